@@ -6,57 +6,51 @@ Both kinds of pairs have the commands `set`, `get` and `remove`; labels can be l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topic_server import Topics
 from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print_names, settings_of, topic
-from lookup.model.catalog import TopicEntry
-from lookup.topics.catalog.naming import checked_namespace, schemes_of
+from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
-from lookup.topics.listing.selectors import parse, selected_in
+from lookup.topics.listing import TopicQuery
+from lookup.topics.listing.rest import LABELS, PROPERTIES, PairKind
+from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Labels or properties: their name, their flags, and the methods of a catalog that read and write them."""
+class _Flags:
+    """The flags that take the same as the arguments, with their metavar and help: of `set` and of `remove`."""
 
-    #: "labels" or "properties"
-    name: str
-    #: the flag that takes the same as the arguments, with its metavar and help; for `set` and for `remove`
+    kind: PairKind
     set_flags: tuple[str, ...]
     set_help: Mapping[str, Any]
     remove_flags: tuple[str, ...]
     remove_help: Mapping[str, Any]
-    read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[Topics, str, Mapping[str, str]], None]
-    #: takes topics, name and keys, and whether all are meant
-    remove: Callable[[Topics, str, list[str], bool], None]
 
 
-def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     """Return the command `set`, which merges new pairs into those of a topic."""
+    kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
         help_text = f"name; a partitioned topic's partitions get the {kind.name} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
-        parser.add_argument(*kind.set_flags, dest="again", action="append", default=[], **kind.set_help)
+        parser.add_argument(*flags.set_flags, dest="again", action="append", default=[], **flags.set_help)
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
         name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
         # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
-            arguments.parser.error(f"KEY=VALUE or {kind.set_flags[0]} must be given")
-        with asked(arguments) as catalog:
-            kind.write(catalog, name, pairs)
+            arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
+        with asked(arguments) as topics:
+            topics.write(kind, name, pairs)
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
@@ -64,7 +58,7 @@ def _set_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} set", summary, examples, add_arguments, run)
 
 
-def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
     """Return the command `get`."""
 
     def add_arguments(parser: Parser) -> None:
@@ -73,9 +67,8 @@ def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         add_format(parser, "text", "json")
 
     def run(arguments: argparse.Namespace) -> int:
-        with asked(arguments) as catalog:
-            # A partitioned topic means all its partitions, which have the same pairs.
-            pairs = kind.read(catalog.meant_by(topic(arguments.topic))[0])
+        with asked(arguments) as topics:
+            pairs = topics.read(kind, topic(arguments.topic))
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -85,13 +78,14 @@ def _get_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind.name} get", f"print a topic's {kind.name}", examples, add_arguments, run)
 
 
-def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
+def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     """Return the command `remove`, for some keys or all."""
+    kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
-        parser.add_argument(*kind.remove_flags, dest="again", action="append", default=[], **kind.remove_help)
+        parser.add_argument(*flags.remove_flags, dest="again", action="append", default=[], **flags.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
         add_catalog(parser, server=True)
 
@@ -101,8 +95,8 @@ def _remove_command(kind: _Kind, *examples: tuple[str, str]) -> Command:
         # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
-        with asked(arguments) as catalog:
-            kind.remove(catalog, name, keys, arguments.all)
+        with asked(arguments) as topics:
+            topics.remove(kind, name, keys, everything=arguments.all)
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -124,8 +118,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         InvalidNameError, ArgumentError: for a namespace that is malformed.
         InputError: if the catalog does not exist.
     """
-    with asked(arguments) as catalog:
-        labels = catalog.labels_in(checked_namespace(arguments.namespace))
+    with asked(arguments) as topics:
+        labels = topics.labels_in(checked_namespace(arguments.namespace))
     if arguments.format == "json":
         print_json({key: list(values) for key, values in labels.items()})
     else:
@@ -159,32 +153,28 @@ def run_query(arguments: argparse.Namespace) -> int:
     """
     # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
-    namespaces, schemes = [checked_namespace(text) for text in arguments.namespace], schemes_of(arguments.mode)
-    with asked(arguments) as catalog:
-        names = selected_in(catalog, selector, namespaces, own=settings.namespace)
-    print_names([name for name in names if name.startswith(schemes)], arguments.format)
+    # Each is asked once; PIP-451: no namespace means one's own.
+    namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
+    queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
+    with asked(arguments) as topics:
+        names = sorted(name for query in queries for name in topics.selected(query))
+    print_names(names, arguments.format)
     return 0
 
 
-_LABELS = _Kind(
-    "labels",
+_LABELS = _Flags(
+    LABELS,
     set_flags=("--labels",),
     set_help={"metavar": "PAIRS", "help": "the same, as in k1=v1,k2=v2"},
     remove_flags=("--labels",),
     remove_help={"metavar": "KEYS", "help": "the same, as in key1,key2"},
-    read=attrgetter("labels"),
-    write=lambda topics, name, pairs: topics.set_labels(name, pairs),
-    remove=lambda topics, name, keys, everything: topics.remove_labels(name, keys, everything=everything),
 )
-_PROPERTIES = _Kind(
-    "properties",
+_PROPERTIES = _Flags(
+    PROPERTIES,
     set_flags=("-p", "--property"),
     set_help={"metavar": "KEY=VALUE", "help": "the same; repeatable"},
     remove_flags=("-k", "--key"),
     remove_help={"metavar": "KEY", "help": "the same; repeatable"},
-    read=attrgetter("properties"),
-    write=lambda topics, name, pairs: topics.set_properties(name, pairs),
-    remove=lambda topics, name, keys, everything: topics.remove_properties(name, keys, everything=everything),
 )
 
 #: In the order of the help.
@@ -194,7 +184,7 @@ COMMANDS = (
         ("lookup topics labels set orders env=prod tier=gold", "two labels; others stay"),
         ("lookup topics labels set orders --labels env=prod,tier=gold", "as Pulsar's PIP-451 writes it"),
     ),
-    _get_command(_LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
+    _get_command(LABELS, ("lookup topics labels get orders --format json", "as a JSON object")),
     _remove_command(
         _LABELS,
         ("lookup topics labels remove orders tier", "one label"),
@@ -221,6 +211,6 @@ COMMANDS = (
         _PROPERTIES,
         ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay"),
     ),
-    _get_command(_PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
+    _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
     _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "one property")),
 )

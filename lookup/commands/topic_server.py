@@ -5,27 +5,19 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from lookup.errors import ArgumentError, InputError, NotFoundError, PolicyError, PulsarLookupError, StateError
-from lookup.model.catalog import Selector, TopicEntry
 from lookup.model.names import url_problem
-from lookup.topics.catalog.pairs import checked_keys
-from lookup.topics.listing import ListRequest
-from lookup.topics.listing.rest import (
-    GetLabels,
-    GetProperties,
-    Operation,
-    RemoveLabels,
-    RemoveProperty,
-    SetLabels,
-    SetProperties,
-    print_call,
-)
+from lookup.topics.catalog import Catalog
+from lookup.topics.listing import ListRequest, TopicQuery
+from lookup.topics.listing.rest import GetPairs, Operation, PairKind, RemovePairs, SetPairs, print_call
+from lookup.topics.listing.topic_query import topics_of
 
-__all__ = ["TopicServer", "Topics"]
+__all__ = ["CatalogTopics", "TopicServer", "Topics"]
 
 #: Seconds for one request.
 _REQUEST_S = 30.0
@@ -39,28 +31,49 @@ _ERRORS: Mapping[int, type[PulsarLookupError]] = {
 
 
 class Topics(Protocol):
-    """The part of a catalog that commands about labels and properties use."""
+    """Topics that commands about labels and properties read and write: of a catalog, or of a server."""
 
-    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
-        """Return the entries that a name stands for, at least one."""
+    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
+        """Return the labels or properties of a topic."""
 
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics of a namespace that a selector selects, sorted."""
+    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
+        """Add labels or properties to a topic's."""
+
+    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
+        """Remove labels or properties of a topic, some or all."""
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
 
-    def set_labels(self, topic: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a topic's."""
+    def selected(self, query: TopicQuery) -> Sequence[str]:
+        """Return the topics of a query by labels, sorted."""
 
-    def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove labels of a topic, some or all."""
 
-    def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
-        """Add properties to a topic's."""
+@dataclass(frozen=True, slots=True)
+class CatalogTopics:
+    """The topics of a catalog; errors are those of the catalog."""
 
-    def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove properties of a topic, some or all."""
+    catalog: Catalog
+
+    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
+        """Return the labels or properties of a topic: of a partitioned one, those that all partitions have."""
+        return kind.read(self.catalog.meant_by(topic)[0])
+
+    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
+        """Add labels or properties to a topic's."""
+        kind.write(self.catalog, topic, pairs)
+
+    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
+        """Remove labels or properties of a topic, some or all."""
+        kind.remove(self.catalog, topic, keys, everything=everything)
+
+    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
+        """Return every key of a label in a namespace with its values, both sorted."""
+        return self.catalog.labels_in(namespace)
+
+    def selected(self, query: TopicQuery) -> Sequence[str]:
+        """Return the topics of a query by labels, sorted."""
+        return topics_of(self.catalog, query)
 
 
 class TopicServer:
@@ -90,14 +103,14 @@ class TopicServer:
                 raise InputError(f"the token cannot be read from {token_file}: {error}") from None
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def listed(self, request: ListRequest, selector: Selector | None = None) -> Mapping[str, Any]:
+    def listed(self, request: ListRequest) -> Mapping[str, Any]:
         """Return the answer to a request for topics: `docs/decisions/bridge-protocol.md`."""
         body = {
             "namespace": request.namespace,
             "mode": request.mode,
-            "properties": dict(request.properties or {}),
+            "properties": dict(request.properties),
             "pattern": request.pattern,
-            "selector": None if selector is None else ",".join(map(str, selector)),
+            "selector": ",".join(map(str, request.selector)) or None,
             "includeSystemTopic": request.include_system,
             "topicsHash": request.topics_hash,
         }
@@ -106,14 +119,9 @@ class TopicServer:
             raise InputError(f"{self._url} answered no list of topics; is it a decision server?")
         return answer
 
-    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
-        """Return the topic: of a partitioned one, labels and properties that all partitions have."""
-        properties, labels = self._carry_out(GetProperties(topic)), self._carry_out(GetLabels(topic))
-        return (TopicEntry(topic, properties, labels, is_loaded=False),)
-
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics of a namespace that a selector selects, sorted."""
-        names: Sequence[str] = self.listed(ListRequest(namespace, "all"), selector)["topics"]
+    def selected(self, query: TopicQuery) -> Sequence[str]:
+        """Return the topics of a query by labels, sorted."""
+        names: Sequence[str] = self.listed(ListRequest(query.namespace, query.mode, selector=query.selector))["topics"]
         return names
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
@@ -121,23 +129,22 @@ class TopicServer:
         labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None)
         return labels
 
-    def set_labels(self, topic: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a topic's."""
-        self._carry_out(SetLabels(topic, labels))
+    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
+        """Return the labels or properties of a topic: of a partitioned one, those that all partitions have."""
+        pairs: Mapping[str, str] = self._carry_out(GetPairs(kind, topic))
+        return pairs
 
-    def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove labels of a topic, some or all."""
-        self._carry_out(RemoveLabels(topic, tuple(keys), everything))
+    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
+        """Add labels or properties to a topic's."""
+        self._carry_out(SetPairs(kind, topic, pairs))
 
-    def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
-        """Add properties to a topic's."""
-        self._carry_out(SetProperties(topic, properties))
-
-    def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove properties of a topic, some or all, a request for each."""
-        removed = checked_keys(keys, everything=everything, what="properties")
-        for key in self._carry_out(GetProperties(topic)) if removed is None else removed:
-            self._carry_out(RemoveProperty(topic, key))
+    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
+        """Remove labels or properties of a topic, some or all; by several requests if one has room for one key only."""
+        if kind.removes_many:
+            self._carry_out(RemovePairs(kind, topic, tuple(keys), everything))
+            return
+        for key in self.read(kind, topic) if everything else keys:
+            self._carry_out(RemovePairs(kind, topic, (key,)))
 
     def _carry_out(self, operation: Operation) -> Any:
         call = print_call(operation)

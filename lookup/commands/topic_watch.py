@@ -1,7 +1,7 @@
 """Carry out `lookup topics watch`: watch a catalog's file as clients of a server do, and print message by message.
 
-The watch itself is `lookup.topics.watching`; here are its one client, which holds the list of topics, and the clock
-that decides when to look for changes of other processes.
+The watch itself is `lookup.topics.watching`, and the list that its messages change is the one clients hold; here is the
+clock that decides when to look for changes of other processes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from lookup.commands.options import Command, Parser, add_format, number
 from lookup.commands.streams import stdout, warn
@@ -19,69 +17,17 @@ from lookup.commands.topics import add_catalog, add_lister, lister_of, opened, p
 from lookup.errors import SettingsError, StateError
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
+from lookup.topics.client import ListCopy
 from lookup.topics.listing import TopicLister
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
-from lookup.topics.watching import (
-    Message,
-    Refused,
-    Resync,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-    carry_out,
-)
+from lookup.topics.watching import Closed, Message, Refused, TopicListService, WatchQuery, WatchRequest, carry_out
 
-__all__ = ["COMMAND", "Change", "Client", "add_arguments", "run", "wait"]
+__all__ = ["COMMAND", "add_arguments", "print_change", "run", "wait"]
 
 _INTERRUPTED = 130
 #: Name of the one connection.
 _HERE = "here"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The changes of one message in the list that the client holds."""
-
-    kind: Literal["snapshot", "update", "resync"]
-    #: sorted, like those added; a topic in both was deleted and created again
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-    #: of the whole list afterwards
-    topics_hash: str
-    #: in the list afterwards
-    n_topics: int
-
-
-class Client:
-    """The client's end of a watch, which holds the list of topics."""
-
-    def __init__(self) -> None:
-        self._topics: set[str] = set()
-
-    def take(self, message: Message) -> Change:
-        """Apply a message to the list, and return what it changed.
-
-        Raises:
-            StateError: if the watch is refused or closed.
-        """
-        before = self._topics
-        match message:
-            case Snapshot(topics=topics, topics_hash=topics_hash) | Resync(topics=topics, topics_hash=topics_hash):
-                kind: Literal["snapshot", "resync"] = "snapshot" if isinstance(message, Snapshot) else "resync"
-                self._topics = set(topics)
-                removed, added = tuple(sorted(before - self._topics)), tuple(sorted(self._topics - before))
-                return Change(kind, removed, added, topics_hash, len(topics))
-            case Update(removed=removed, added=added, topics_hash=topics_hash):
-                # Removed first: a topic in both was deleted and created again.
-                self._topics = (before - set(removed)) | set(added)
-                return Change("update", removed, added, topics_hash, len(self._topics))
-            case Refused(message=sentence):
-                raise StateError(sentence)
-            case _:
-                raise StateError("the watch was closed")
 
 
 class _Watch:
@@ -97,12 +43,12 @@ class _Watch:
         # Subscribed before anything is listed, so that no change falls between the two.
         catalog.subscribe(watches.heard)
 
-    def look(self, client: Client) -> Iterator[Change]:
-        """Read what was written since the last look, and yield the changes."""
+    def look(self) -> Iterator[Message]:
+        """Read what was written since the last look, and yield the messages about it."""
         self._catalog.refresh()
         self._watches.retry()
         failures = carry_out(self._watches, self._catalog, self._lister)
-        yield from map(client.take, self._watches.take(_HERE))
+        yield from self._watches.take(_HERE)
         for sentence in failures:
             # Once for each reason: a lister that fails would be reported at every look, until the catalog changes.
             if sentence not in self._warned:
@@ -138,10 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.duration is not None and arguments.duration < 0:
         arguments.parser.error("--for: should be 0 seconds, for one look, or more")
     query = _query(arguments)
-    lister = lister_of(settings, arguments.plugin_file, dict(query.properties))
+    lister = lister_of(settings, arguments.plugin_file, query.properties)
     # Pulsar's own listing is kept right by events alone; any other lister is asked again on those it names.
     is_custom = settings.topics.lister.use != "default"
-    rules, client = rules_of(settings.topics), Client()
+    rules, topics = rules_of(settings.topics), ListCopy()
     try:
         with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
             interests = at_work.interests if is_custom else None
@@ -149,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
             watch = _Watch(catalog, watches, at_work if is_custom else None)
             watches.open(_HERE, WatchRequest(1, 1, query))
             for _ in wait(arguments.every, arguments.duration):
-                for change in watch.look(client):
-                    _print(change, arguments.format)
+                for message in watch.look():
+                    print_change(message, topics, arguments.format)
     except KeyboardInterrupt:
         return _INTERRUPTED  # how a watch usually ends; the command line would add that nothing was written
     return 0
@@ -160,11 +106,10 @@ def _query(arguments: argparse.Namespace) -> WatchQuery:
     """Return the query of the flags; without pattern and labels it asks for every topic."""
     if arguments.pattern is not None and arguments.labels is not None:
         arguments.parser.error("--pattern, --labels: a watch has only one of the two")
-    selector = None if arguments.labels is None else parse(arguments.labels)
+    selector = () if arguments.labels is None else parse(arguments.labels)
     pattern = None if selector else arguments.pattern or ".*"
-    # Sorted, because queries are compared: the same flags in another order are the same watch.
-    properties = tuple(sorted(pairs_of(arguments.properties).items()))
-    return WatchQuery(checked_namespace(arguments.namespace), pattern, selector, properties, arguments.mode)
+    properties = pairs_of(arguments.properties)
+    return WatchQuery(checked_namespace(arguments.namespace), arguments.mode, pattern, selector, properties)
 
 
 def wait(every: float, duration: float | None) -> Iterator[None]:
@@ -182,21 +127,25 @@ def wait(every: float, duration: float | None) -> Iterator[None]:
         yield
 
 
-def _print(change: Change, form: str) -> None:
+def print_change(message: Message, topics: ListCopy, form: str) -> None:
+    """Apply a message to the list of topics, and print what it changed there.
+
+    Raises:
+        StateError: if the watch is refused or closed.
+    """
+    if isinstance(message, Refused):
+        raise StateError(message.message)
+    if isinstance(message, Closed):
+        raise StateError("the watch was closed")
+    change, kind = topics.take(message), type(message).__name__.lower()
+    removed, added, count = sorted(change.removed), sorted(change.added), len(topics.topics)
     if form == "json":
-        content = {
-            "kind": change.kind,
-            "removed": change.removed,
-            "added": change.added,
-            "hash": change.topics_hash,
-            "count": change.n_topics,
-        }
+        content = {"kind": kind, "removed": removed, "added": added, "hash": message.topics_hash, "count": count}
         stdout().write(json.dumps(content, ensure_ascii=False) + "\n")
     else:
-        names = [*(f"- {name}" for name in change.removed), *(f"+ {name}" for name in change.added)]
-        again = "; told anew, too much had changed" if change.kind == "resync" else ""
-        lines = [*names, f"= {change.topics_hash}, {change.n_topics} topics{again}"]
-        stdout().writelines(f"{line}\n" for line in lines)
+        again = "; told anew, too much had changed" if kind == "resync" else ""
+        lines = [f"- {name}" for name in removed] + [f"+ {name}" for name in added]
+        stdout().writelines(f"{line}\n" for line in [*lines, f"= {message.topics_hash}, {count} topics{again}"])
     # A program at the other end of a pipe waits for every change.
     stdout().flush()
 

@@ -22,19 +22,18 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import note, print_json, stdout, warn
-from lookup.commands.topic_server import Topics, TopicServer
+from lookup.commands.topic_server import CatalogTopics, Topics, TopicServer
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
-from lookup.model.catalog import Selector
 from lookup.model.names import TopicName
 from lookup.model.quoting import shown, unseen
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace, namespace_of
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
@@ -184,7 +183,7 @@ def asked(arguments: argparse.Namespace) -> Iterator[Topics]:
         yield server
     else:
         with opened(settings) as catalog:
-            yield catalog
+            yield CatalogTopics(catalog)
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
@@ -238,35 +237,32 @@ def run_list(arguments: argparse.Namespace) -> int:
         checked_namespace(arguments.namespace),
         arguments.mode,
         pattern=arguments.pattern,
+        selector=() if arguments.labels is None else parse(arguments.labels),
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
-    selector = None if arguments.labels is None else parse(arguments.labels)
     server = server_of(arguments)
     if server is not None:
-        names = _listed_by(server, request, selector)
+        names, hashed = _listed_by(server, request)
     else:
-        names = _listed_here(settings, arguments.plugin_file, request, selector)
+        names, hashed = _listed_here(settings, arguments.plugin_file, request)
     if arguments.format == "json":
-        print_json({"topics": list(names), "hash": topics_hash(names)})
+        print_json({"topics": list(names), "hash": hashed})
     else:
         print_names(names, "text")
     return 0
 
 
-def _listed_by(server: TopicServer, request: ListRequest, selector: Selector | None) -> Sequence[str]:
-    answer = server.listed(request, selector)
+def _listed_by(server: TopicServer, request: ListRequest) -> tuple[Sequence[str], str]:
+    answer = server.listed(request)
     if request.pattern and not answer.get("filtered"):
         raise SettingsError("--pattern: it is longer than the server permits, or patterns are switched off there")
     if request.properties and not answer.get("readsProperties"):
         warn("the server's lister does not look at properties and lists every topic")
-    names: Sequence[str] = answer["topics"]
-    return names
+    return answer["topics"], answer["topicsHash"]
 
 
-def _listed_here(
-    settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest, selector: Selector | None
-) -> Sequence[str]:
+def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
     # A server without pattern filtering answers with every topic and leaves the pattern to its client; here there is
     # no client that would apply it.
     if request.pattern and not settings.topics.pattern_filtering:
@@ -277,10 +273,7 @@ def _listed_here(
         if request.pattern and not answer.filtered:
             length = len(request.pattern)
             raise SettingsError(f"--pattern: it has {length} characters, more than topics.pattern_max_length permits")
-        if selector is None:
-            return answer.topics
-        selected = set(catalog.selected(request.namespace, selector))
-        return [name for name in answer.topics if name in selected]
+    return answer.topics, answer.topics_hash
 
 
 def add_create_arguments(parser: Parser) -> None:

@@ -16,7 +16,7 @@ from lookup.errors import ArgumentError, InputError, InvalidNameError, LimitErro
 from lookup.logs.columns import check_row
 from lookup.model import LookupOptions, LookupRequest
 from lookup.model.bundles import NamespaceBundle
-from lookup.model.catalog import Mode, Selector
+from lookup.model.catalog import Mode
 from lookup.model.documents import NestingError, flag, json_value, mapping, text, texts, whole_number
 from lookup.model.quoting import shown
 from lookup.model.request import request_of
@@ -219,8 +219,8 @@ def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
     return RecordMessage(broker, dropped, tuple(rows), tuple(refused))
 
 
-def list_message(body: Mapping[str, Any]) -> tuple[ListRequest, Selector | None]:
-    """Read a request for the topics of a namespace, and the selector in it.
+def list_message(body: Mapping[str, Any]) -> ListRequest:
+    """Read a request for the topics of a namespace.
 
     Raises:
         InputError: naming the field that is missing or wrong.
@@ -229,15 +229,15 @@ def list_message(body: Mapping[str, Any]) -> tuple[ListRequest, Selector | None]
     properties, selector = body.get("properties"), _optional(body, "selector")
     try:
         schemes_of(cast(Mode, mode))
-        request = ListRequest(
+        return ListRequest(
             checked_namespace(_named(body, "namespace")),
             cast(Mode, mode),
             pattern=_optional(body, "pattern"),
-            topics_hash=_optional(body, "topicsHash"),
-            properties=None if properties is None else texts(properties, "properties"),
+            selector=() if selector is None else parse(selector),
+            properties={} if properties is None else texts(properties, "properties"),
             include_system=flag(body.get("includeSystemTopic") or False, "includeSystemTopic"),
+            topics_hash=_optional(body, "topicsHash"),
         )
-        return request, None if selector is None else parse(selector)
     except (ArgumentError, InvalidNameError) as error:
         raise InputError(str(error)) from None
 

@@ -56,8 +56,8 @@ class TopicRequests:
     async def _list(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
             return _problem(404, _ABSENT)
-        listing, selector = list_message(body_of(await read_body(request, _MOST_BYTES)))
-        return await _answered(self._topics.listed(listing, selector))
+        listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
+        return await _answered(self._topics.listed(listing))
 
     async def _labels(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:

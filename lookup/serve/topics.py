@@ -18,25 +18,14 @@ from typing import Protocol, TypeAlias, TypeVar
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, PluginError, PulsarLookupError, SettingsError, StateError
-from lookup.model.catalog import Selector, TopicEntry
+from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of, without_partition
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import (
-    GetLabels,
-    GetProperties,
-    ListTopics,
-    Operation,
-    RemoveLabels,
-    RemoveProperty,
-    SetLabels,
-    SetProperties,
-    print_map,
-    print_topics,
-)
+from lookup.topics.listing.rest import GetPairs, ListTopics, Operation, RemovePairs, SetPairs, print_map
 from lookup.topics.rules import list_limits
 
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
@@ -129,7 +118,7 @@ class ServedTopics:
 
     # Requests
 
-    async def listed(self, request: ListRequest, selector: Selector | None = None) -> str:
+    async def listed(self, request: ListRequest) -> str:
         """Return the answer to a request for topics, as JSON.
 
         Raises:
@@ -138,7 +127,7 @@ class ServedTopics:
             PulsarLookupError: as the lister refuses.
         """
         await self._require_look(request.namespace)
-        return await self._run(self._list, request, selector)
+        return await self._run(self._list, request)
 
     async def carried_out(self, operation: Operation) -> str | None:
         """Carry out a request of the admin API; return the body of its answer, None if that has none.
@@ -164,24 +153,17 @@ class ServedTopics:
         await self._require_look(namespace)
         return await self._run(self._labels_in, namespace)
 
-    def _list(self, request: ListRequest, selector: Selector | None) -> str:
+    def _list(self, request: ListRequest) -> str:
         self._catalog.refresh()
-        answer = self._lister.answer(request if selector is None else replace(request, topics_hash=None))
-        topics, hashed = answer.topics, answer.topics_hash
-        if selector is not None:
-            selected = set(self._catalog.selected(request.namespace, selector))
-            topics = tuple(name for name in topics if name in selected)
-            hashed = topics_hash(topics)
-            topics = () if hashed == request.topics_hash else topics
+        answer = self._lister.answer(request)
+        # The names are encoded once for each list, however often it is asked for.
         content = {
-            "topics": topics,
-            "topicsHash": hashed,
-            # Whether every filter was applied; a selector always is.
-            "filtered": selector is not None if request.pattern is None else answer.filtered,
-            "changed": hashed != request.topics_hash,
+            "topicsHash": answer.topics_hash,
+            "filtered": answer.filtered,
+            "changed": answer.changed,
             "readsProperties": "properties" in self._lister.interests,
         }
-        return json.dumps(content, ensure_ascii=False)
+        return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
 
     def _labels_in(self, namespace: str) -> str:
         self._catalog.refresh()
@@ -191,23 +173,16 @@ class ServedTopics:
         catalog = self._catalog
         catalog.refresh()
         match operation:
-            case ListTopics(namespace, mode, properties, include_system, bundle):
-                if bundle is not None:
+            case ListTopics():
+                if operation.bundle is not None:
                     raise ArgumentError("topics are not listed by bundle here; leave it out")
-                request = ListRequest(namespace, mode, properties=properties, include_system=include_system)
-                return print_topics(self._lister.answer(request).topics)
-            case GetLabels(topic):
-                return print_map(catalog.meant_by(topic)[0].labels)
-            case GetProperties(topic):
-                return print_map(catalog.meant_by(topic)[0].properties)
-            case SetLabels(topic, labels):
-                catalog.set_labels(topic, labels)
-            case SetProperties(topic, properties):
-                catalog.set_properties(topic, properties)
-            case RemoveLabels(topic, keys, everything):
-                catalog.remove_labels(topic, keys, everything=everything)
-            case RemoveProperty(topic, key):
-                catalog.remove_properties(topic, (key,))
+                return self._lister.answer(operation).topics.json
+            case GetPairs(kind, topic):
+                return print_map(kind.read(catalog.meant_by(topic)[0]))
+            case SetPairs(kind, topic, pairs):
+                kind.write(catalog, topic, pairs)
+            case RemovePairs(kind, topic, keys, everything):
+                kind.remove(catalog, topic, keys, everything=everything)
         return None
 
     # The cluster

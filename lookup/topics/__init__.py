@@ -12,9 +12,11 @@ above them, and `rules.py`, which has the limits of all and says how `[topics]` 
                 index       key -> value -> numbers of topics
                 naming      schemes, namespaces, partitions, system topics
                 pairs       labels and properties: limits, and `k1=v1,k2=v2`
-    listing     topic_lister    a request for the topics of a namespace, through a lister: begin here
+    listing     topic_query     a query of the topics of a namespace, and the one way to narrow names: begin here
+                topic_lister    requests for topics, answered through a lister
                 listers     a lister's read-only catalog, its interests, its failures
-                topic_list  patterns (RE2) and the hash (CRC32C) of lists of names
+                topic_list  patterns (RE2), lists of names and their hashes (CRC32C)
+                pattern_set one name against many patterns
                 selectors   `env=prod,tier in (a,b),team`
                 scatter     one query to the owners of all bundles
                 rest        the admin API's requests as values
@@ -22,9 +24,11 @@ above them, and `rules.py`, which has the limits of all and says how `[topics]` 
                 messages    requests of clients and answers of the server
                 connections watchers by connection, and the messages that wait for each
                 query_topics    the topics of one query, kept right by events
-                queries     the meaning of a query, and the queries that an event concerns
+                routes      the queries that an event may change
+                listings    the listings that a service wants, carried out at once or in steps
     client      subscriber  subscriptions of a consumer, kept equal to a set: begin here
                 feed        one namespace of that set
+                list_copy   a list as the server sent it, and what messages change in it
                 actions     requests and subscriptions the client wants, and answers to its polls
 
 Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`, settings in `lookup.settings`.

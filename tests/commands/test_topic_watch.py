@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from lookup.commands import topic_watch
-from lookup.commands.topic_watch import Change, Client
 from lookup.errors import StateError
 from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.client import ListCopy
 from lookup.topics.listing import topics_hash
-from lookup.topics.watching import Closed, Refused, Resync, Snapshot, Update
+from lookup.topics.watching import Closed, Message, Refused
 from tests.commands.projects import Ran, Run
 from tests.processes import HEEDING
 
@@ -295,18 +295,11 @@ def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, num
     assert (watching.returncode, out, err) == (130, "", "")
 
 
-def test_the_client_applies_what_it_is_told() -> None:
-    """Removed first; a whole list is told as what it changes."""
-    client = Client()
-
-    assert client.take(Snapshot(1, 1, ("a", "b"), "1")) == Change("snapshot", (), ("a", "b"), "1", 2)
-    assert client.take(Update(1, ("a", "b"), ("a",), "2")) == Change("update", ("a", "b"), ("a",), "2", 1)
-    assert client.take(Resync(1, ("c",), "3")) == Change("resync", ("a",), ("c",), "3", 1)
-
-
-def test_a_client_whose_watch_is_gone_says_so() -> None:
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [(Refused(1, 1, "MetadataError", "not now"), "^not now$"), (Closed(1, 1), "the watch was closed")],
+)
+def test_a_watch_that_is_gone_is_a_sentence(message: Message, said: str) -> None:
     """Refused in the server's words, or closed."""
-    with pytest.raises(StateError, match=r"^not now$"):
-        Client().take(Refused(1, 1, "MetadataError", "not now"))
-    with pytest.raises(StateError, match="the watch was closed"):
-        Client().take(Closed(1, 1))
+    with pytest.raises(StateError, match=said):
+        topic_watch.print_change(message, ListCopy(), "text")

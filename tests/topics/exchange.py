@@ -7,7 +7,7 @@ from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, Unsubscribe, Unwatch
 from lookup.topics.client.actions import Action
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.listing import TopicLister
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching import Message, TopicListService, WatchRequest, carry_out
 from tests.topics.shelf import Everything
@@ -63,10 +63,7 @@ class Server:
         """Answer a request for a list."""
         if self.is_old:
             return Listed(poll.request_id, without_system_topics(self.catalog.topics(poll.namespace, poll.mode)))
-        if poll.selector:
-            return Listed(poll.request_id, self.catalog.selected(poll.namespace, poll.selector), filtered=True)
-        asked = ListRequest(poll.namespace, poll.mode, poll.pattern, poll.topics_hash, poll.properties)
-        said = self.lister.answer(asked)
+        said = self.lister.answer(poll)
         return Listed(poll.request_id, said.topics, said.topics_hash, said.filtered, said.changed)
 
 

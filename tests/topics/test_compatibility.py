@@ -31,7 +31,7 @@ def _new_client() -> Subscriber:
 
 def _old_client(server: Server) -> set[str]:
     """Ask without the new fields, ignore them in the answer, and filter."""
-    answer = server.poll(Poll(1, "t/n", "persistent", None, None, {}, None))
+    answer = server.poll(Poll("t/n", request_id=1))
     assert answer.changed
     return set(TopicsPattern(_PATTERN).filter(answer.topics))
 

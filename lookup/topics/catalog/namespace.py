@@ -38,6 +38,8 @@ class NamespaceTopics:
         self._partitions: dict[str, list[int]] = {}
         # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
+        #: the names of a mode as they are handed out: one object until a name is added or removed
+        self._handed: dict[Mode, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -80,6 +82,7 @@ class NamespaceTopics:
         names = [entry.name for entry in entries]
         self._names += names
         self._sorted = None
+        self._handed.clear()
         self._numbers.update(zip(names, numbers, strict=True))
         self._labels += [_packed(entry.labels) for entry in entries]
         self._properties += [_packed(entry.properties) for entry in entries]
@@ -102,18 +105,22 @@ class NamespaceTopics:
             others.remove(partition)
             if not others:
                 del self._partitions[without_partition(topic)]
+        self._handed.clear()
         if self._sorted is not None:
             del self._sorted[bisect_left(self._sorted, topic)]
 
     def names(self, mode: Mode) -> Sequence[str]:
-        """Return the names of a mode, sorted."""
+        """Return the names of a mode, sorted; the same object as last time if no name was added or removed since."""
+        if mode in self._handed:
+            return self._handed[mode]
         names = self._sorted
         if names is None:
             names = self._sorted = sorted(self._numbers)
         # Sorted, all names of one domain stand together, and their scheme ends before the character after "/".
         schemes = schemes_of(mode)
         first, last = min(schemes), max(schemes)[:-1] + "0"
-        return tuple(names[bisect_left(names, first) : bisect_left(names, last)])
+        handed = self._handed[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
+        return handed
 
     def loaded(self, mode: Mode) -> Sequence[str]:
         """Return the names of a mode whose topics are loaded, sorted."""
@@ -143,6 +150,7 @@ class NamespaceTopics:
 
     def _add_row(self, name: str) -> int:
         """Return the number of a new, empty row; those of removed topics are used again, so that numbers stay small."""
+        self._handed.clear()
         if self._sorted is not None:
             insort(self._sorted, name)
         if self._free:

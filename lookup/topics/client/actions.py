@@ -13,6 +13,8 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import Mode, Selector
 from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import checked_namespace
+from lookup.topics.listing.topic_lister import ListRequest
+from lookup.topics.listing.topic_query import TopicQuery
 from lookup.topics.watching.messages import WatchRequest
 
 __all__ = ["Action", "Listed", "Poll", "ServerFeatures", "Subscribe", "TopicSet", "Unsubscribe", "Unwatch"]
@@ -44,6 +46,10 @@ class TopicSet:
             raise ArgumentError(f"namespaces is {shown(self.namespaces)}, which is one text and no list of namespaces")
         object.__setattr__(self, "namespaces", tuple(map(checked_namespace, self.namespaces)))
 
+    def query(self, namespace: str) -> TopicQuery:
+        """Return what the set asks of one namespace."""
+        return TopicQuery(namespace, self.mode, self.pattern, self.selector or (), self.properties)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerFeatures:
@@ -58,17 +64,10 @@ class ServerFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Poll:
-    """Ask for the topics of a namespace, as GET_TOPICS_OF_NAMESPACE does."""
+class Poll(ListRequest):
+    """Ask for the topics of a namespace, as GET_TOPICS_OF_NAMESPACE does, with the hash of the last answer."""
 
-    request_id: int
-    namespace: str
-    mode: Mode
-    pattern: str | None
-    selector: Selector | None
-    properties: Mapping[str, str]
-    #: hash of the last answer; None: send everything
-    topics_hash: str | None
+    request_id: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

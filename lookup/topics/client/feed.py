@@ -18,30 +18,21 @@ Source: PIP-145; `docs/pulsar/protocol.md`; Pulsar's `PatternMultiTopicsConsumer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Literal
 
 from lookup.errors import NotSupportedError
-from lookup.topics.catalog.naming import is_system_topic, prefixes_of
 from lookup.topics.client.actions import Action, Listed, Poll, ServerFeatures, TopicSet, Unwatch
-from lookup.topics.listing.topic_list import TopicsPattern, topics_hash
+from lookup.topics.client.list_copy import NO_CHANGE, ListChange, ListCopy
+from lookup.topics.listing.topic_query import TopicQuery, finished, narrowed
 from lookup.topics.rules import Pace
 from lookup.topics.watching.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 
-__all__ = ["Feed", "ListChange"]
+__all__ = ["Feed"]
 
 
-@dataclass(frozen=True, slots=True)
-class ListChange:
-    """The change a message made in the list: removed first, added then; in both: another topic of the same name."""
-
-    removed: frozenset[str] = frozenset()
-    added: frozenset[str] = frozenset()
-
-
-_NO_CHANGE = ListChange()
 #: Periods that the first answer is waited for.
 _PATIENCE = 4
 #: An answer that has not come in ten minutes was lost, however slow the server is; µs.
@@ -64,15 +55,15 @@ class Feed:
         self.due_us: int | None = None
         #: whether this connection has answered, so that topics missing from the list may be given up
         self.is_confirmed = False
-        self._wanted = wanted
+        self._query = wanted.query(namespace)
+        # Compiled for its errors alone, before anything is asked.
+        self._query.matcher()
         self._pace = pace
         self._ids = ids
         self._watcher_id = next(ids)
         self._server = ServerFeatures()
         self._state: Literal["offline", "polling", "watching"] = "offline"
-        self._pattern = None if wanted.pattern is None else TopicsPattern(wanted.pattern)
-        self._prefixes = prefixes_of(namespace, wanted.mode)
-        self._topics: set[str] = set()
+        self._list = ListCopy()
         #: hash to send, so that the server may answer "unchanged"; None: the last hash is not that of the list
         self._hash: str | None = None
         self._awaited: int | None = None
@@ -87,7 +78,7 @@ class Feed:
     @property
     def topics(self) -> frozenset[str]:
         """The list as the server sent it last."""
-        return frozenset(self._topics)
+        return self._list.topics
 
     def connected(self, server: ServerFeatures, now_us: int) -> None:
         """Begin to ask a server, with the hash of the list another one sent.
@@ -95,11 +86,11 @@ class Feed:
         Raises:
             NotSupportedError: if the server cannot evaluate a selector: a longer list would be taken for the answer.
         """
-        if self._wanted.selector and not server.selectors:
+        if self._query.selector and not server.selectors:
             raise NotSupportedError(f"the server cannot select topics of {self.namespace!r} by labels")
         self._server, self.due_us, self._patience_us = server, now_us, self._first_us
         # A watch has no field for properties, and is about persistent topics only.
-        can_watch = server.watchers and not self._wanted.properties and self._wanted.mode == "persistent"
+        can_watch = server.watchers and not self._query.properties and self._query.mode == "persistent"
         self._state = "watching" if can_watch else "polling"
 
     def disconnected(self) -> None:
@@ -115,19 +106,21 @@ class Feed:
         self.due_us = now_us + self._patience_us
         # Twice as long after each request without an answer, which a slow server needs more than more requests.
         self._patience_us = min(2 * self._patience_us, max(self._first_us, _LONGEST_US))
-        wanted = self._wanted
+        query = self._query
         if self._state != "watching":
-            self._awaited, properties = next(self._ids), dict(wanted.properties)
-            pattern, selector = wanted.pattern, wanted.selector
-            yield Poll(self._awaited, self.namespace, wanted.mode, pattern, selector, properties, self._hash)
+            self._awaited = next(self._ids)
+            yield Poll(
+                query.namespace, query.mode, query.pattern, query.selector, query.properties,
+                request_id=self._awaited, topics_hash=self._hash,
+            )  # fmt: skip
             return
         if self._is_watched and not self._server.reconcile:
             # Without supports_topic_watcher_reconcile a second request with this id is an error.
             yield Unwatch(next(self._ids), self._watcher_id)
             self._watcher_id = next(self._ids)
         self._is_watched, self._awaited = True, next(self._ids)
-        query = WatchQuery(self.namespace, wanted.pattern, wanted.selector)
-        yield WatchRequest(self._awaited, self._watcher_id, query, self._hash)
+        watched = WatchQuery(query.namespace, pattern=query.pattern, selector=query.selector)
+        yield WatchRequest(self._awaited, self._watcher_id, watched, self._hash)
 
     def owns(self, message: Snapshot | Update | Resync | Refused) -> bool:
         """Return whether a message is about this feed's watcher, and not an answer to a request it gave up."""
@@ -148,17 +141,17 @@ class Feed:
                 self.due_us = now_us + self._pace.retry_us
             else:
                 self._state, self.due_us = "polling", now_us
-            return _NO_CHANGE
+            return NO_CHANGE
         if isinstance(message, Update):
-            change = self._edit(frozenset(message.removed), frozenset(message.added))
+            message = replace(message, added=self._narrowed(message.added, is_filtered=True))
         else:
+            message = replace(message, topics=self._narrowed(message.topics, is_filtered=True))
             self.is_confirmed = True
-            if isinstance(message, Snapshot):
-                self._end_request(now_us)
-            is_unchanged = isinstance(message, Snapshot) and not message.changed
-            change = _NO_CHANGE if is_unchanged else self._replace(message.topics)
+        if isinstance(message, Snapshot):
+            self._end_request(now_us)
+        change = self._list.take(message)
         # The list is hashed after every message: if it is not the list the server means, all of it is asked for soon.
-        self._hash = topics_hash(self._topics)
+        self._hash = self._list.topics_hash
         self._doubt(is_doubtful=self._hash != message.topics_hash, now_us=now_us)
         return change
 
@@ -188,34 +181,29 @@ class Feed:
             is_doubtful = self._hash is None or answer.topics_hash != self._hash
             self.is_confirmed = self.is_confirmed or (is_complete and not is_doubtful)
             self._doubt(is_doubtful=is_doubtful, now_us=now_us)
-            return _NO_CHANGE
-        if self._wanted.selector and not answer.filtered:
+            return NO_CHANGE
+        if self._query.selector and not answer.filtered:
             raise NotSupportedError(f"the server did not select topics of {self.namespace!r} by labels")
         # A server that filters always sends a hash: without one the answer is older than PIP-145, and is filtered here.
-        is_filtered = answer.filtered and answer.topics_hash is not None
-        topics = answer.topics if is_filtered or self._pattern is None else self._pattern.filter(answer.topics)
+        topics = self._narrowed(answer.topics, is_filtered=answer.filtered and answer.topics_hash is not None)
         if not is_complete:
             # What such an answer lacks may exist all the same, so it adds topics and removes none.
             self._hash = None
-            return self._edit(frozenset(), frozenset(self._fitting(topics)))
+            return self._list.edit((), topics)
         self.is_confirmed, self._hash = True, answer.topics_hash
-        return self._replace(topics)
+        return self._list.replace(topics)
 
     def failed(self, now_us: int) -> None:
         """Note that a poll failed; the list stays as it is."""
         self._end_request(now_us)
         self.due_us = now_us + self._pace.retry_us
 
-    def _fitting(self, topics: Iterable[str]) -> Iterator[str]:
-        # Servers before #25188 show system topics, and a faulty one names topics of other namespaces.
-        return (topic for topic in topics if topic.startswith(self._prefixes) and not is_system_topic(topic))
+    def _narrowed(self, topics: Sequence[str], *, is_filtered: bool) -> tuple[str, ...]:
+        """Leave the topics of the namespace that the set is about.
 
-    def _replace(self, topics: Iterable[str]) -> ListChange:
-        fitting = set(self._fitting(topics))
-        return self._edit(frozenset(self._topics - fitting), frozenset(fitting - self._topics))
-
-    def _edit(self, removed: frozenset[str], added: frozenset[str]) -> ListChange:
-        before = frozenset(self._topics)
-        self._topics = (self._topics - removed) | added
-        # Repeated additions change nothing; a topic both removed and added is another one, so it counts as added.
-        return ListChange(removed & before, frozenset(t for t in added if t not in before or t in removed))
+        Servers before #25188 show system topics, and a faulty one names topics of other namespaces.
+        """
+        query = self._query
+        # The pattern of a server that filters is not applied again: its engine may read it in another way.
+        query = TopicQuery(query.namespace, query.mode, None if is_filtered else query.pattern)
+        return finished(narrowed([query], topics))[query]

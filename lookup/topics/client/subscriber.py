@@ -15,7 +15,8 @@ from itertools import chain, count
 from lookup.errors import NotSupportedError
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.client.actions import Action, Listed, ServerFeatures, Subscribe, TopicSet, Unsubscribe
-from lookup.topics.client.feed import Feed, ListChange
+from lookup.topics.client.feed import Feed
+from lookup.topics.client.list_copy import ListChange
 from lookup.topics.rules import Pace
 from lookup.topics.watching.messages import Closed, Message
 

@@ -22,26 +22,30 @@ Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model import Mode, TopicName
+from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
+from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
+from lookup.topics.listing.topic_list import TopicList
+from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = [
-    "Call", "GetLabels", "GetProperties", "ListTopics", "Operation", "RemoveLabels", "RemoveProperty", "SetLabels",
-    "SetProperties", "parse_call", "print_call", "print_map", "print_topics",
+    "LABELS", "PROPERTIES", "Call", "GetPairs", "ListTopics", "Operation", "PairKind", "RemovePairs", "SetPairs",
+    "parse_call", "print_call", "print_map", "print_topics",
 ]  # fmt: skip
 
 _ROOT = "/admin/v2/"
 _MODES: Mapping[str, Mode] = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "all"}
 _DOMAINS: Mapping[str, Mode] = {"persistent": "persistent", "non-persistent": "non-persistent", "topics": "all"}
-_METHODS = {"custom-labels": ("GET", "POST", "DELETE"), "properties": ("GET", "PUT", "DELETE")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,83 +60,86 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class ListTopics:
-    """List the topics of a namespace."""
+class PairKind:
+    """Labels or properties: their words in requests, and how a catalog reads and writes them."""
 
-    namespace: str
-    mode: Mode = "persistent"
-    properties: Mapping[str, str] = field(default_factory=dict)
-    include_system: bool = False
+    #: of many, as it stands in sentences
+    name: str
+    #: last step of the path
+    resource: str
+    #: method that adds pairs
+    set_method: str
+    #: key of the body's only field that holds the pairs; None: the body is the pairs
+    body_key: str | None
+    #: field of the query that names a key to remove
+    key_field: str
+    #: whether one request may remove several keys, or all of them
+    removes_many: bool
+    read: Callable[[TopicEntry], Mapping[str, str]]
+    #: takes catalog, topic and pairs
+    write: Callable[[Catalog, str, Mapping[str, str]], None]
+    #: takes catalog, topic and keys, and `everything` by name
+    remove: Callable[..., None]
+
+
+LABELS = PairKind(
+    "labels", "custom-labels", "POST", "labels", "keys", removes_many=True,
+    read=attrgetter("labels"), write=Catalog.set_labels, remove=Catalog.remove_labels,
+)  # fmt: skip
+PROPERTIES = PairKind(
+    "properties", "properties", "PUT", None, "key", removes_many=False,
+    read=attrgetter("properties"), write=Catalog.set_properties, remove=Catalog.remove_properties,
+)  # fmt: skip
+_KINDS = {kind.resource: kind for kind in (LABELS, PROPERTIES)}
+
+
+@dataclass(frozen=True, slots=True)
+class ListTopics(TopicQuery):
+    """List the topics of a namespace; the admin API has a form for queries without pattern and selector only."""
+
     #: range of the only bundle to list; None: all
-    bundle: str | None = None
+    bundle: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class GetLabels:
-    """Return a topic's labels."""
+class GetPairs:
+    """Return a topic's labels or properties."""
 
+    kind: PairKind
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class SetLabels:
-    """Add labels to a topic's, over those with the same keys."""
+class SetPairs:
+    """Add pairs to a topic's, over those with the same keys."""
 
+    kind: PairKind
     topic: str
-    labels: Mapping[str, str]
+    pairs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveLabels:
-    """Remove labels by key, or all of them.
+class RemovePairs:
+    """Remove pairs by key: labels by several, or all of them, properties one by one.
 
     Raises:
-        ArgumentError: if neither keys nor everything is named, or both.
+        ArgumentError: if neither keys nor everything is named, or both, or more than a request has room for.
     """
 
+    kind: PairKind
     topic: str
     keys: tuple[str, ...] = ()
     everything: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.keys) == self.everything or not all(self.keys):
-            raise ArgumentError("say which labels to remove: keys=k1&keys=k2, or all=true, one of the two")
+            ways = "keys=k1&keys=k2, or all=true, one of the two" if self.kind.removes_many else "key=k1"
+            raise ArgumentError(f"say which {self.kind.name} to remove: {ways}")
+        if (self.everything or len(self.keys) > 1) and not self.kind.removes_many:
+            raise ArgumentError(f"one request removes one of a topic's {self.kind.name}: key=k1")
 
 
-@dataclass(frozen=True, slots=True)
-class GetProperties:
-    """Return a topic's properties."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetProperties:
-    """Add properties to a topic's, over those with the same keys."""
-
-    topic: str
-    properties: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveProperty:
-    """Remove one property of a topic.
-
-    Raises:
-        ArgumentError: if the key is empty.
-    """
-
-    topic: str
-    key: str
-
-    def __post_init__(self) -> None:
-        if not self.key:
-            raise ArgumentError("say which property to remove: key=k1")
-
-
-Operation: TypeAlias = (
-    ListTopics | GetLabels | SetLabels | RemoveLabels | GetProperties | SetProperties | RemoveProperty
-)
+Operation: TypeAlias = ListTopics | GetPairs | SetPairs | RemovePairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +209,7 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
         return ListTopics(
             _namespace(steps),
             _DOMAINS[steps[0]],
-            fields.pairs("properties"),
+            properties=fields.pairs("properties"),
             include_system=fields.flag("includeSystemTopic"),
             bundle=fields.last("bundle"),
         )
@@ -232,33 +239,27 @@ def _namespace(steps: Sequence[str]) -> str:
 
 def _topic_call(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
     """Return an operation on the labels or properties of one topic, whose name may have slashes."""
-    resource, local = steps[-1], "/".join(steps[3:-1])
-    if resource not in _METHODS or not local:
-        raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_METHODS)}")
+    kind, local = _KINDS.get(steps[-1]), "/".join(steps[3:-1])
+    if kind is None or not local:
+        raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_KINDS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
-    _refuse_method(method, *_METHODS[resource])
-    match resource, method.upper():
-        case "custom-labels", "DELETE":
-            query.only("keys", "all")
-            return RemoveLabels(topic, query.all("keys"), everything=query.flag("all"))
-        case "properties", "DELETE":
-            query.only("key")
-            return RemoveProperty(topic, query.last("key") or "")
+    _refuse_method(method, "GET", kind.set_method, "DELETE")
+    if method.upper() == "DELETE":
+        query.only(kind.key_field, *(("all",) if kind.removes_many else ()))
+        # Of a field that has room for one value the last counts, as everywhere in a query.
+        keys = query.all(kind.key_field)[0 if kind.removes_many else -1 :]
+        return RemovePairs(kind, topic, keys, everything=query.flag("all"))
     query.only()
-    match resource, method.upper():
-        case "custom-labels", "GET":
-            return GetLabels(topic)
-        case "custom-labels", _:
-            content = _json(body)
-            if not isinstance(content, dict) or content.keys() != {"labels"}:
-                message = 'the body should be an object with the one key "labels", like {"labels": {"env": "prod"}}'
-                raise ArgumentError(message)
-            return SetLabels(topic, _texts(content["labels"], "labels"))
-        case _, "GET":
-            return GetProperties(topic)
-        case _:
-            return SetProperties(topic, _texts(_json(body), "the body"))
+    if method.upper() == "GET":
+        return GetPairs(kind, topic)
+    content, what = _json(body), "the body"
+    if kind.body_key is not None:
+        if not isinstance(content, dict) or content.keys() != {kind.body_key}:
+            example = json.dumps({kind.body_key: {"env": "prod"}})
+            raise ArgumentError(f'the body should be an object with the one key "{kind.body_key}", like {example}')
+        content, what = content[kind.body_key], kind.body_key
+    return SetPairs(kind, topic, _texts(content, what))
 
 
 def _json(body: str | None) -> object:
@@ -283,28 +284,24 @@ def print_call(operation: Operation) -> Call:
 
     Raises:
         InvalidNameError: if its namespace or topic is not written as Pulsar writes it.
+        ArgumentError: for a list that is narrowed by a pattern or selector.
     """
     match operation:
         case ListTopics():
             return Call("GET", _list_target(operation))
-        case GetLabels(topic):
-            return Call("GET", _target(topic, "custom-labels"))
-        case SetLabels(topic, labels):
-            return Call("POST", _target(topic, "custom-labels"), json.dumps({"labels": dict(labels)}))
-        case RemoveLabels(topic, keys, everything):
-            removed = "all=true" if everything else "&".join(f"keys={quote(key, safe='')}" for key in keys)
-            return Call("DELETE", f"{_target(topic, 'custom-labels')}?{removed}")
-        case GetProperties(topic):
-            return Call("GET", _target(topic, "properties"))
-        case SetProperties(topic, properties):
-            return Call("PUT", _target(topic, "properties"), json.dumps(dict(properties)))
-        case RemoveProperty(topic, key):
-            return Call("DELETE", f"{_target(topic, 'properties')}?key={quote(key, safe='')}")
+        case GetPairs(kind, topic):
+            return Call("GET", _target(topic, kind))
+        case SetPairs(kind, topic, pairs):
+            content = dict(pairs) if kind.body_key is None else {kind.body_key: dict(pairs)}
+            return Call(kind.set_method, _target(topic, kind), json.dumps(content))
+        case RemovePairs(kind, topic, keys, everything):
+            named = "&".join(f"{kind.key_field}={quote(key, safe='')}" for key in keys)
+            return Call("DELETE", f"{_target(topic, kind)}?{'all=true' if everything else named}")
 
 
 def print_topics(topics: Sequence[str]) -> str:
-    """Return the body that answers a list: a JSON list of names."""
-    return json.dumps(list(topics), ensure_ascii=False)
+    """Return the body that answers a list: a JSON list of names, which a `TopicList` makes once."""
+    return TopicList(topics).json if not isinstance(topics, TopicList) else topics.json
 
 
 def print_map(pairs: Mapping[str, str]) -> str:
@@ -313,6 +310,8 @@ def print_map(pairs: Mapping[str, str]) -> str:
 
 
 def _list_target(operation: ListTopics) -> str:
+    if operation.pattern is not None or operation.selector:
+        raise ArgumentError("a request of the admin API for a list has no field for a pattern or a selector")
     domain = next(name for name, mode in _DOMAINS.items() if mode == operation.mode)
     # Either separator is read in both places; the two PIPs write them so.
     between: Literal["=", ":"] = ":" if domain == "topics" else "="
@@ -325,8 +324,8 @@ def _list_target(operation: ListTopics) -> str:
     return f"{_ROOT}{domain}/{checked_namespace(operation.namespace)}" + (f"?{query}" if query else "")
 
 
-def _target(topic: str, resource: str) -> str:
+def _target(topic: str, kind: PairKind) -> str:
     name = TopicName.parse(topic)
     # PIP-451 writes `topics` for a domain, which means persistent ones.
-    is_label = resource == "custom-labels" and name.domain == "persistent"
-    return f"{_ROOT}{'topics' if is_label else name.domain}/{name.namespace}/{quote(name.local, safe='')}/{resource}"
+    domain = "topics" if kind is LABELS and name.domain == "persistent" else name.domain
+    return f"{_ROOT}{domain}/{name.namespace}/{quote(name.local, safe='')}/{kind.resource}"

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from lookup.errors import ArgumentError, StateError
 from lookup.model.bundles import bundle_of
-from lookup.model.catalog import CatalogView, Selector, TopicEntry
-from lookup.topics.catalog.naming import prefixes_of, without_system_topics
+from lookup.model.catalog import CatalogView, Mode
+from lookup.topics.catalog.naming import prefixes_of
+from lookup.topics.listing.topic_query import TopicQuery, finished, narrowed, topics_of
 from lookup.topics.rules import ScatterLimits
 
 __all__ = [
@@ -35,28 +36,22 @@ Failure: TypeAlias = Literal["failed", "timed out", "not asked", "moved", "unown
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterQuery:
-    """A query of the loaded topics of a namespace: those with all properties, or those that a selector selects.
+class ScatterQuery(TopicQuery):
+    """A query of the loaded topics of a namespace; its properties are those that a topic must have.
 
     Raises:
         ArgumentError: if there are neither properties nor a selector; a mistake is never answered with every topic.
     """
 
-    namespace: str
-    #: sorted by key
-    properties: tuple[tuple[str, str], ...] = ()
-    selector: Selector = ()
+    mode: Mode = "all"
     #: ask the local broker alone, as an owner is asked by the coordinator
-    only_local: bool = False
+    only_local: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        # Not `super()`: with slots the class is made a second time, and is another one here.
+        TopicQuery.__post_init__(self)
         if not self.properties and not self.selector:
             raise ArgumentError(f"a query of {self.namespace!r} needs properties or a selector")
-
-    def takes(self, entry: TopicEntry) -> bool:
-        """Return whether a topic belongs to the query."""
-        has_properties = all(entry.properties.get(key) == value for key, value in self.properties)
-        return has_properties and all(term.matches(entry.labels) for term in self.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +212,16 @@ class Gathering:
             raise StateError(
                 f"the owners of {self._query.namespace!r} have not all answered: {', '.join(self.pending)}"
             )
-        topics = sorted({topic for answer in self._answers.values() for topic in answer.topics})
+        names = sorted({topic for answer in self._answers.values() for topic in answer.topics})
+        # An owner may be of a release that does not know every part of the query.
+        topics = finished(narrowed([self._query], names))[self._query]
         # A bundle that its owner had lost was asked of the wrong broker, unless another that answered has it by now.
         covered = {bundle for answer in self._answers.values() for bundle in answer.bundles}
         moved: dict[str, Failure] = {broker: "moved" for broker in self._answers if self._bundles[broker] - covered}
         missing = dict(sorted({**moved, **self._missing}.items()))
         # Topics of an owner that did not answer were not looked at, loaded or not.
         active_only = bool(missing) or any(answer.active_only for answer in self._answers.values())
-        return Gathered(tuple(topics), MappingProxyType(missing), active_only)
+        return Gathered(topics, MappingProxyType(missing), active_only)
 
 
 def loaded_topics(
@@ -237,8 +234,8 @@ def loaded_topics(
         boundaries: of the namespace's bundles, rising from 0.
         owned: ranges of the bundles it owns.
     """
-    bundles = frozenset(owned)
-    entries = map(catalog.entry, without_system_topics(catalog.topics(query.namespace, "all")))
-    names = (entry.name for entry in entries if entry is not None and entry.is_loaded and query.takes(entry))
+    bundles, wanted = frozenset(owned), query.pairs
+    entries = map(catalog.entry, topics_of(catalog, query))
+    names = (e.name for e in entries if e is not None and e.is_loaded and wanted <= e.properties.items())
     # The bundle comes last: it takes a hash of the name.
     return OwnerAnswer([name for name in names if str(bundle_of(name, boundaries)) in bundles], bundles)

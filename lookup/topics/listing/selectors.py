@@ -1,21 +1,19 @@
-"""Read selectors from text, `env=prod,tier in (a,b),team`, and apply one to several namespaces.
+"""Read selectors from text: `env=prod,tier in (a,b),team`.
 
-Source: PIP-451 (AND of equalities; a list of namespaces that is empty means one's own); `in` and `exists` are ours.
+Source: PIP-451 (AND of equalities); `in` and `exists` are ours.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Equals, Exists, In, Selector, Term
 from lookup.model.quoting import forbidden_character, shown, unseen
-from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import LABEL_KEY_SIGNS, LABEL_SIGNS, MAX_LENGTH, MAX_PAIRS
 
-__all__ = ["MAX_SELECTOR_LENGTH", "Selectable", "parse", "selected_in"]
+__all__ = ["MAX_SELECTOR_LENGTH", "parse"]
 
 #: Characters of a selector: as many conditions as a topic may have labels, each with the longest key and value.
 MAX_SELECTOR_LENGTH = MAX_PAIRS * 2 * (MAX_LENGTH + 1)
@@ -45,30 +43,6 @@ def parse(text: str) -> Selector:
     if len(terms) > MAX_PAIRS:
         raise ArgumentError(f"the selector has {len(terms)} conditions, at most {MAX_PAIRS} are permitted")
     return terms
-
-
-class Selectable(Protocol):
-    """Anything that selects topics by labels: a catalog, or a server that has one."""
-
-    def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """Return the topics that a selector selects, persistent and non-persistent, sorted."""
-
-
-def selected_in(catalog: Selectable, selector: Selector, namespaces: Sequence[str], *, own: str) -> Sequence[str]:
-    """Return the users' topics that a selector selects in each of several namespaces, sorted.
-
-    Args:
-        namespaces: each is asked once; none means one's own.
-        own: the namespace of the client.
-
-    Raises:
-        NotFoundError: for a namespace that does not exist.
-        ArgumentError: for a selector without conditions.
-    """
-    distinct = dict.fromkeys(namespaces or (own,))
-    return sorted(
-        without_system_topics(topic for namespace in distinct for topic in catalog.selected(namespace, selector))
-    )
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Filter and hash lists of topics as Pulsar's `TopicList` does: patterns of names, and the hash of a list.
+"""Filter and hash lists of topics as Pulsar's `TopicList` does: patterns of names, lists with their hashes.
 
 Patterns match in time linear in the name: RE2 stands in place of Java's engines, which some patterns keep busy for
 years. RE2 and CRC32C come with the extra `[topics]` and are imported when they are first needed.
@@ -8,9 +8,10 @@ Source: `docs/pulsar/protocol.md`; Pulsar's `TopicList.filterTopics` and `TopicL
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -18,14 +19,21 @@ from lookup.errors import PatternError, SettingsError
 from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import without_partition, without_scheme
 
-__all__ = ["TopicsPattern", "pattern_length", "topics_hash", "without_pattern_scheme"]
+__all__ = [
+    "TopicList", "TopicsPattern", "bare_name", "compiled_set", "pattern_length", "topics_hash",
+    "without_pattern_scheme",
+]  # fmt: skip
 
 _ALL = ".*"
+#: The commonest pattern, a beginning of names: it needs no engine.
+_BEGINNING = re.compile(r"([A-Za-z0-9_/-]+)\.\*")
 _SEPARATOR = "://"
 #: Longest first: the shorter one ends the longer one.
 _DOMAINS = ("non-persistent", "persistent")
 #: Bytes that one compiled pattern may take; fifty characters need a hundredth of it.
 _MEMORY = 1 << 23
+#: The same of patterns that are compiled together.
+_SET_MEMORY = 1 << 26
 #: The constructs of Java's engine that RE2 does not have, by their beginning, in words.
 _CONSTRUCTS = {
     "(?=": "the lookahead",
@@ -80,6 +88,23 @@ def topics_hash(topics: Iterable[str]) -> str:
     return value.to_bytes(4, "little").hex()
 
 
+class TopicList(tuple[str, ...]):
+    """The sorted names of a list, with what is made of all of them: each once, when it is first needed.
+
+    It equals the tuple of its names.
+    """
+
+    @cached_property
+    def topics_hash(self) -> str:
+        """Return the hash of the list, as `topics_hash` does."""
+        return topics_hash(self)
+
+    @cached_property
+    def json(self) -> str:
+        """Return the names as a JSON list."""
+        return json.dumps(self, ensure_ascii=False)
+
+
 class TopicsPattern:
     """A compiled pattern; it is matched against whole names without scheme and partition suffix.
 
@@ -97,25 +122,37 @@ class TopicsPattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._bare = without_pattern_scheme(text)
-        self._compiled = _compiled(self._bare)
+        #: without its scheme, as it is compiled
+        self.bare = without_pattern_scheme(text)
+        self._compiled = _compiled(self.bare)
+        beginning = _BEGINNING.fullmatch(self.bare)
+        self._beginning = None if beginning is None else beginning[1]
 
     def __repr__(self) -> str:
         return f"TopicsPattern({self.text!r})"
 
     def matches(self, topic: str) -> bool:
         """Return whether the part of a complete name after its scheme matches."""
-        return self._bare == _ALL or self._fits(topic)
+        return self.fits(bare_name(topic))
 
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Return the names that match, unchanged and in their order."""
         # Every name matches, and a million names would be a million calls of RE2.
-        if self._bare == _ALL:
+        if self.bare == _ALL:
             return list(topics)
-        return [topic for topic in topics if self._fits(topic)]
+        return [topic for topic in topics if self.fits(bare_name(topic))]
 
-    def _fits(self, topic: str) -> bool:
-        return self._compiled.fullmatch(without_scheme(without_partition(topic))) is not None
+    def fits(self, bare: str) -> bool:
+        """Return whether a name matches that is without scheme and partition suffix already."""
+        if self._beginning is not None:
+            # The dot of RE2 is no line feed.
+            return bare.startswith(self._beginning) and "\n" not in bare
+        return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
+
+
+def bare_name(topic: str) -> str:
+    """Return the part of a complete name that patterns match: without scheme and partition suffix."""
+    return without_scheme(without_partition(topic))
 
 
 def pattern_length(text: str) -> int:
@@ -141,14 +178,36 @@ def without_pattern_scheme(text: str) -> str:
     )
 
 
+def compiled_set(bares: Iterable[str]) -> Any:
+    """Return patterns that can be compiled one by one, compiled together, None if that takes too much memory.
+
+    Its `Match` takes a bare name and returns the numbers of those that match the whole of it; after the last pattern
+    stands one more that every name matches.
+    """
+    engine = _extra("re2", "a topics pattern")
+    compiled = engine.Set.FullMatchSet(_options(engine, _SET_MEMORY))
+    try:
+        for bare in (*bares, "(?s:.*)"):
+            # The set matches any name by `.*`, as `TopicsPattern` does.
+            compiled.Add("(?s:.*)" if bare == _ALL else bare)
+        compiled.Compile()
+    except engine.error:
+        return None
+    return compiled
+
+
+def _options(engine: Any, memory: int) -> Any:
+    options = engine.Options()
+    # RE2 would write errors to the standard error stream besides raising them.
+    options.max_mem, options.log_errors = memory, False
+    return options
+
+
 @lru_cache(maxsize=1024)
 def _compiled(bare: str) -> Any:
     engine = _extra("re2", "a topics pattern")
-    options = engine.Options()
-    # RE2 would write errors to the standard error stream besides raising them.
-    options.max_mem, options.log_errors = _MEMORY, False
     try:
-        return engine.compile(bare, options)
+        return engine.compile(bare, _options(engine, _MEMORY))
     except UnicodeEncodeError:
         raise PatternError(f"pattern {shown(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:

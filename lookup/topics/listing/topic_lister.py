@@ -1,44 +1,50 @@
 """Answer requests for the topics of a namespace: ask a lister, check its list, filter, hash.
 
-A request passes through three steps, so that a server may run the second elsewhere: `ask` returns the query to look up,
+A request passes through three parts, so that a server may run the second elsewhere: `ask` returns the query to look up,
 unless it is being looked up already; `fetch` has the lister do it; `listed` makes the answers to all requests that wait
-for it. `answer` is the three at once. Nothing here waits or knows a clock.
+for it. `answer` is the three at once. Nothing here waits or knows a clock. `fetching`, `listing` and `answering` do the
+same in steps, each of which looks at a bounded number of names.
+
+A lister is asked for every query. If it answers with the names of last time, as it does while the catalog does not
+change, their check, the filtered lists and their hashes are those of last time, too.
 
 Source: `docs/pulsar/protocol.md`; PIP-452.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
-from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
+from lookup.model.catalog import CatalogView, EventKind, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
-from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of, without_system_topics
+from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
-from lookup.topics.listing.topic_list import TopicsPattern, pattern_length, topics_hash
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, pattern_length
+from lookup.topics.listing.topic_query import ROWS_PER_STEP, Steps, TopicQuery, common_names, finished, narrowed
 from lookup.topics.rules import ListLimits
 
-__all__ = ["ListAnswer", "ListRequest", "Query", "TopicLister", "checked_properties"]
+__all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
+
+#: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each.
+_KEPT_NAMES = 4_000_000
+#: A query that is kept takes the room of so many names.
+_NAMES_OF_A_QUERY = 64
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class ListRequest:
+class ListRequest(TopicQuery):
     """A client's request: Pulsar's `CommandGetTopicsOfNamespace`."""
 
-    namespace: str
-    mode: Mode = "persistent"
-    #: as the client wrote it; None: every topic
-    pattern: str | None = None
     #: hash of the list the client has; None or empty: it has none
-    topics_hash: str | None = None
-    #: PIP-452: of the consumer; the lister gives them a meaning. None or empty: no filtering
-    properties: Mapping[str, str] | None = None
-    #: whether to list Pulsar's own topics; only the REST form of a request can ask for them
-    include_system: bool = False
+    topics_hash: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,46 +52,13 @@ class ListAnswer:
     """The answer to a client: Pulsar's `CommandGetTopicsOfNamespaceResponse`."""
 
     #: sorted, each once; empty if nothing has changed
-    topics: tuple[str, ...]
+    topics: TopicList
     #: of the whole list, also if it is left out
     topics_hash: str
-    #: whether the client's pattern was applied
+    #: whether the client's pattern and selector were applied
     filtered: bool
     #: false only if the request held exactly this hash
     changed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query of the lister; equal queries that overlap are looked up once."""
-
-    namespace: str
-    mode: Mode
-    #: sorted pairs
-    properties: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Narrowed:
-    """The rest of a list, for all requests that narrow it in the same way."""
-
-    topics: tuple[str, ...]
-    topics_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Narrowing:
-    """The filters of the framework, which apply whatever a lister makes of the request."""
-
-    #: None: none is applied
-    pattern: str | None
-    include_system: bool
-
-    def applied(self, topics: Sequence[str]) -> _Narrowed:
-        # System topics go first, as in Pulsar: no pattern brings them back, and the hash is without them.
-        users = topics if self.include_system else without_system_topics(topics)
-        narrowed = tuple(users if self.pattern is None else TopicsPattern(self.pattern).filter(users))
-        return _Narrowed(narrowed, topics_hash(narrowed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +66,103 @@ class _Waiting:
     ticket: Hashable
     #: of the list the client has
     topics_hash: str | None
-    narrowing: _Narrowing
+    #: the request, without a pattern that is left to the client
+    query: TopicQuery
+    #: whether nothing is left to the client
+    is_filtered: bool
 
-    def answer(self, narrowed: _Narrowed) -> ListAnswer:
-        is_known = self.topics_hash == narrowed.topics_hash
+    def answer(self, topics: TopicList) -> ListAnswer:
+        is_known = self.topics_hash == topics.topics_hash
         return ListAnswer(
-            topics=() if is_known else narrowed.topics,
-            topics_hash=narrowed.topics_hash,
-            filtered=self.narrowing.pattern is not None,
+            topics=_NO_TOPICS if is_known else topics,
+            topics_hash=topics.topics_hash,
+            filtered=self.is_filtered,
             changed=not is_known,
         )
+
+
+_NO_TOPICS = TopicList()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The names of a lookup, checked, and what they were made of."""
+
+    #: as the lister answered
+    answered: tuple[str, ...]
+    #: None: there was no selector
+    selected: tuple[str, ...] | None
+    #: sorted, each once
+    names: Sequence[str]
+    #: of these names; other names of the same lookup have another number
+    number: int
+
+    def is_made_of(self, answered: tuple[str, ...], selected: tuple[str, ...] | None) -> bool:
+        # A catalog that did not change answers with the same object; comparing a million equal names takes 10 ms.
+        return (self.answered is answered or self.answered == answered) and self.selected == selected
+
+
+class _Run:
+    """A look-up under way, whose steps are done by all who wait for it.
+
+    Args:
+        revision: of the catalog when it began.
+    """
+
+    def __init__(self, revision: int, steps: Steps[Sequence[str]]) -> None:
+        self.revision = revision
+        self._steps = steps
+        self._names: Sequence[str] | None = None
+        self._error: BaseException | None = None
+
+    def is_over(self) -> bool:
+        """Do the next step; return whether there is none left."""
+        if self._names is None and self._error is None:
+            try:
+                next(self._steps)
+            except StopIteration as end:
+                self._names = end.value
+            # Everybody who waits gets the error, an interruption too: the steps cannot go on after it.
+            except BaseException as error:  # noqa: BLE001
+                self._error = error
+        return self._names is not None or self._error is not None
+
+    def names(self) -> Sequence[str]:
+        """Return the names that were looked up, or raise what went wrong."""
+        if self._error is not None:
+            raise self._error
+        return self._names or ()
+
+
+class _Recent(Generic[_Value]):
+    """Values by query, up to a number of names in all; those that were not used for longest go first.
+
+    Locked, because a server may fetch in threads.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: dict[TopicQuery, tuple[_Value, int]] = {}
+        self._lock = Lock()
+
+    def get(self, query: TopicQuery) -> _Value | None:
+        """Return the value of a query, None if there is none."""
+        with self._lock:
+            entry = self._values.pop(query, None)
+            if entry is None:
+                return None
+            self._values[query] = entry
+            return entry[0]
+
+    def put(self, query: TopicQuery, value: _Value, n_names: int) -> None:
+        """Keep a value, at the cost of others."""
+        with self._lock:
+            self._room += self._values.pop(query, (None, 0))[1]
+            # Some for the query itself: many empty lists take room as well.
+            self._values[query] = value, n_names + _NAMES_OF_A_QUERY
+            self._room -= n_names + _NAMES_OF_A_QUERY
+            while self._room < 0 and len(self._values) > 1:
+                self._room += self._values.pop(next(iter(self._values)))[1]
 
 
 class TopicLister:
@@ -124,9 +184,15 @@ class TopicLister:
         self._interests = interests_of(lister)
         self._catalog = ReadOnlyCatalog(catalog)
         self._limits = limits or ListLimits()
-        self._waiting: dict[Query, list[_Waiting]] = {}
-        #: ticket -> the query that its request waits for
-        self._queries: dict[Hashable, Query] = {}
+        #: what is looked up -> the requests that wait for it
+        self._waiting: dict[TopicQuery, list[_Waiting]] = {}
+        #: ticket -> what its request waits for
+        self._lookups: dict[Hashable, TopicQuery] = {}
+        self._runs: dict[TopicQuery, _Run] = {}
+        self._fetched: _Recent[_Fetched] = _Recent(_KEPT_NAMES)
+        #: filtered lists, each with the number of the names it was made of
+        self._lists: _Recent[tuple[int, TopicList]] = _Recent(_KEPT_NAMES)
+        self._numbers = count()
 
     @property
     def interests(self) -> frozenset[EventKind]:
@@ -148,17 +214,26 @@ class TopicLister:
             # The first error goes on; that closing failed as well stands below it in a traceback.
             error.add_note(str(failure))
 
-    def answer(self, request: ListRequest) -> ListAnswer:
+    def answer(self, request: TopicQuery) -> ListAnswer:
         """Answer one request at once, beside any that are under way.
 
         Raises:
             PulsarLookupError: as `ask` and `fetch` do.
         """
-        waiting = self._checked(None, request)
-        return waiting.answer(waiting.narrowing.applied(self.fetch(_query(request))))
+        return finished(self.answering(request))
 
-    def ask(self, ticket: Hashable, request: ListRequest) -> Query | None:
+    def answering(self, request: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[ListAnswer]:
+        """Answer one request as `answer` does, in steps that look at a number of names each."""
+        waiting = self._checked(None, request)
+        lookup = request.looked_up()
+        names = yield from self.fetching(lookup, rows=rows)
+        lists = yield from self.narrowed(lookup, {waiting.query}, names, rows=rows)
+        return waiting.answer(lists[waiting.query])
+
+    def ask(self, ticket: Hashable, request: TopicQuery) -> TopicQuery | None:
         """Take a request in; return the query to fetch for it, None if an equal one is being fetched.
+
+        Requests that differ only by their patterns, and by whether they want system topics, share a query.
 
         Args:
             ticket: the name of the request, which `listed` gives its answer; one that waits may not ask again.
@@ -167,16 +242,16 @@ class TopicLister:
             ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
             PatternError: for a pattern that cannot be compiled. Nothing is kept of a request that is refused.
         """
-        if ticket in self._queries:
+        if ticket in self._lookups:
             raise ArgumentError(f"request {ticket!r} is still waiting for its answer; tickets are used once at a time")
-        waiting, query = self._checked(ticket, request), _query(request)
-        is_new = query not in self._waiting
-        self._waiting.setdefault(query, []).append(waiting)
-        self._queries[ticket] = query
-        return query if is_new else None
+        waiting, lookup = self._checked(ticket, request), request.looked_up()
+        is_new = lookup not in self._waiting
+        self._waiting.setdefault(lookup, []).append(waiting)
+        self._lookups[ticket] = lookup
+        return lookup if is_new else None
 
-    def fetch(self, query: Query) -> Sequence[str]:
-        """Have the lister look up a query; return the names, sorted, each once.
+    def fetch(self, query: TopicQuery) -> Sequence[str]:
+        """Have the lister look up a query, and apply its selector; return the names, sorted, each once.
 
         Raises:
             StateError: if the list is partial: clients drop the subscriptions of topics that a list lacks.
@@ -185,6 +260,47 @@ class TopicLister:
             PulsarLookupError: as the lister itself refuses, for a namespace that does not exist for example.
             PolicyError: if it fails with anything else.
         """
+        return finished(self._fetching(query.looked_up(), ROWS_PER_STEP))
+
+    def fetching(self, query: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[Sequence[str]]:
+        """Fetch as `fetch` does, in steps: the first asks lister and catalog, each one checks a number of names.
+
+        Whoever else fetches the same query meanwhile, at the same revision of the catalog, shares the steps.
+        """
+        lookup, revision = query.looked_up(), self._catalog.revision
+        run = self._runs.get(lookup)
+        if run is None or run.revision != revision:
+            run = self._runs[lookup] = _Run(revision, self._fetching(lookup, rows))
+        try:
+            while not run.is_over():
+                yield
+        finally:
+            if self._runs.get(lookup) is run:
+                del self._runs[lookup]
+        return run.names()
+
+    def _fetching(self, lookup: TopicQuery, rows: int) -> Steps[Sequence[str]]:
+        name, query = self._lister.name, lookup
+        answered = self._answered(lookup)
+        selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
+        known = self._fetched.get(lookup)
+        if known is not None and known.is_made_of(answered, selected):
+            return known.names
+        is_sorted = True
+        for start in range(0, len(answered), rows):
+            if start:
+                yield
+            # One name of the part before, so that no two neighbours are left out.
+            part = answered[max(0, start - 1) : start + rows]
+            _check_names(name, lookup, part)
+            is_sorted = is_sorted and all(before < after for before, after in pairwise(part))
+        names: Sequence[str] = answered if is_sorted else tuple(sorted(set(answered)))
+        names = names if selected is None else common_names(names, selected)
+        self._fetched.put(lookup, _Fetched(answered, selected, names, next(self._numbers)), len(answered))
+        return names
+
+    def _answered(self, query: TopicQuery) -> tuple[str, ...]:
+        """Return the lister's answer, as far as it is a complete list of anything."""
         name = self._lister.name
         with lister_failing(name, f"failed on {query.namespace}"):
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
@@ -197,21 +313,42 @@ class TopicLister:
             raise ContractError(f"lister {name!r} answered {shown(listing.topics)}, which is no list of topics")
         if listing.partial:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
-        _check_names(name, query, listing.topics)
-        return sorted(set(listing.topics))
+        return listing.topics
 
-    def listed(self, query: Query, topics: Sequence[str]) -> list[tuple[Hashable, ListAnswer]]:
+    def listed(self, query: TopicQuery, topics: Sequence[str]) -> list[tuple[Hashable, ListAnswer]]:
         """Return the answers to all requests that wait for a query, in the order of asking, and forget them.
 
         Raises:
             NotFoundError: if no request waits for it.
         """
-        group = self._taken(query)
-        # Requests with the same filters share the work: a hash reads every name.
-        narrowed = {narrowing: narrowing.applied(topics) for narrowing in {waiting.narrowing for waiting in group}}
-        return [(waiting.ticket, waiting.answer(narrowed[waiting.narrowing])) for waiting in group]
+        return finished(self.listing(query, topics))
 
-    def failed(self, query: Query) -> list[Hashable]:
+    def listing(
+        self, query: TopicQuery, topics: Sequence[str], *, rows: int = ROWS_PER_STEP
+    ) -> Steps[list[tuple[Hashable, ListAnswer]]]:
+        """Make the answers as `listed` does, in steps; requests that come meanwhile wait for a query of their own."""
+        group = self._taken(query)
+        # Requests with the same filters share the work, and all of them share one pass.
+        lists = yield from self.narrowed(query, {waiting.query for waiting in group}, topics, rows=rows)
+        return [(waiting.ticket, waiting.answer(lists[waiting.query])) for waiting in group]
+
+    def narrowed(
+        self, lookup: TopicQuery, queries: Collection[TopicQuery], names: Sequence[str], *, rows: int = ROWS_PER_STEP
+    ) -> Steps[Mapping[TopicQuery, TopicList]]:
+        """Narrow the names of a lookup for many queries, except those whose lists are known already."""
+        fetched = self._fetched.get(lookup)
+        number = fetched.number if fetched is not None and fetched.names is names else None
+        lists: dict[TopicQuery, TopicList] = {}
+        for query in queries:
+            known = self._lists.get(query)
+            if known is not None and known[0] == number:
+                lists[query] = known[1]
+        made = yield from narrowed([query for query in queries if query not in lists], names, rows=rows)
+        for query, topics in made.items() if number is not None else ():
+            self._lists.put(query, (number or 0, topics), len(topics))
+        return lists | made
+
+    def failed(self, query: TopicQuery) -> list[Hashable]:
         """Return the tickets of all requests that wait for a query that could not be fetched, and forget them.
 
         Raises:
@@ -221,14 +358,14 @@ class TopicLister:
 
     def cancel(self, ticket: Hashable) -> None:
         """Forget a request whose client has gone, if it waits; its query stays under way."""
-        query = self._queries.pop(ticket, None)
-        if query is not None:
-            self._waiting[query] = [waiting for waiting in self._waiting[query] if waiting.ticket != ticket]
+        lookup = self._lookups.pop(ticket, None)
+        if lookup is not None:
+            self._waiting[lookup] = [waiting for waiting in self._waiting[lookup] if waiting.ticket != ticket]
 
-    def _checked(self, ticket: Hashable, request: ListRequest) -> _Waiting:
+    def _checked(self, ticket: Hashable, request: TopicQuery) -> _Waiting:
         schemes_of(request.mode)
         limits, pattern = self._limits, request.pattern
-        checked_properties(request.properties or {}, limits)
+        checked_properties(request.properties, limits)
         # A pattern that is not applied here is no mistake: the client filters the whole list by itself.
         if not limits.pattern_filtering or (
             pattern is not None and pattern_length(pattern) > limits.pattern_max_length
@@ -237,14 +374,17 @@ class TopicLister:
         # An empty pattern is one that no name matches; only a request without any lists everything.
         if pattern is not None:
             TopicsPattern(pattern)
-        return _Waiting(ticket, request.topics_hash, _Narrowing(pattern, request.include_system))
+        query = replace(request.plain(), pattern=pattern)
+        is_filtered = pattern is not None if request.pattern is not None else bool(request.selector)
+        topics_hash = request.topics_hash if isinstance(request, ListRequest) else None
+        return _Waiting(ticket, topics_hash, query, is_filtered)
 
-    def _taken(self, query: Query) -> list[_Waiting]:
+    def _taken(self, query: TopicQuery) -> list[_Waiting]:
         if query not in self._waiting:
-            raise NotFoundError(f"nobody waits for {query}")
+            raise NotFoundError(f"no request waits for {query}")
         group = self._waiting.pop(query)
         for waiting in group:
-            del self._queries[waiting.ticket]
+            del self._lookups[waiting.ticket]
         return group
 
 
@@ -278,11 +418,7 @@ def _fault_of_property(text: object, longest: int) -> str | None:
     return None if wrong is None else f"holds the character {wrong!r}, which no property may have"
 
 
-def _query(request: ListRequest) -> Query:
-    return Query(request.namespace, request.mode, tuple(sorted((request.properties or {}).items())))
-
-
-def _check_names(name: str, query: Query, topics: Sequence[object]) -> None:
+def _check_names(name: str, query: TopicQuery, topics: Sequence[object]) -> None:
     # A name too many is worse than an error: a client would subscribe to it.
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:

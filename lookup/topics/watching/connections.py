@@ -74,23 +74,24 @@ class Watcher:
         means the list it holds then, whatever happened since it asked.
         """
         if self._has_list and self._pending:
-            topics, topics_hash = self.topics.with_hash()
+            topics = self.topics.as_list()
             is_overflown, (removed, added) = self._pending.is_overflown, self._pending.changes()
             # Cleared before the message is yielded: its taker may stop here, and a change must not be sent twice.
             self._pending.clear()
             if is_overflown:
-                yield Resync(self.watcher_id, topics, topics_hash)
+                yield Resync(self.watcher_id, topics, topics.topics_hash)
             else:
-                yield Update(self.watcher_id, removed, added, topics_hash)
+                yield Update(self.watcher_id, removed, added, topics.topics_hash)
         if self._answerable is not None:
             request = self._answerable
-            topics, topics_hash = self.topics.with_hash()
+            topics = self.topics.as_list()
             # Changes are noted from the first snapshot on; before it there is no list that they would change.
             if not self._has_list:
                 self._has_list = True
                 self.topics.join(self._pending)
-            is_same = request.topics_hash == topics_hash
-            yield Snapshot(request.request_id, self.watcher_id, () if is_same else topics, topics_hash, not is_same)
+            is_same = request.topics_hash == topics.topics_hash
+            names = () if is_same else topics
+            yield Snapshot(request.request_id, self.watcher_id, names, topics.topics_hash, not is_same)
             self._answerable = None
 
 

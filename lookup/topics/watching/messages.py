@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lookup.errors import ArgumentError
-from lookup.model.catalog import Mode, Selector
+from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = [
     "Closed", "Connection", "Message", "Refused", "Resync", "ServerError", "Snapshot", "Update", "WatchQuery",
@@ -28,25 +28,19 @@ ServerError: TypeAlias = Literal["MetadataError", "TooManyRequests", "InvalidTop
 
 
 @dataclass(frozen=True, slots=True)
-class WatchQuery:
+class WatchQuery(TopicQuery):
     """The watched topics of a namespace: those of a pattern, or those of a selector.
 
+    The wire has no field for a selector yet (PIP-451), nor for properties, which PIP-452 leaves out of watches.
     Two watchers with equal queries share one list of topics and one hash.
 
     Raises:
         ArgumentError: if there is neither pattern nor selector, or both.
     """
 
-    namespace: str
-    pattern: str | None = None
-    #: labels that a topic must have; the wire has no field for it yet (PIP-451)
-    selector: Selector | None = None
-    #: the client's context for a custom lister, sorted by key; the wire has no field for it (PIP-452 leaves it out)
-    properties: tuple[tuple[str, str], ...] = ()
-    #: Pulsar watches persistent topics only
-    mode: Mode = "persistent"
-
     def __post_init__(self) -> None:
+        # Not `super()`: with slots the class is made a second time, and is another one here.
+        TopicQuery.__post_init__(self)
         if (self.pattern is None) == (not self.selector):
             raise ArgumentError(f"a watch of {self.namespace!r} needs a pattern or a selector, and only one of them")
 

@@ -22,17 +22,15 @@ Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from lookup.model.catalog import EventKind, Listing, TopicEvent
-from lookup.topics.listing.topic_list import topics_hash
+from lookup.topics.listing.topic_list import TopicList
+from lookup.topics.listing.topic_query import Matcher
 from lookup.topics.rules import QUEUE_MAX
 from lookup.topics.watching.messages import WatchQuery
 
-__all__ = ["Backlog", "Matches", "PendingChanges", "QueryTopics"]
-
-#: (topic, its labels) -> is it one of the query's.
-Matches = Callable[[str, Mapping[str, str]], bool]
+__all__ = ["Backlog", "PendingChanges", "QueryTopics"]
 
 
 class PendingChanges:
@@ -159,7 +157,7 @@ class QueryTopics:
     def __init__(
         self,
         query: WatchQuery,
-        matches: Matches | None,
+        matches: Matcher | None,
         *,
         interests: frozenset[EventKind] = frozenset(),
         queue_max: int = QUEUE_MAX,
@@ -172,10 +170,12 @@ class QueryTopics:
         self._matches = matches
         self._interests = interests
         self._backlog = Backlog(queue_max)
-        self._watchers: list[PendingChanges] = []
+        #: as an ordered set, by identity: two watchers with equal changes are still two
+        self._watchers: dict[PendingChanges, None] = {}
         #: sorted but for the topics that events added at the end; a dict keeps that order, so sorting again is cheap
         self._topics: dict[str, None] = {}
-        self._hashed: tuple[tuple[str, ...], str] | None = None
+        #: the topics as they are sent; None: not made since they changed
+        self._list: TopicList | None = None
         self._is_wanted = True
         self._is_held = False
         #: a listing that has seen this revision needs no other after it
@@ -199,14 +199,18 @@ class QueryTopics:
         """Return whether the topics can be sent as they are, with no listing to wait for."""
         return self.is_known and not self._is_wanted and self.ticket is None
 
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether any watcher was not sent every change."""
+        return any(self._watchers)
+
     def join(self, pending: PendingChanges) -> None:
         """Note the changes for one more watcher from now on."""
-        self._watchers.append(pending)
+        self._watchers[pending] = None
 
     def part(self, pending: PendingChanges) -> None:
         """Stop noting changes for a watcher."""
-        # By identity: two watchers with equal queues are still two.
-        self._watchers = [noted for noted in self._watchers if noted is not pending]
+        self._watchers.pop(pending, None)
 
     def want(self, revision: int = 0) -> None:
         """Ask for a listing, because events up to a revision may have been missed."""
@@ -249,7 +253,7 @@ class QueryTopics:
     def _add(self, topic: str) -> bool:
         if topic in self._topics:
             return False
-        self._topics[topic] = self._hashed = None
+        self._topics[topic] = self._list = None
         for pending in self._watchers:
             pending.enter(topic)
         return True
@@ -261,7 +265,7 @@ class QueryTopics:
                 pending.destroy(topic)
             return False
         del self._topics[topic]
-        self._hashed = None
+        self._list = None
         for pending in self._watchers:
             pending.leave(topic, destroyed=destroyed)
         return True
@@ -303,20 +307,22 @@ class QueryTopics:
                 elif event.kind in ("created", "labels", "deleted"):
                     target.pop(event.topic, None)
         destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
-        # Removals first: a topic that was deleted and is listed again leaves and enters, as another one.
-        for topic in [topic for topic in self._topics if topic not in target or topic in destroyed]:
-            self._remove(topic, destroyed=topic in destroyed)
-        for topic in target:
-            self._add(topic)
+        # A first listing changes no list that a watcher has.
+        if self._watchers:
+            # Removals first: a topic that was deleted and is listed again leaves and enters, as another one.
+            for topic in [topic for topic in self._topics if topic not in target or topic in destroyed]:
+                self._remove(topic, destroyed=topic in destroyed)
+            for topic in target:
+                self._add(topic)
         # The same topics in the order of the target, which is sorted.
-        self._topics, self._hashed, self.is_known = target, None, True
+        self._topics, self._list, self.is_known = target, None, True
         self._seen = max(self._seen, revision or 0)
         self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
 
-    def with_hash(self) -> tuple[tuple[str, ...], str]:
-        """Return the sorted topics and their hash, computed once between two changes."""
+    def as_list(self) -> TopicList:
+        """Return the sorted topics, with a hash that is computed once between two changes."""
         # A hash reads every name; all watchers of the query share this one.
-        if self._hashed is None:
+        if self._list is None:
             self._topics = dict.fromkeys(sorted(self._topics))
-            self._hashed = (tuple(self._topics), topics_hash(self._topics))
-        return self._hashed
+            self._list = TopicList(self._topics)
+        return self._list

@@ -3,8 +3,8 @@
 `TopicListService` is a state machine without I/O and without a clock. The shell around it hands in requests, the
 catalog's events and finished listings, and fetches the next steps: `wanted()` for listings, `due()` and `take()` for
 messages. A watcher is registered with its request and its query is listed afterwards, so that no change falls between
-the two; events are counted by their revisions, and if one is missing every query is listed again. `carry_out` makes the
-listings on the spot, for commands, tests and servers whose catalog is in memory.
+the two; events are counted by their revisions, and if one is missing every query is listed again. `listings.py` makes
+the listings, for commands, tests and servers whose catalog is in memory.
 
 Source: PIP-145, first draft of PIP-451, Pulsar's `TopicListService`; `docs/pulsar/protocol.md` has the bugs that this
 order avoids.
@@ -16,19 +16,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
-from lookup.errors import ArgumentError, PatternError, PulsarLookupError
-from lookup.model.catalog import CatalogView, EventKind, Listing, TopicEvent
+from lookup.errors import ArgumentError, PatternError
+from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.model.quoting import shown
 from lookup.topics.listing.listers import checked_interests
-from lookup.topics.listing.topic_list import pattern_length, without_pattern_scheme
-from lookup.topics.listing.topic_lister import TopicLister, checked_properties
+from lookup.topics.listing.topic_list import TopicsPattern, pattern_length, without_pattern_scheme
+from lookup.topics.listing.topic_lister import checked_properties
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching.connections import Watcher, WatcherConnection
 from lookup.topics.watching.messages import Closed, Connection, Message, Refused, ServerError, WatchQuery, WatchRequest
-from lookup.topics.watching.queries import Routes, list_from, list_through, matcher_of
 from lookup.topics.watching.query_topics import QueryTopics
+from lookup.topics.watching.routes import Routes
 
-__all__ = ["TopicListService", "WantedListing", "carry_out"]
+__all__ = ["TopicListService", "WantedListing"]
 
 #: Events that change the answer to a selector, whatever interests a lister names.
 _LABEL_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
@@ -76,12 +76,14 @@ class TopicListService:
         self._topics: dict[WatchQuery, QueryTopics] = {}
         #: the watchers of a query's topics, and the connection of each
         self._watchers: dict[QueryTopics, dict[Watcher, WatcherConnection]] = {}
-        self._routes = Routes()
+        self._routes = Routes(self._interests)
         self._tickets = count(1)
         #: listings under way
         self._listings: dict[int, QueryTopics] = {}
         # Dicts as ordered sets: listings and connections are served first come, first served.
         self._to_list: dict[QueryTopics, None] = {}
+        #: topics whose listing failed
+        self._failed: dict[QueryTopics, None] = {}
         self._due: dict[Connection, None] = {}
 
     def open(self, connection: Connection, request: WatchRequest) -> None:
@@ -120,7 +122,7 @@ class TopicListService:
         if watcher is not None:
             if watcher.topics.query == query:
                 return None
-            watched = watcher.topics.query.pattern or ",".join(map(str, watcher.topics.query.selector or ()))
+            watched = watcher.topics.query.pattern or ",".join(map(str, watcher.topics.query.selector))
             sentence = (
                 f"watcher {watcher.watcher_id} watches {shown(watched)} already; close it first, or take another id"
             )
@@ -128,18 +130,15 @@ class TopicListService:
         if len(served.watchers) >= self._rules.watchers_max:
             sentence = f"this connection has {len(served.watchers)} watchers, the most it may have"
             return _Refusal("TooManyRequests", sentence)
-        properties = dict(query.properties)
-        if len(properties) < len(query.properties):
-            return _Refusal("NotAllowedError", "a property is given more than once")
         try:
-            checked_properties(properties, self._rules)
-            return None if query.pattern is None else self._refusal_of_pattern(query, query.pattern)
+            checked_properties(query.properties, self._rules)
+            return None if query.pattern is None else self._refusal_of_pattern(query.pattern)
         except PatternError as error:
             return _Refusal("InvalidTopicName", str(error))
         except ArgumentError as error:
             return _Refusal("NotAllowedError", str(error))
 
-    def _refusal_of_pattern(self, query: WatchQuery, pattern: str) -> _Refusal | None:
+    def _refusal_of_pattern(self, pattern: str) -> _Refusal | None:
         if not self._rules.pattern_filtering:
             sentence = "this server evaluates no patterns for its clients: pattern_filtering is off"
             return _Refusal("NotAllowedError", sentence)
@@ -149,16 +148,16 @@ class TopicListService:
             sentence = f"pattern {shown(pattern)} has {length} characters, more than pattern_max_length, {most}"
             return _Refusal("NotAllowedError", sentence)
         # Compiled for its errors alone, before anything is registered; patterns are cached.
-        matcher_of(query)
+        TopicsPattern(pattern)
         return None
 
     def _new_topics(self, query: WatchQuery) -> QueryTopics:
-        matches = matcher_of(query) if self._interests is None else None
+        matches = query.matcher() if self._interests is None else None
         interests = (self._interests or frozenset()) | (_LABEL_EVENTS if query.selector else frozenset())
         topics = QueryTopics(query, matches, interests=interests, queue_max=self._rules.queue_max)
         self._topics[query] = topics
         self._watchers[topics] = {}
-        self._routes.add(topics, by_label=matches is not None)
+        self._routes.add(topics)
         return topics
 
     def close(self, connection: Connection, request_id: int, watcher_id: int) -> None:
@@ -184,9 +183,10 @@ class TopicListService:
         del self._watchers[topics][watcher]
         # Topics that no watcher is left for are forgotten, their listing under way included.
         if not self._watchers[topics]:
-            self._routes.remove(topics, by_label=self._interests is None)
+            self._routes.remove(topics)
             self._listings.pop(topics.ticket or 0, None)
             self._to_list.pop(topics, None)
+            self._failed.pop(topics, None)
             del self._watchers[topics], self._topics[topics.query]
 
     def heard(self, event: TopicEvent) -> None:
@@ -198,6 +198,7 @@ class TopicListService:
         self._revision = event.revision
         for topics in self._routes.concerned(event):
             if topics.heard(event):
+                self._routes.changed(topics)
                 self._mark_all(topics)
             self._note(topics)
 
@@ -214,16 +215,20 @@ class TopicListService:
             topics.want(revision)
             self._note(topics)
 
-    def wanted(self) -> tuple[WantedListing, ...]:
-        """Return the listings to begin now; each is returned once and must come to an end."""
+    def wanted(self, limit: int | None = None) -> tuple[WantedListing, ...]:
+        """Return the listings to begin now; each is returned once and must come to an end.
+
+        Args:
+            limit: how many; the rest is wanted still.
+        """
         begun = []
-        for topics in self._to_list:
+        for topics in tuple(islice(self._to_list, limit)):
+            del self._to_list[topics]
             if topics.wants_listing:
                 ticket = next(self._tickets)
                 topics.begin_listing(ticket)
                 self._listings[ticket] = topics
                 begun.append(WantedListing(ticket, topics.query))
-        self._to_list.clear()
         return tuple(begun)
 
     def listed(self, ticket: int, listing: Listing, *, revision: int | None = None) -> None:
@@ -238,10 +243,12 @@ class TopicListService:
         if topics is None:
             return
         if topics.listed(listing, revision):
+            self._routes.changed(topics)
             for watcher, served in self._watchers[topics].items():
                 watcher.answer()
                 self._mark(watcher, served)
         elif not topics.wants_listing:
+            self._failed[topics] = None
             self._refuse_waiting(topics)
         self._settle(topics)
 
@@ -254,6 +261,7 @@ class TopicListService:
         topics = self._listings.pop(ticket, None)
         if topics is not None:
             topics.failed()
+            self._failed[topics] = None
             self._refuse_waiting(topics, reason)
             self._settle(topics)
 
@@ -275,7 +283,8 @@ class TopicListService:
 
     def retry(self) -> None:
         """Want the listings that failed again; a shell calls this after a pause of its choice."""
-        for topics in self._routes:
+        failed, self._failed = self._failed, {}
+        for topics in failed:
             topics.free()
             self._note(topics)
 
@@ -313,33 +322,3 @@ class TopicListService:
     def _note(self, topics: QueryTopics) -> None:
         if topics.wants_listing:
             self._to_list[topics] = None
-
-
-def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
-    """Carry out the listings that a service wants, from a catalog in memory; return why some failed.
-
-    Clients that wait get the refusal of the catalog or the lister, word by word. The others keep their lists, and only
-    the caller learns of the refusal.
-
-    Args:
-        lister: None: the default listing.
-    """
-    begun = service.wanted()
-    sentences = []
-    try:
-        for wanted in begun:
-            # Taken before the listing: an event that comes while it is made must not count as seen by it.
-            revision = catalog.revision
-            try:
-                query = wanted.query
-                listing = list_from(catalog, query) if lister is None else list_through(lister, catalog, query)
-            except PulsarLookupError as error:
-                service.failed(wanted.ticket, str(error))
-                sentences.append(str(error))
-            else:
-                service.listed(wanted.ticket, listing, revision=revision)
-    finally:
-        # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
-        for wanted in begun:
-            service.failed(wanted.ticket)
-    return tuple(sentences)

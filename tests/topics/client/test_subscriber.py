@@ -11,7 +11,7 @@ from lookup.model.catalog import Equals
 from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, TopicSet
 from lookup.topics.listing import topics_hash
 from lookup.topics.rules import Pace
-from lookup.topics.watching import Snapshot, WatchRequest
+from lookup.topics.watching import Snapshot, Update, WatchRequest
 from tests.topics.shelf import topic
 
 _PROD = (Equals("env", "prod"),)
@@ -50,7 +50,7 @@ def test_properties_are_forwarded_and_polled_with() -> None:
     client = _client(TopicSet(pattern=".*", properties={"k": "v"}), ServerFeatures(watchers=True))
     (poll,) = client.take()
 
-    assert poll == Poll(2, "t/n", "persistent", ".*", None, {"k": "v"}, None)
+    assert poll == Poll("t/n", pattern=".*", properties={"k": "v"}, request_id=2)
 
 
 def test_every_namespace_is_asked_and_none_means_its_own() -> None:
@@ -73,6 +73,53 @@ def test_unchanged_is_not_believed_where_no_hash_was_sent() -> None:
 
     assert isinstance(again, Poll)
     assert again.topics_hash is None
+
+
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b")])
+def test_an_update_removes_first_and_adds_then(names: tuple[str, ...]) -> None:
+    """A topic in both lists is in the list afterwards, so that the client's hash is the one of the update."""
+    client = _client(TopicSet(pattern=".*"), ServerFeatures(watchers=True))
+    (request,) = client.take()
+    assert isinstance(request, WatchRequest)
+    before, after = tuple(map(topic, names)), tuple(map(topic, ("a", "b")))
+    client.received(Snapshot(request.request_id, request.watcher_id, before, topics_hash(before)), 0)
+    client.take()
+    client.received(Update(request.watcher_id, after, after, topics_hash(after)), 0)
+
+    assert client.listed == client.topics == set(after)
+    assert [action.topic for action in client.take() if isinstance(action, Subscribe)] == list(after)
+
+
+def test_topics_of_other_namespaces_and_of_pulsar_are_never_subscribed_to() -> None:
+    """A faulty server may name them in any message; the list is asked for again, since its hash cannot be right."""
+    client = _client(TopicSet(pattern=".*"), ServerFeatures(watchers=True, reconcile=True), retry_us=1)
+    (request,) = client.take()
+    assert isinstance(request, WatchRequest)
+    wrong = (topic("a", "t/m"), topic("__change_events"), topic("a"))
+    client.received(Snapshot(request.request_id, request.watcher_id, wrong, topics_hash(wrong)), 0)
+    wrong = (topic("b", "t/m"), topic("b", domain="non-persistent"), topic("b"))
+    client.received(Update(request.watcher_id, (), wrong, topics_hash(wrong)), 0)
+
+    assert [action.topic for action in client.take() if isinstance(action, Subscribe)] == [topic("a"), topic("b")]
+    assert client.next_us == 1
+
+
+def test_a_prefix_of_the_hash_does_not_mean_unchanged() -> None:
+    """The answer to a poll counts as unchanged for the hash that was sent, whole; else the list is asked for anew."""
+    client = _client(TopicSet(pattern=".*"), poll_us=10, retry_us=1)
+    (poll,) = client.take()
+    assert isinstance(poll, Poll)
+    client.answered(Listed(poll.request_id, [topic("a")], topics_hash([topic("a")]), filtered=True), 0)
+    client.tick(10)
+    again = client.take()[-1]
+    assert isinstance(again, Poll)
+    assert again.topics_hash == topics_hash([topic("a")])
+    client.answered(Listed(again.request_id, [], again.topics_hash[:-1], filtered=True, changed=False), 10)
+    client.tick(11)
+    (anew,) = client.take()
+
+    assert isinstance(anew, Poll)
+    assert anew.topics_hash is None
 
 
 @pytest.mark.parametrize("latency_us", [101, 450, 5_000])

@@ -64,7 +64,7 @@ class _Subscriptions(RuleBasedStateMachine):
     def _truth(self) -> set[str]:
         spaces = self.wanted.namespaces or ("t/n",)
         queries = [
-            WatchQuery(name, self.wanted.pattern, self.wanted.selector, mode=self.wanted.mode) for name in spaces
+            WatchQuery(name, self.wanted.mode, self.wanted.pattern, self.wanted.selector or ()) for name in spaces
         ]
         catalog = self.place.writer(0)
         return {name for query in queries for name in by_rule(catalog, query)}

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, InvalidNameError
+from lookup.model.catalog import Exists
 from lookup.topics.listing.rest import (
-    GetLabels,
-    GetProperties,
+    LABELS,
+    PROPERTIES,
+    GetPairs,
     ListTopics,
     Operation,
-    RemoveLabels,
-    RemoveProperty,
-    SetLabels,
-    SetProperties,
+    RemovePairs,
+    SetPairs,
     parse_call,
     print_call,
     print_map,
@@ -41,7 +42,7 @@ _PROPERTIES = "/admin/v2/persistent/t/ns/orders/properties"
             None,
             ListTopics("t/ns", properties={"k1": "v1", "k2": "v2"}),
         ),
-        ("GET", "/admin/v2/topics/t/ns?properties=k1:v1", None, ListTopics("t/ns", "all", {"k1": "v1"})),
+        ("GET", "/admin/v2/topics/t/ns?properties=k1:v1", None, ListTopics("t/ns", "all", properties={"k1": "v1"})),
         (
             "GET",
             "/admin/v2/persistent/t/ns?bundle=0x00000000_0x80000000&includeSystemTopic=true",
@@ -51,14 +52,19 @@ _PROPERTIES = "/admin/v2/persistent/t/ns/orders/properties"
         ("GET", "/admin/v2/persistent/t/ns?bundle=", None, ListTopics("t/ns")),
         ("GET", "/admin/v2/namespaces/t/ns/topics?mode=NON_PERSISTENT", None, ListTopics("t/ns", "non-persistent")),
         ("GET", "/admin/v2/namespaces/t/ns/topics", None, ListTopics("t/ns")),
-        ("get", _LABELS, None, GetLabels(_TOPIC)),
-        ("POST", _LABELS, '{"labels": {"k1": "v1"}}', SetLabels(_TOPIC, {"k1": "v1"})),
-        ("DELETE", f"{_LABELS}?keys=k1&keys=k2", None, RemoveLabels(_TOPIC, ("k1", "k2"))),
-        ("DELETE", f"{_LABELS}?all=true", None, RemoveLabels(_TOPIC, everything=True)),
-        ("GET", "/admin/v2/non-persistent/t/ns/a%2Fb/custom-labels", None, GetLabels("non-persistent://t/ns/a/b")),
-        ("GET", _PROPERTIES, None, GetProperties(_TOPIC)),
-        ("PUT", _PROPERTIES, '{"k": "v"}', SetProperties(_TOPIC, {"k": "v"})),
-        ("DELETE", f"{_PROPERTIES}?key=k", None, RemoveProperty(_TOPIC, "k")),
+        ("get", _LABELS, None, GetPairs(LABELS, _TOPIC)),
+        ("POST", _LABELS, '{"labels": {"k1": "v1"}}', SetPairs(LABELS, _TOPIC, {"k1": "v1"})),
+        ("DELETE", f"{_LABELS}?keys=k1&keys=k2", None, RemovePairs(LABELS, _TOPIC, ("k1", "k2"))),
+        ("DELETE", f"{_LABELS}?all=true", None, RemovePairs(LABELS, _TOPIC, everything=True)),
+        (
+            "GET",
+            "/admin/v2/non-persistent/t/ns/a%2Fb/custom-labels",
+            None,
+            GetPairs(LABELS, "non-persistent://t/ns/a/b"),
+        ),
+        ("GET", _PROPERTIES, None, GetPairs(PROPERTIES, _TOPIC)),
+        ("PUT", _PROPERTIES, '{"k": "v"}', SetPairs(PROPERTIES, _TOPIC, {"k": "v"})),
+        ("DELETE", f"{_PROPERTIES}?key=k", None, RemovePairs(PROPERTIES, _TOPIC, ("k",))),
     ],
 )
 def test_a_request_is_understood(method: str, target: str, body: str | None, wanted: Operation) -> None:
@@ -88,7 +94,7 @@ def test_a_request_is_understood(method: str, target: str, body: str | None, wan
         ("PUT", _PROPERTIES, "[]", "the body should be an object of texts"),
         ("DELETE", _LABELS, None, "say which labels to remove"),
         ("DELETE", f"{_LABELS}?keys=k&all=true", None, "say which labels to remove"),
-        ("DELETE", _PROPERTIES, None, "say which property to remove"),
+        ("DELETE", _PROPERTIES, None, "say which properties to remove: key=k1"),
         ("GET", "/admin/v2/persistent/t/%ff", None, "does not decode to UTF-8"),
     ],
 )
@@ -114,23 +120,22 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 _TOPICS = st.builds(
     "{}://t/ns/{}".format, st.sampled_from(["persistent", "non-persistent"]), _TEXT.filter(lambda text: text.strip("/"))
 )
+_KINDS = st.sampled_from([LABELS, PROPERTIES])
 _PAIRS = st.dictionaries(_TEXT, _TEXT, max_size=3)
 _OPERATIONS = st.one_of(
     st.builds(
         ListTopics,
         st.just("t/ns"),
         st.sampled_from(["persistent", "non-persistent", "all"]),
-        _PAIRS,
+        properties=_PAIRS,
         include_system=st.booleans(),
         bundle=st.none() | st.just("0x00000000_0xffffffff"),
     ),
-    st.builds(GetLabels, _TOPICS),
-    st.builds(SetLabels, _TOPICS, _PAIRS),
-    st.builds(RemoveLabels, _TOPICS, st.lists(_TEXT, min_size=1, max_size=3).map(tuple)),
-    st.builds(RemoveLabels, _TOPICS, everything=st.just(True)),
-    st.builds(GetProperties, _TOPICS),
-    st.builds(SetProperties, _TOPICS, _PAIRS),
-    st.builds(RemoveProperty, _TOPICS, _TEXT),
+    st.builds(GetPairs, _KINDS, _TOPICS),
+    st.builds(SetPairs, _KINDS, _TOPICS, _PAIRS),
+    st.builds(RemovePairs, st.just(LABELS), _TOPICS, st.lists(_TEXT, min_size=1, max_size=3).map(tuple)),
+    st.builds(RemovePairs, st.just(LABELS), _TOPICS, everything=st.just(True)),
+    st.builds(RemovePairs, st.just(PROPERTIES), _TOPICS, st.tuples(_TEXT)),
 )
 
 
@@ -160,7 +165,21 @@ def test_answers_are_json() -> None:
 def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool) -> None:
     """One that names nothing, or some keys and everything, is never sent: it might remove more than was meant."""
     with pytest.raises(ArgumentError, match="say which labels to remove: keys=k1&keys=k2, or all=true, one of the two"):
-        RemoveLabels(_TOPIC, keys, everything=everything)
+        RemovePairs(LABELS, _TOPIC, keys, everything=everything)
+
+
+@pytest.mark.parametrize(("keys", "everything"), [(("a", "b"), False), ((), True)])
+def test_a_request_removes_one_property(keys: tuple[str, ...], *, everything: bool) -> None:
+    """Its query has room for one key."""
+    with pytest.raises(ArgumentError, match="one request removes one of a topic's properties: key=k1"):
+        RemovePairs(PROPERTIES, _TOPIC, keys, everything=everything)
+
+
+@pytest.mark.parametrize("narrowed", [{"pattern": ".*"}, {"selector": (Exists("env"),)}])
+def test_a_list_is_not_widened_to_what_a_request_can_say(narrowed: dict[str, Any]) -> None:
+    """Neither PIP has a field for a pattern or a selector: such a query is not sent at all."""
+    with pytest.raises(ArgumentError, match="has no field for a pattern or a selector"):
+        print_call(ListTopics("t/ns", **narrowed))
 
 
 def test_what_is_no_namespace_is_not_sent() -> None:
@@ -171,7 +190,7 @@ def test_what_is_no_namespace_is_not_sent() -> None:
 
 def test_both_domains_are_asked_for_as_pip_451_writes_it() -> None:
     """`k1:v1` stands in its path, `k1=v1` in that of PIP-452."""
-    everything = print_call(ListTopics("t/ns", "all", {"k1": "v1", "k2": "v2"}))
+    everything = print_call(ListTopics("t/ns", "all", properties={"k1": "v1", "k2": "v2"}))
     persistent = print_call(ListTopics("t/ns", properties={"k1": "v1", "k2": "v2"}))
 
     assert everything.target == "/admin/v2/topics/t/ns?properties=k1:v1,k2:v2"

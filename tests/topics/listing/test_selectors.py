@@ -6,11 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lookup.errors import ArgumentError, NotFoundError
+from lookup.errors import ArgumentError
 from lookup.model.catalog import Equals, Exists, In, Selector
 from lookup.topics.catalog.pairs import checked_pairs
-from lookup.topics.listing.selectors import MAX_SELECTOR_LENGTH, parse, selected_in
-from tests.topics.catalogs import NAMESPACE, filled, topic
+from lookup.topics.listing.selectors import MAX_SELECTOR_LENGTH, parse
 
 _WORDS = st.text("abcins-", min_size=1, max_size=5)
 _VALUES = st.text("ab in", min_size=1, max_size=6).filter(lambda text: text == text.strip())
@@ -91,22 +90,6 @@ def test_what_is_no_selector_is_a_sentence(text: str, sentence: str) -> None:
 
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < 200
-
-
-def test_a_query_names_its_namespaces_or_means_its_own() -> None:
-    """None means one's own; each is asked once; unknown ones are refused; Pulsar's own topics are not shown."""
-    catalog = filled()
-    catalog.create_namespace("t/other")
-    catalog.create("persistent://t/other/x", labels={"env": "test"})
-    catalog.create("persistent://t/other/__change_events", labels={"env": "test"})
-
-    assert selected_in(catalog, parse("env=test"), (), own=NAMESPACE) == [topic("q")]
-    assert selected_in(catalog, parse("env=test"), ["t/other", NAMESPACE, "t/other"], own=NAMESPACE) == [
-        topic("q"),
-        "persistent://t/other/x",
-    ]
-    with pytest.raises(NotFoundError, match="there is no namespace 't/othr'; did you mean 't/other'"):
-        selected_in(catalog, parse("env=test"), ["t/othr"], own=NAMESPACE)
 
 
 @given(st.text("ab in()!<>=:\u00a0日", max_size=5), st.text("ab in()!<>=:\u200d\u00a0é", max_size=5))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import pytest
+import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -199,3 +200,21 @@ def test_a_missing_package_is_named_when_it_is_needed(package: str, call: str, s
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.returncode, done.stderr.startswith(said)) == (1, True), done.stderr
+
+
+@given(st.text("aB0_/-.*\\", max_size=6).map(lambda text: f"{text}.*"), st.text("aB0_/-.*\\\né", max_size=8))
+@example("t/n/a.*", "t/n/a\nb")
+@example(".*", "\n")
+def test_a_beginning_is_matched_as_re2_matches_it(pattern: str, bare: str) -> None:
+    """The commonest patterns take a shorter way to the same answer; `.*` by itself matches every name."""
+    expected = pattern == ".*" or re2.fullmatch(pattern, bare) is not None if _compiles(pattern) else None
+
+    assert expected is None or TopicsPattern(pattern).fits(bare) == expected
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        TopicsPattern(pattern)
+    except PatternError:
+        return False
+    return True

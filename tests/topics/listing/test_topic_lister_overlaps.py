@@ -8,8 +8,7 @@ import pytest
 
 from lookup.errors import ArgumentError, NotFoundError, PatternError
 from lookup.model.catalog import CatalogView
-from lookup.topics.listing import ListRequest, TopicLister, topic_lister, topics_hash
-from lookup.topics.listing.topic_lister import Query
+from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topic_list, topics_hash
 from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
@@ -28,7 +27,7 @@ def test_identical_requests_are_looked_up_once() -> None:
     )
 
     query = lister.ask("first", plain)
-    assert query == Query(HERE, "persistent", (("a", "1"), ("b", "2")))
+    assert query == TopicQuery(HERE, properties={"b": "2", "a": "1"}, include_system=True)
     assert lister.ask("second", matched) is None
     answers = dict(lister.listed(query, lister.fetch(query)))
 
@@ -44,7 +43,7 @@ def test_identical_requests_share_one_hash(monkeypatch: pytest.MonkeyPatch) -> N
         hashed.append(topics_hash(topics))
         return hashed[-1]
 
-    monkeypatch.setattr(topic_lister, "topics_hash", noted)
+    monkeypatch.setattr(topic_list, "topics_hash", noted)
     lister = TopicLister(Default(), _catalog())
     requests = [ListRequest(HERE), ListRequest(HERE, pattern=".*s"), ListRequest(HERE, include_system=True)] * 9
     query, *_ = [lister.ask(ticket, request) for ticket, request in enumerate(requests)]
@@ -88,7 +87,7 @@ def test_after_an_answer_the_next_request_looks_again() -> None:
 
     assert lister.ask(1, ListRequest(HERE)) == query
     assert lister.failed(query) == [1]
-    with pytest.raises(NotFoundError, match="nobody waits for"):
+    with pytest.raises(NotFoundError, match="no request waits for"):
         lister.listed(query, ())
 
 

@@ -60,6 +60,21 @@ def test_partitions_are_watched_by_name() -> None:
     assert watches.take("c") == (Update(7, (), names, topics_hash(names)),)
 
 
+@pytest.mark.parametrize("has", ["", "3", "37e5c73", "37e5c737 ", "37E5C737", "7e5c737"])
+def test_a_watch_is_unchanged_only_for_the_exact_hash(has: str) -> None:
+    """A part of the hash is another hash, and gets the whole list."""
+    catalog = shelf("a")
+    watches = TopicListService(revision=catalog.revision)
+    watches.open("c", WatchRequest(1, 7, _ALL, has))
+    watches.open("c", WatchRequest(2, 8, _ALL, topics_hash([topic("a")])))
+    carry_out(watches, catalog)
+
+    assert watches.take("c") == (
+        Snapshot(1, 7, (topic("a"),), "37e5c737"),
+        Snapshot(2, 8, (), "37e5c737", changed=False),
+    )
+
+
 def test_a_selector_is_watched_by_labels() -> None:
     """A topic joins with its label, leaves without it, and is sent once per round."""
     catalog = _catalog()
@@ -148,18 +163,15 @@ def test_what_cannot_be_watched_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ((("k\x00", "v"),), "property 'k\\x00': the key"),
-        ((("k", "v" * 10),), "the value has 10 characters; 9 are permitted"),
-        (tuple((str(number), "v") for number in range(3)), "3 properties were sent; one request may have 2"),
-        ((("k", "v" * 10), ("k", "v")), "a property is given more than once"),
+        ({"k\x00": "v"}, "property 'k\\x00': the key"),
+        ({"k": "v" * 10}, "the value has 10 characters; 9 are permitted"),
+        ({str(number): "v" for number in range(3)}, "3 properties were sent; one request may have 2"),
     ],
 )
-def test_properties_are_checked_before_a_lister_sees_them(
-    properties: tuple[tuple[str, str], ...], message: str
-) -> None:
+def test_properties_are_checked_before_a_lister_sees_them(properties: dict[str, str], message: str) -> None:
     """As those of a listing are; the request is refused for good, and nothing is listed for it."""
     watches = TopicListService(WatchRules(max_properties=2, max_property_length=9), interests=("created",))
-    watches.open("c", WatchRequest(1, 7, WatchQuery("t/n", ".*", properties=properties)))
+    watches.open("c", WatchRequest(1, 7, WatchQuery("t/n", pattern=".*", properties=properties)))
     (refused,) = watches.take("c")
 
     assert isinstance(refused, Refused)
@@ -168,7 +180,7 @@ def test_properties_are_checked_before_a_lister_sees_them(
 
 def test_a_pattern_is_measured_without_its_scheme() -> None:
     """As Pulsar's watchers measure it (`docs/pulsar/protocol.md`)."""
-    fits, too_long = (WatchQuery("t/n", f"persistent://t/n/{'a' * length}") for length in (46, 47))
+    fits, too_long = (WatchQuery("t/n", pattern=f"persistent://t/n/{'a' * length}") for length in (46, 47))
 
     assert isinstance(_opened(_catalog(), fits)[1], Snapshot)
     assert isinstance(_opened(_catalog(), too_long)[1], Refused)
@@ -284,7 +296,7 @@ def test_pending_changes_beyond_the_bound_are_given_up_all_together() -> None:
     assert not pending
 
 
-_ALL, _A = WatchQuery("t/n", ".*"), WatchQuery("t/n", ".*/a")
+_ALL, _A = WatchQuery("t/n", pattern=".*"), WatchQuery("t/n", pattern=".*/a")
 
 
 def _listing(topics: Any) -> Listing:

@@ -20,6 +20,7 @@ from lookup.model.catalog import Equals, EventKind, Exists, In, Listing, TopicEv
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_partition
 from lookup.topics.listing import TopicLister, topics_hash
+from lookup.topics.listing.topic_query import topics_of
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching import (
     Closed,
@@ -32,7 +33,6 @@ from lookup.topics.watching import (
     WatchQuery,
     WatchRequest,
 )
-from lookup.topics.watching.queries import list_from, list_through
 from lookup.topics.watching.service import WantedListing
 from tests.topics.shelf import InFile, InMemory, Place, Undescribed, by_rule, describe, relabel, topic
 
@@ -148,8 +148,8 @@ class _Races(RuleBasedStateMachine):
 
     def _truth(self, query: WatchQuery) -> Listing:
         if self.interests is None:
-            return list_from(self.catalog, query)
-        return list_through(TopicLister(Undescribed(), self.catalog), self.catalog, query)
+            return Listing(topics_of(self.catalog, query))
+        return Listing(TopicLister(Undescribed(), self.catalog).answer(query).topics)
 
     @rule(
         what=st.sampled_from(("create", "create", "delete", "recreate", "describe")),
