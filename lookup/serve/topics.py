@@ -212,21 +212,23 @@ class ServedTopics:
             await asyncio.sleep(self._collect.topics_every_s)
 
     async def _require_look(self, namespace: str) -> None:
-        """Refuse a namespace whose topics are not known, or not well enough."""
-        if self._source is None or self._collect is None:
-            return
-        looked = self._looked.get(namespace)
-        if looked is None:
-            await self._look(namespace)
-        elif (age_s := time.monotonic() - looked) > self._collect.topics_stale_s:
-            reason = self.trouble or "the cluster answers slowly"
-            raise StateError(f"the topics of {namespace} were read {age_s:.0f} s ago, not since: {reason}")
+        """Look at a namespace if its topics are not known, or were read too long ago; errors as of `_look`."""
+        if self._source is not None and not self._is_fresh(namespace):
+            await self._look(namespace, is_needed=lambda: not self._is_fresh(namespace))
 
-    async def _look(self, namespace: str, *, is_listed: bool = True) -> None:
+    def _is_fresh(self, namespace: str) -> bool:
+        looked = self._looked.get(namespace)
+        assert self._collect is not None
+        return looked is not None and time.monotonic() - looked <= self._collect.topics_stale_s
+
+    async def _look(
+        self, namespace: str, *, is_listed: bool = True, is_needed: Callable[[], bool] = lambda: True
+    ) -> None:
         """Read the topics of a namespace, and bring the catalog up to date.
 
         Args:
             is_listed: whether the cluster has named the namespace, as far as is known.
+            is_needed: asked after earlier looks have ended, one of which may have been at this namespace.
 
         Raises:
             NotFoundError: if there is no such namespace.
@@ -236,6 +238,8 @@ class ServedTopics:
         source = self._source
         assert source is not None
         async with self._looking:
+            if not is_needed():
+                return
             began = time.monotonic()
             try:
                 topics = await asyncio.to_thread(source.topics, namespace)
