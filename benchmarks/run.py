@@ -23,6 +23,7 @@ from typing import Any
 from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
+from patterns import measure_patterns
 from processes import Measured, run_measured
 from serve import measure_serving
 from starting import measure_starts
@@ -299,7 +300,7 @@ def _decision(_: _Bench) -> Iterator[Figure]:
 
 
 def _topics(_: _Bench) -> Iterator[Figure]:
-    found = measure_discovery()
+    found, catalog = measure_discovery()
     among = f"{found.n_topics // 1_000_000} M topics, three labels each"
     yield Figure(f"{among}: memory per topic", found.bytes_per_topic, "bytes", 600.0, note="growth of the process")
     for name, query in found.queries.items():
@@ -310,6 +311,7 @@ def _topics(_: _Bench) -> Iterator[Figure]:
     for size, cost in hash_costs():
         note = f"{1e3 * cost / size:.1f} ns per topic"
         yield Figure(f"hash of a list of {size:,} topics, p50", cost, "µs", note=note)
+    yield from measure_patterns(catalog)
 
 
 def _serving(_: _Bench) -> Iterator[Figure]:

@@ -72,8 +72,10 @@ def filled_catalog(n_topics: int) -> Catalog:
     return catalog
 
 
-def measure_discovery(n_topics: int = 1_000_000, *, n_queries: int = 400, n_scans: int = 3) -> Discovery:
-    """Fill a catalog, ask it, and scan it in the same process."""
+def measure_discovery(
+    n_topics: int = 1_000_000, *, n_queries: int = 400, n_scans: int = 3
+) -> tuple[Discovery, Catalog]:
+    """Fill a catalog, ask it, and scan it in the same process; return the catalog as well."""
     gc.collect()
     before = _resident()
     catalog = filled_catalog(n_topics)
@@ -83,7 +85,7 @@ def measure_discovery(n_topics: int = 1_000_000, *, n_queries: int = 400, n_scan
     plain: _Plain = {entry.name: dict(entry.labels) for entry in catalog.entries(_NAMESPACE)}
     sides = (catalog, plain)
     queries = {name: _compare(sides, text, n_queries, n_scans) for name, text in QUERIES.items()}
-    return Discovery(n_topics, grown / n_topics, queries)
+    return Discovery(n_topics, grown / n_topics, queries), catalog
 
 
 def hash_costs(sizes: Sequence[int] = (100, 1_000, 10_000, 100_000)) -> Iterator[tuple[int, float]]:

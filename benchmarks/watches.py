@@ -16,7 +16,7 @@ from figures import Figure
 from lookup.model.catalog import Equals, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import topic_list
-from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out, query_topics
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out
 
 __all__ = ["measure_watches"]
 
@@ -95,13 +95,13 @@ def _hashes(catalog: Catalog, watches: TopicListService, events: list[TopicEvent
         counted += 1
         return original(topics)
 
-    query_topics.topics_hash = count
+    topic_list.topics_hash = count
     for number in range(51):
         _change(catalog, is_set=number % 2 == 0)
         watches.heard(events[-1])
     for connection in watches.due():
         watches.take(connection)
-    query_topics.topics_hash = original
+    topic_list.topics_hash = original
     return counted
 
 

@@ -34,10 +34,10 @@ class _Watch:
     """One watch over a catalog that others write to.
 
     Args:
-        lister: a custom one, which drives the watch; None: the default listing, which events keep right.
+        lister: a custom one, which drives the watch, or the default one, whose lists events keep right.
     """
 
-    def __init__(self, catalog: Catalog, watches: TopicListService, lister: TopicLister | None) -> None:
+    def __init__(self, catalog: Catalog, watches: TopicListService, lister: TopicLister) -> None:
         self._catalog, self._watches, self._lister = catalog, watches, lister
         self._warned: set[str] = set()
         # Subscribed before anything is listed, so that no change falls between the two.
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
             interests = at_work.interests if is_custom else None
             watches = TopicListService(rules.watching, interests=interests, revision=catalog.revision)
-            watch = _Watch(catalog, watches, at_work if is_custom else None)
+            watch = _Watch(catalog, watches, at_work)
             watches.open(_HERE, WatchRequest(1, 1, query))
             for _ in wait(arguments.every, arguments.duration):
                 for message in watch.look():

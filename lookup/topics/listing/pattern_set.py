@@ -172,7 +172,7 @@ class _Pieces(_Literals):
         return [*found.values()]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Set:
     """Some patterns compiled together; those that were removed are still in the set, but no longer among the live."""
 

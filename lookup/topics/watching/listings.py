@@ -29,7 +29,8 @@ def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicList
     the caller learns of the refusal.
 
     Args:
-        lister: None: the default listing.
+        lister: one that decides on the topics; or, for a service without interests, one that lists every topic, so that
+            watches share with requests for listings what is kept of lists. None: every topic, and nothing is kept.
     """
     return finished(carrying_out(service, catalog, lister))
 

@@ -22,7 +22,7 @@ Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.topics.listing.topic_list import TopicList
@@ -248,7 +248,10 @@ class QueryTopics:
             return self._remove(event.topic, destroyed=True)
         if event.kind not in ("created", "labels"):
             return False
-        return self._add(event.topic) if self._matches(event.topic, event.new) else self._remove(event.topic)
+        return self._add(event.topic) if self._belongs(event) else self._remove(event.topic)
+
+    def _belongs(self, event: TopicEvent) -> bool:
+        return self._matches is not None and self._matches(event.topic, event.new)
 
     def _add(self, topic: str) -> bool:
         if topic in self._topics:
@@ -299,14 +302,22 @@ class QueryTopics:
 
     def _replace(self, listed: Iterable[str], revision: int | None) -> None:
         """Make the topics those of a listing and of the events after it, and note what changed for all watchers."""
-        target = dict.fromkeys(sorted(listed))
-        if self._matches is not None:
-            for event in self._backlog.after(revision):
-                if event.kind in ("created", "labels") and self._matches(event.topic, event.new):
-                    target[event.topic] = None
-                elif event.kind in ("created", "labels", "deleted"):
-                    target.pop(event.topic, None)
+        later = () if self._matches is None else tuple(self._backlog.after(revision))
         destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
+        # A list that is looked up again is often the one that is here, the very object.
+        if listed is not self._list or later or destroyed:
+            self._become(listed, later, destroyed)
+        self.is_known = True
+        self._seen = max(self._seen, revision or 0)
+        self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
+
+    def _become(self, listed: Iterable[str], later: Sequence[TopicEvent], destroyed: Collection[str]) -> None:
+        target = dict.fromkeys(sorted(listed))
+        for event in later:
+            if event.kind in ("created", "labels") and self._belongs(event):
+                target[event.topic] = None
+            elif event.kind in ("created", "labels", "deleted"):
+                target.pop(event.topic, None)
         # A first listing changes no list that a watcher has.
         if self._watchers:
             # Removals first: a topic that was deleted and is listed again leaves and enters, as another one.
@@ -314,10 +325,9 @@ class QueryTopics:
                 self._remove(topic, destroyed=topic in destroyed)
             for topic in target:
                 self._add(topic)
-        # The same topics in the order of the target, which is sorted.
-        self._topics, self._list, self.is_known = target, None, True
-        self._seen = max(self._seen, revision or 0)
-        self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
+        # The same topics in the order of the target, which is sorted but for those of the events.
+        self._topics = target
+        self._list = listed if isinstance(listed, TopicList) and not later else None
 
     def as_list(self) -> TopicList:
         """Return the sorted topics, with a hash that is computed once between two changes."""

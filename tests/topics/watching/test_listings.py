@@ -16,7 +16,7 @@ from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Equals, EventKind, Exists, In, Listing, Mode, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.client import ListCopy
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.listing import ListRequest, TopicLister, TopicsPattern
 from lookup.topics.listing.topic_query import finished
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching import (
@@ -142,6 +142,32 @@ def test_a_watch_and_a_listing_share_a_look_up_that_is_under_way() -> None:
     assert topic("d") in lister.answer(ListRequest("t/n", "all")).topics
     assert topic("d") not in finished(first).topics
     assert counted.asked == ["t/n"] * 3
+
+
+def test_a_refresh_of_an_unchanged_list_is_not_filtered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listings and watches share the list with all that is made of it, as long as its names are the same."""
+    catalog = shelf("a", "b")
+    lister = TopicLister(Counted(), catalog)
+    service = TopicListService(revision=catalog.revision)
+    catalog.subscribe(service.heard)
+    _opened(service, _QUERIES[1])
+    carry_out(service, catalog, lister)
+    (first,) = service.take("c")
+    assert isinstance(first, Snapshot)
+    assert lister.answer(ListRequest("t/n", pattern="t/n/a.*")).topics is first.topics
+    monkeypatch.setattr(TopicsPattern, "filter", lambda *_: pytest.fail("filtered again"))
+    service.open("c", WatchRequest(2, 0, _QUERIES[1]))
+    carry_out(service, catalog, lister)
+    (second,) = service.take("c")
+    assert isinstance(second, Snapshot)
+    assert second.topics is first.topics
+
+    monkeypatch.undo()
+    catalog.create(topic("ab"))
+    service.open("c", WatchRequest(3, 0, _QUERIES[1]))
+    carry_out(service, catalog, lister)
+
+    assert [type(message) for message in service.take("c")] == [Update, Snapshot]
 
 
 def test_listings_that_are_given_up_halfway_are_refused() -> None:
