@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import signal
+import threading
 import urllib.error
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -270,6 +272,60 @@ def test_server_that_hangs_is_an_error(listing: Cluster, serving: Serving, names
         names = listing.admin("GET", f"persistent/{namespace}", properties="team=x")
 
     assert names == [f"persistent://{namespace}/a"]
+
+
+@contextmanager
+def _answering(port: int, body: str, length: int) -> Iterator[None]:
+    """Answer every request with status 200 and a body, and a length that need not be its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", port), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ("no JSON", 0),
+        ("{}", 0),
+        ('{"topics": null}', 0),
+        ('{"topics": {"a": "persistent://NS/a"}}', 0),
+        ('{"topics": ["persistent://NS/a", 1]}', 0),
+        ('{"topics": ["persistent://NS/a", "persistent://public/other/a"]}', 0),
+        ('{"topics": ["persistent://NS/a", "non-persistent://NS/a"]}', 0),
+        ('{"topics": ["persistent://NS/a"]}', 10),
+    ],
+)
+def test_answer_that_is_no_list_is_an_error(
+    listing: Cluster, namespace: str, port: int, body: str, missing: int
+) -> None:
+    """So is one with a topic of another namespace or mode, and one that is cut off; no topic of it is listed."""
+    body = body.replace("NS", namespace)
+    with _answering(port, body, len(body) + missing), pytest.raises(urllib.error.HTTPError) as failed:
+        listing.admin("GET", f"persistent/{namespace}", properties="team=x")
+
+    assert failed.value.code == HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def test_whole_list_of_any_server_is_taken(listing: Cluster, namespace: str, port: int) -> None:
+    """The same with a list that is right."""
+    body = f'{{"topics": ["persistent://{namespace}/a"]}}'
+    with _answering(port, body, len(body)):
+        assert listing.admin("GET", f"persistent/{namespace}", properties="team=x") == [f"persistent://{namespace}/a"]
 
 
 def test_list_without_properties_is_pulsars_own(listing: Cluster, serving: Serving, namespace: str) -> None:
