@@ -68,17 +68,22 @@ def _watched(catalog: Catalog, form: str, patterns: list[str], *, bound_ms: floa
     compiled = [TopicsPattern(pattern) for pattern in patterns]
     spent, asked = [], []
     for number in range(_CREATIONS):
-        topic = f"persistent://{_NAMESPACE}/topic-{number * 7:07d}-{number:04d}"
+        topic = _new(number, len(names))
         spent.append(_seconds(_created, catalog, service, topic))
         asked += [_seconds(_asked, compiled, topic)] if number % 20 == 0 else []
     leave()
     for number in range(_CREATIONS):
-        catalog.delete(f"persistent://{_NAMESPACE}/topic-{number * 7:07d}-{number:04d}")
+        catalog.delete(_new(number, len(names)))
     most = quantiles(spent, n=100)[98] * 1e3
     creation = f"creation of a topic, {among}"
     yield Figure(f"{creation}, p99", most, "ms", bound_ms, note=f"p50 {median(spent) * 1e3:.3f} ms, messages included")
     today = f"p50 of asking each pattern, {median(asked) * 1e3:.2f} ms, over p50"
     yield Figure(f"{creation}: each asked / all at once", median(asked) / median(spent), "", note=today)
+
+
+def _new(number: int, n_topics: int) -> str:
+    """Return the name of a topic to create, somewhere among those that are there."""
+    return f"persistent://{_NAMESPACE}/topic-{number * n_topics // _CREATIONS:07d}-{number:04d}"
 
 
 def _polled(catalog: Catalog) -> Iterator[Figure]:

@@ -15,7 +15,6 @@ from lookup.model.names import url_problem
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest, TopicQuery
 from lookup.topics.listing.rest import GetPairs, Operation, PairKind, RemovePairs, SetPairs, print_call
-from lookup.topics.listing.topic_query import topics_of
 
 __all__ = ["CatalogTopics", "TopicServer", "Topics"]
 
@@ -65,7 +64,7 @@ class CatalogTopics:
 
     def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
         """Remove labels or properties of a topic, some or all."""
-        kind.remove(self.catalog, topic, keys, everything=everything)
+        kind.remove(self.catalog, topic, keys, everything)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -73,7 +72,7 @@ class CatalogTopics:
 
     def selected(self, query: TopicQuery) -> Sequence[str]:
         """Return the topics of a query by labels, sorted."""
-        return topics_of(self.catalog, query)
+        return query.narrow(self.catalog.selected(query.namespace, query.selector))
 
 
 class TopicServer:

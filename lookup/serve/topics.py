@@ -182,7 +182,7 @@ class ServedTopics:
             case SetPairs(kind, topic, pairs):
                 kind.write(catalog, topic, pairs)
             case RemovePairs(kind, topic, keys, everything):
-                kind.remove(catalog, topic, keys, everything=everything)
+                kind.remove(catalog, topic, keys, everything)
         return None
 
     # The cluster

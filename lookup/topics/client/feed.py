@@ -26,7 +26,7 @@ from typing import Literal
 from lookup.errors import NotSupportedError
 from lookup.topics.client.actions import Action, Listed, Poll, ServerFeatures, TopicSet, Unwatch
 from lookup.topics.client.list_copy import NO_CHANGE, ListChange, ListCopy
-from lookup.topics.listing.topic_query import TopicQuery, finished, narrowed
+from lookup.topics.listing.topic_query import TopicQuery
 from lookup.topics.rules import Pace
 from lookup.topics.watching.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
 
@@ -205,5 +205,4 @@ class Feed:
         """
         query = self._query
         # The pattern of a server that filters is not applied again: its engine may read it in another way.
-        query = TopicQuery(query.namespace, query.mode, None if is_filtered else query.pattern)
-        return finished(narrowed([query], topics))[query]
+        return TopicQuery(query.namespace, query.mode, None if is_filtered else query.pattern).narrow(topics)

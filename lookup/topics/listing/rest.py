@@ -22,25 +22,24 @@ Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model import Mode, TopicName
 from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
-from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
 from lookup.topics.listing.topic_list import TopicList
 from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = [
-    "LABELS", "PROPERTIES", "Call", "GetPairs", "ListTopics", "Operation", "PairKind", "RemovePairs", "SetPairs",
-    "parse_call", "print_call", "print_map", "print_topics",
+    "LABELS", "PROPERTIES", "Call", "GetPairs", "ListTopics", "Operation", "PairKind", "PairStore", "RemovePairs",
+    "SetPairs", "parse_call", "print_call", "print_map", "print_topics",
 ]  # fmt: skip
 
 _ROOT = "/admin/v2/"
@@ -59,9 +58,25 @@ class Call:
     body: str | None = None
 
 
+class PairStore(Protocol):
+    """Labels and properties of topics that can be written: a catalog, or a server that has one."""
+
+    def set_labels(self, topic: str, labels: Mapping[str, str]) -> None:
+        """Add labels to those a topic has."""
+
+    def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
+        """Add properties to those a topic has."""
+
+    def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
+        """Remove the labels of some keys, or all."""
+
+    def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
+        """Remove the properties of some keys, or all."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairKind:
-    """Labels or properties: their words in requests, and how a catalog reads and writes them."""
+    """Labels or properties: their words in requests, and how a store reads and writes them."""
 
     #: of many, as it stands in sentences
     name: str
@@ -76,19 +91,22 @@ class PairKind:
     #: whether one request may remove several keys, or all of them
     removes_many: bool
     read: Callable[[TopicEntry], Mapping[str, str]]
-    #: takes catalog, topic and pairs
-    write: Callable[[Catalog, str, Mapping[str, str]], None]
-    #: takes catalog, topic and keys, and `everything` by name
-    remove: Callable[..., None]
+    write: Callable[[PairStore, str, Mapping[str, str]], None]
+    #: takes store, topic, keys, and whether all are meant
+    remove: Callable[[PairStore, str, Sequence[str], bool], None]
 
 
 LABELS = PairKind(
     "labels", "custom-labels", "POST", "labels", "keys", removes_many=True,
-    read=attrgetter("labels"), write=Catalog.set_labels, remove=Catalog.remove_labels,
+    read=attrgetter("labels"),
+    write=lambda store, topic, pairs: store.set_labels(topic, pairs),
+    remove=lambda store, topic, keys, everything: store.remove_labels(topic, keys, everything=everything),
 )  # fmt: skip
 PROPERTIES = PairKind(
     "properties", "properties", "PUT", None, "key", removes_many=False,
-    read=attrgetter("properties"), write=Catalog.set_properties, remove=Catalog.remove_properties,
+    read=attrgetter("properties"),
+    write=lambda store, topic, pairs: store.set_properties(topic, pairs),
+    remove=lambda store, topic, keys, everything: store.remove_properties(topic, keys, everything=everything),
 )  # fmt: skip
 _KINDS = {kind.resource: kind for kind in (LABELS, PROPERTIES)}
 

@@ -24,7 +24,7 @@ from lookup.errors import ArgumentError, StateError
 from lookup.model.bundles import bundle_of
 from lookup.model.catalog import CatalogView, Mode
 from lookup.topics.catalog.naming import prefixes_of
-from lookup.topics.listing.topic_query import TopicQuery, finished, narrowed, topics_of
+from lookup.topics.listing.topic_query import TopicQuery, topics_of
 from lookup.topics.rules import ScatterLimits
 
 __all__ = [
@@ -214,7 +214,7 @@ class Gathering:
             )
         names = sorted({topic for answer in self._answers.values() for topic in answer.topics})
         # An owner may be of a release that does not know every part of the query.
-        topics = finished(narrowed([self._query], names))[self._query]
+        topics = self._query.narrow(names)
         # A bundle that its owner had lost was asked of the wrong broker, unless another that answered has it by now.
         covered = {bundle for answer in self._answers.values() for bundle in answer.bundles}
         moved: dict[str, Failure] = {broker: "moved" for broker in self._answers if self._bundles[broker] - covered}

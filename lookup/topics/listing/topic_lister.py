@@ -103,7 +103,7 @@ class _Fetched:
 
 
 class _Run:
-    """A look-up under way, whose steps are done by all who wait for it.
+    """A look-up under way, whose steps are done by all callers that wait for it.
 
     Args:
         revision: of the catalog when it began.
@@ -122,7 +122,7 @@ class _Run:
                 next(self._steps)
             except StopIteration as end:
                 self._names = end.value
-            # Everybody who waits gets the error, an interruption too: the steps cannot go on after it.
+            # Every caller that waits gets the error, an interruption too: the steps cannot go on after it.
             except BaseException as error:  # noqa: BLE001
                 self._error = error
         return self._names is not None or self._error is not None
@@ -265,7 +265,7 @@ class TopicLister:
     def fetching(self, query: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[Sequence[str]]:
         """Fetch as `fetch` does, in steps: the first asks lister and catalog, each one checks a number of names.
 
-        Whoever else fetches the same query meanwhile, at the same revision of the catalog, shares the steps.
+        Callers that fetch the same query at the same time, and at the same revision of the catalog, share the steps.
         """
         lookup, revision = query.looked_up(), self._catalog.revision
         run = self._runs.get(lookup)

@@ -76,6 +76,14 @@ class TopicQuery:
         """Return the query that must be looked up for this one, equal for all that differ by what `narrowed` does."""
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
 
+    def narrow(self, names: Sequence[str]) -> TopicList:
+        """Return those of some names, in their order, that are left of them as `narrowed` leaves them.
+
+        Raises:
+            ArgumentError, PatternError: as `narrowed` does.
+        """
+        return finished(narrowed([self], names))[self]
+
     def matcher(self) -> Matcher:
         """Return a function that says of a topic with its labels whether it belongs to the query, properties aside.
 
@@ -116,7 +124,7 @@ def topics_of(catalog: CatalogView, query: TopicQuery) -> TopicList:
     Raises:
         PulsarLookupError: as `look_up` and `narrowed` do.
     """
-    return finished(narrowed([query], look_up(catalog, query)))[query]
+    return query.narrow(look_up(catalog, query))
 
 
 def common_names(names: Sequence[str], selected: Iterable[str]) -> Sequence[str]:

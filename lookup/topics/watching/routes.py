@@ -70,7 +70,8 @@ class Routes:
 
     def concerned(self, event: TopicEvent) -> tuple[QueryTopics, ...]:
         """Return the topics that an event may change, each once."""
-        routed = self._by_namespace.get(namespace_of(event.topic))
+        # An event may be about a namespace, and has its name then.
+        routed = self._by_namespace.get(namespace_of(event.topic) or event.topic)
         return () if routed is None else tuple(routed.concerned(event))
 
     def changed(self, topics: QueryTopics) -> None:

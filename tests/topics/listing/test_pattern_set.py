@@ -22,7 +22,7 @@ _TEXT = st.lists(st.sampled_from(_PIECES), max_size=7).map("".join)
 _PATTERN = st.sampled_from(["", "", "t/n/", ".*", "persistent://t/n/", "^"]).flatmap(
     lambda start: _TEXT.map(lambda text: start + text)
 )
-_LOCAL = st.text("ab-./é1A2", min_size=1, max_size=8)
+_LOCAL = st.text("ab-./é1A2\n", min_size=1, max_size=8)
 _NAME = st.builds(
     lambda local, domain, suffix: topic(local, domain=domain) + suffix,
     _LOCAL,
@@ -87,6 +87,15 @@ def test_one_of_many_patterns_of_a_kind_is_found(form: str) -> None:
 
     assert patterns.matching(topic("orders-77-eu")) == []
     assert patterns.matching(topic("orders-477-eu")) == [form.format(477)]
+
+
+def test_each_pattern_is_found_once() -> None:
+    """Though literals are longer than the name, stand in it twice, or stand in it beside others."""
+    starts = PatternSet(_NAMESPACE, ["t/n/ab", "t/n/abab-.*", "t/n/ababab-.*"])
+    pieces = PatternSet(_NAMESPACE, [".*ab.*", ".*b-c.*", ".*-cd.*", ".*x.*"])
+
+    assert starts.matching(topic("ab")) == ["t/n/ab"]
+    assert sorted(pieces.matching(topic("abab-cd"))) == [".*-cd.*", ".*ab.*", ".*b-c.*"]
 
 
 def test_patterns_that_take_too_much_memory_together_are_asked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

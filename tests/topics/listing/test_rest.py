@@ -65,6 +65,7 @@ _PROPERTIES = "/admin/v2/persistent/t/ns/orders/properties"
         ("GET", _PROPERTIES, None, GetPairs(PROPERTIES, _TOPIC)),
         ("PUT", _PROPERTIES, '{"k": "v"}', SetPairs(PROPERTIES, _TOPIC, {"k": "v"})),
         ("DELETE", f"{_PROPERTIES}?key=k", None, RemovePairs(PROPERTIES, _TOPIC, ("k",))),
+        ("DELETE", f"{_PROPERTIES}?key=j&key=k", None, RemovePairs(PROPERTIES, _TOPIC, ("k",))),
     ],
 )
 def test_a_request_is_understood(method: str, target: str, body: str | None, wanted: Operation) -> None:

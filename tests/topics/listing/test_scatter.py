@@ -222,3 +222,27 @@ def test_an_owner_keeps_pulsar_s_own_topics_to_itself() -> None:
     answer = loaded_topics(catalog, _QUERY, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
 
     assert list(answer.topics) == [topic("a")]
+
+
+def test_an_owner_answers_with_topics_that_have_all_properties() -> None:
+    """Beside the labels, and only those that are loaded."""
+    catalog = shelf()
+    for name, env, team in (("a", "prod", "x"), ("b", "prod", "y"), ("c", "test", "x"), ("d", "prod", "x")):
+        catalog.create(topic(name), labels={"env": env}, properties={"team": team, "stage": "raw"})
+    for name in "abc":
+        catalog.load(topic(name))
+    query = ScatterQuery("t/n", selector=_QUERY.selector, properties={"team": "x", "stage": "raw"})
+    answer = loaded_topics(catalog, query, boundaries=equal_boundaries(1), owned=["0x00000000_0xffffffff"])
+
+    assert list(answer.topics) == [topic("a")]
+
+
+def test_an_owner_that_answers_too_much_is_narrowed() -> None:
+    """To the mode and pattern of the query, and to users' topics: it may be of a release that does not know them."""
+    query = ScatterQuery("t/n", "persistent", ".*a.*", _QUERY.selector)
+    gathering = Gathering(query, {_LEFT: "b1"}, local="b1")
+    gathering.start()
+    names = [*map(topic, ("a", "b", "__change_events")), topic("a", domain="non-persistent")]
+    gathering.answered("b1", OwnerAnswer(names, [_LEFT]))
+
+    assert gathering.result().topics == (topic("a"),)

@@ -20,7 +20,6 @@ from lookup.topics.listing import ListRequest, TopicLister, TopicsPattern
 from lookup.topics.listing.topic_query import finished
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching import (
-    Refused,
     Resync,
     Snapshot,
     TopicListService,
@@ -170,20 +169,22 @@ def test_a_refresh_of_an_unchanged_list_is_not_filtered_again(monkeypatch: pytes
     assert [type(message) for message in service.take("c")] == [Update, Snapshot]
 
 
-def test_listings_that_are_given_up_halfway_are_refused() -> None:
-    """Nobody waits for a list that no longer comes, and the next request is listed for."""
+@pytest.mark.parametrize("n_steps", [1, 5, 10, 12, 15])
+def test_listings_that_are_given_up_halfway_are_refused(n_steps: int) -> None:
+    """A client never waits for a list that no longer comes, and the next request is listed for."""
     catalog = shelf("a", "b", "c")
     service = TopicListService(revision=catalog.revision)
     _opened(service, *_QUERIES)
     steps = carrying_out(service, catalog, rows=1)
-    for _ in range(12):
+    for _ in range(n_steps):
         next(steps)
     steps.close()
+    begun = len(service.take("c"))
+    assert begun == min(n_steps, len(_QUERIES))
 
-    assert {type(message) for message in service.take("c")} <= {Refused, Snapshot}
     _opened(service, *_QUERIES)
     carry_out(service, catalog)
-    assert {type(message) for message in service.take("c")} == {Snapshot}
+    assert [type(message) for message in service.take("c")] == [Snapshot] * len(_QUERIES)
 
 
 def _reached(monkeypatch: pytest.MonkeyPatch, service: TopicListService, event: TopicEvent) -> list[WatchQuery]:
@@ -281,3 +282,35 @@ def test_a_query_that_nobody_watches_any_more_is_reached_by_nothing(monkeypatch:
     service.disconnected("d")
 
     assert _reached(monkeypatch, service, TopicEvent(2, "created", topic("ab"), new={"env": "prod"})) == []
+
+
+def test_queries_of_one_pattern_are_forgotten_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that differ by their modes share the pattern, and the last of them takes it with it."""
+    service = TopicListService()
+    for connection, query in (("c", _QUERIES[1]), ("d", _QUERIES[6])):
+        service.open(connection, WatchRequest(1, 1, query))
+    service.disconnected("c")
+    event = TopicEvent(1, "created", topic("ab"))
+
+    assert _reached(monkeypatch, service, event) == [_QUERIES[6]]
+    service.disconnected("d")
+    service.open("e", WatchRequest(1, 1, _QUERIES[2]))
+    assert _reached(monkeypatch, service, TopicEvent(2, "created", topic("ab"))) == [_QUERIES[2]]
+
+
+def test_a_lister_s_topic_that_was_created_again_is_another_one_in_an_equal_list() -> None:
+    """The list is the kept one, and its watcher is sent the topic as removed and added."""
+    catalog = shelf("a", "b")
+    lister = TopicLister(Counted(), catalog)
+    service = TopicListService(interests=Counted.interests, revision=catalog.revision)
+    catalog.subscribe(service.heard)
+    _opened(service, _QUERIES[1])
+    carry_out(service, catalog, lister)
+    service.take("c")
+    catalog.delete(topic("a"))
+    catalog.create(topic("a"))
+    carry_out(service, catalog, lister)
+    (update,) = service.take("c")
+
+    assert isinstance(update, Update)
+    assert (update.removed, update.added) == ((topic("a"),), (topic("a"),))

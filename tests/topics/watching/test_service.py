@@ -27,7 +27,7 @@ from lookup.topics.watching import (
     WatchRequest,
     carry_out,
 )
-from lookup.topics.watching.query_topics import PendingChanges
+from lookup.topics.watching.query_topics import PendingChanges, QueryTopics
 from tests.topics.listers import Scripted
 from tests.topics.shelf import Undescribed, shelf, topic
 
@@ -294,6 +294,19 @@ def test_pending_changes_beyond_the_bound_are_given_up_all_together() -> None:
     assert (pending.is_overflown, pending.changes()) == (True, ((), ()))
     pending.clear()
     assert not pending
+
+
+def test_a_watcher_that_parts_notes_nothing_more() -> None:
+    """The others of its query go on, also one whose changes are equal."""
+    topics, parted, staying = QueryTopics(_ALL, _ALL.matcher()), PendingChanges(), PendingChanges()
+    topics.begin_listing(1)
+    topics.listed(Listing(()), revision=0)
+    topics.join(parted)
+    topics.join(staying)
+    topics.part(parted)
+    topics.heard(TopicEvent(1, "created", topic("a")))
+
+    assert (bool(parted), staying.changes()) == (False, ((), (topic("a"),)))
 
 
 _ALL, _A = WatchQuery("t/n", pattern=".*"), WatchQuery("t/n", pattern=".*/a")
