@@ -210,6 +210,19 @@ class AdminRest:
                 failure = error
         raise failure or OSError("no address is given")
 
+    def namespaces(self) -> list[str]:
+        """Return the names of all namespaces; errors as of `get`."""
+        tenants = self.get("tenants")
+        return [str(namespace) for tenant in tenants for namespace in self.get(f"namespaces/{quote(tenant)}")]
+
+    def topics(self, namespace: str) -> list[str]:
+        """Return all topics of a namespace, as the brokers' own listing has them; errors as of `get`."""
+        # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
+        names = self.get(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true")
+        if not isinstance(names, list):
+            raise ValueError(f"the topics of {namespace} are no list")
+        return [str(name) for name in names]
+
     def cluster(self) -> str:
         """Return the name of the cluster.
 
@@ -245,10 +258,9 @@ class AdminSource(Source):
         if time.monotonic() >= self._list_at:
             self._listed.clear()
             self._list_at = time.monotonic() + _LIST_S
-        for tenant in self._rest.get("tenants"):
-            for namespace in self._rest.get(f"namespaces/{quote(tenant)}"):
-                if namespace not in self._listed and not self.stopped.is_set():
-                    self._list(str(namespace))
+        for namespace in self._rest.namespaces():
+            if namespace not in self._listed and not self.stopped.is_set():
+                self._list(namespace)
         self.works()
         self.stopped.wait(_POLL_S)
 

@@ -18,7 +18,7 @@ from lookup.settings import CollectSection, load_serving
 
 if TYPE_CHECKING:
     from lookup.collect.observing import Record
-    from lookup.collect.sources import Source
+    from lookup.collect.sources import AdminRest, Credentials, Source
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic))
+    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic, _admin_rest))
     return 0
 
 
@@ -56,12 +56,42 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
     """Make the source of the state topic, and close its client at the end.
 
     Raises:
+        SettingsError, InputError: as `_credentials` does.
+    """
+    credentials = _credentials(section)
+    from lookup.collect.sources import TopicSource, pulsar_client
+    from lookup.logs.system_topics import STATE_TOPIC
+
+    assert section.service_url is not None
+    client = pulsar_client(section.service_url, credentials)
+    try:
+        yield TopicSource(STATE_TOPIC, client, records)
+    finally:
+        client.close()
+
+
+def _admin_rest(section: CollectSection) -> AdminRest:
+    """Make the source of topics.
+
+    Raises:
+        SettingsError, InputError: as `_credentials` does.
+    """
+    credentials = _credentials(section)
+    from lookup.collect.sources import AdminRest
+
+    assert section.admin is not None
+    return AdminRest(section.admin, credentials)
+
+
+def _credentials(section: CollectSection) -> Credentials:
+    """Read what the settings and the environment prove us by.
+
+    Raises:
         SettingsError: if a package is missing.
         InputError: if a file of the settings is not what it should be.
     """
     require_extra("serve", "kazoo", "pulsar", extra="collect")
-    from lookup.collect.sources import Credentials, TopicSource, pulsar_client
-    from lookup.logs.system_topics import STATE_TOPIC
+    from lookup.collect.sources import Credentials
 
     token = os.environ.get(TOKEN_VARIABLE) or None
     credentials = Credentials(section.token_file, token, section.tls_ca, section.tls_cert, section.tls_key)
@@ -73,11 +103,7 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
         raise InputError(f"collect: {error.filename or section.tls_ca} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise InputError(f"collect: {error}") from None
-    client = pulsar_client(section.service_url, credentials)
-    try:
-        yield TopicSource(STATE_TOPIC, client, records)
-    finally:
-        client.close()
+    return credentials
 
 
 COMMAND = Command(
@@ -86,6 +112,10 @@ COMMAND = Command(
     examples=(
         ("lookup serve --config serving.toml", "until Ctrl-C; SIGHUP loads the settings again"),
         ("lookup serve --config serving.toml --port 0 --set serving.flush_s=1", "on a free port, which the log names"),
+        (
+            "lookup serve --config serving.toml --set topics.catalog=topics.db --set topics.lister=indexed",
+            "lists topics as well, out of this catalog and by this lister",
+        ),
     ),
     add_arguments=add_arguments,
     run=run,

@@ -12,7 +12,7 @@ from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import add_catalog, add_mode, opened, pairs_of, print_names, settings_of, topic
+from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print_names, settings_of, topic
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
@@ -42,15 +42,15 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
         parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
         parser.add_argument(*flags.set_flags, dest="again", action="append", default=[], **flags.set_help)
-        add_catalog(parser)
+        add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
         name, pairs = topic(arguments.topic), pairs_of([*arguments.pairs, *arguments.again])
         # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
-        with opened(settings_of(arguments).topics) as catalog:
-            kind.write(catalog, name, pairs)
+        with asked(arguments) as topics:
+            topics.write(kind, name, pairs)
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
@@ -63,13 +63,12 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
-        add_catalog(parser)
+        add_catalog(parser, server=True)
         add_format(parser, "text", "json")
 
     def run(arguments: argparse.Namespace) -> int:
-        with opened(settings_of(arguments).topics) as catalog:
-            # A partitioned topic means all its partitions, which have the same pairs.
-            pairs = kind.read(catalog.meant_by(topic(arguments.topic))[0])
+        with asked(arguments) as topics:
+            pairs = topics.read(kind, topic(arguments.topic))
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -88,7 +87,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
         parser.add_argument(*flags.remove_flags, dest="again", action="append", default=[], **flags.remove_help)
         parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
-        add_catalog(parser)
+        add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
         name = topic(arguments.topic)
@@ -96,8 +95,8 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
-        with opened(settings_of(arguments).topics) as catalog:
-            kind.remove(catalog, name, keys, arguments.all)
+        with asked(arguments) as topics:
+            topics.remove(kind, name, keys, everything=arguments.all)
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -108,7 +107,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
 def add_list_arguments(parser: Parser) -> None:
     """Add the flags of `lookup topics labels list`."""
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
-    add_catalog(parser)
+    add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
@@ -119,8 +118,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         InvalidNameError, ArgumentError: for a namespace that is malformed.
         InputError: if the catalog does not exist.
     """
-    with opened(settings_of(arguments).topics) as catalog:
-        labels = catalog.labels_in(checked_namespace(arguments.namespace))
+    with asked(arguments) as topics:
+        labels = topics.labels_in(checked_namespace(arguments.namespace))
     if arguments.format == "json":
         print_json({key: list(values) for key, values in labels.items()})
     else:
@@ -141,7 +140,7 @@ def add_query_arguments(parser: Parser) -> None:
         help="where to look; repeatable; default: topics.namespace, one's own",
     )
     add_mode(parser)
-    add_catalog(parser)
+    add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
@@ -157,8 +156,8 @@ def run_query(arguments: argparse.Namespace) -> int:
     # Each is asked once; PIP-451: no namespace means one's own.
     namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
     queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
-    with opened(settings) as catalog:
-        names = sorted(name for query in queries for name in query.narrow(catalog.selected(query.namespace, selector)))
+    with asked(arguments) as topics:
+        names = sorted(name for query in queries for name in topics.selected(query))
     print_names(names, arguments.format)
     return 0
 

@@ -22,7 +22,8 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import note, print_json, stdout, warn
-from lookup.engine.build import PartBuilder
+from lookup.commands.topic_server import CatalogTopics, Topics, TopicServer
+from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
@@ -37,16 +38,25 @@ from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 
-__all__ = ["COMMANDS", "CREATE", "DELETE", "add_catalog", "add_lister", "add_mode", "lister_of", "opened", "pairs_of"]
-__all__ += ["add_create_arguments", "add_delete_arguments", "add_list_arguments", "print_names", "run_create"]
-__all__ += ["run_delete", "run_list", "settings_of", "topic"]
+__all__ = [
+    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_create_arguments", "add_delete_arguments", "add_list_arguments",
+    "add_lister", "add_mode", "asked", "lister_of", "opened", "pairs_of", "print_names", "run_create", "run_delete",
+    "run_list", "settings_of", "topic",
+]  # fmt: skip
 
 
 # Flags
 
 
-def add_catalog(parser: Parser) -> None:
-    """Add `--catalog`, `--config` and `--set`, which every command about topics has."""
+def add_catalog(parser: Parser, *, server: bool = False) -> None:
+    """Add `--catalog`, `--config` and `--set`, which every command about topics has.
+
+    Args:
+        server: whether the command can ask a server instead; it then has `--server` and `--token-file`.
+    """
+    if server:
+        parser.add_argument("--server", metavar="URL", help="a decision server to ask, in place of a catalog's file")
+        parser.add_argument("--token-file", metavar="FILE", help="file with the token that the server wants")
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
     parser.add_argument(
         "--config", type=settings_path, metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf"
@@ -143,6 +153,39 @@ def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 
+def server_of(arguments: argparse.Namespace) -> TopicServer | None:
+    """Return the server that the flags name, None if they name none.
+
+    Raises:
+        SettingsError: for flags that do not go together.
+        ArgumentError, InputError: for a URL that is none, and a token that cannot be read.
+    """
+    if arguments.server is None:
+        if arguments.token_file is not None:
+            raise SettingsError("--token-file: it is for --server, which is not given")
+        return None
+    if arguments.catalog is not None:
+        raise SettingsError("--server, --catalog: topics are in one of the two")
+    if getattr(arguments, "plugin_file", None):
+        raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
+    return TopicServer(arguments.server, arguments.token_file)
+
+
+@contextmanager
+def asked(arguments: argparse.Namespace) -> Iterator[Topics]:
+    """Open the catalog that settings name, or reach the server that the flags name, and close it in the end.
+
+    Raises:
+        SettingsError, ArgumentError, InputError: as `server_of` and `opened` do.
+    """
+    settings, server = settings_of(arguments).topics, server_of(arguments)
+    if server is not None:
+        yield server
+    else:
+        with opened(settings) as catalog:
+            yield CatalogTopics(catalog)
+
+
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
     """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by.
 
@@ -151,10 +194,8 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
         SettingsError: for a lister that is not registered, or whose parameters are wrong.
         ContractError: for one whose interests are no kinds of events.
     """
-    builder = PartBuilder(load_plugins([*settings.plugin_files, *plugin_files]))
-    lister: Lister | None = builder.part("listers", settings.topics.lister, "topics.lister")
-    if lister is None or builder.problems:
-        raise SettingsError(builder.problems)
+    registry = load_plugins([*settings.plugin_files, *plugin_files])
+    lister = build_lister(registry, settings.topics.lister, "topics.lister")
     # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.
     interests = interests_of(lister)
     if properties and "properties" not in interests:
@@ -179,7 +220,7 @@ def add_list_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
-    add_catalog(parser)
+    add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
@@ -189,7 +230,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     Raises:
         SettingsError: for mistakes in settings, or a pattern that would not be applied.
         InvalidNameError, ArgumentError: for a namespace, property or selector that is malformed.
-        InputError: if the catalog does not exist.
+        InputError: if the catalog does not exist, or the server cannot be asked.
     """
     settings = settings_of(arguments)
     request = ListRequest(
@@ -200,21 +241,39 @@ def run_list(arguments: argparse.Namespace) -> int:
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
+    server = server_of(arguments)
+    if server is not None:
+        names, hashed = _listed_by(server, request)
+    else:
+        names, hashed = _listed_here(settings, arguments.plugin_file, request)
+    if arguments.format == "json":
+        print_json({"topics": list(names), "hash": hashed})
+    else:
+        print_names(names, "text")
+    return 0
+
+
+def _listed_by(server: TopicServer, request: ListRequest) -> tuple[Sequence[str], str]:
+    answer = server.listed(request)
+    if request.pattern and not answer.get("filtered"):
+        raise SettingsError("--pattern: it is longer than the server permits, or patterns are switched off there")
+    if request.properties and not answer.get("readsProperties"):
+        warn("the server's lister does not look at properties and lists every topic")
+    return answer["topics"], answer["topicsHash"]
+
+
+def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
     # A server without pattern filtering answers with every topic and leaves the pattern to its client; here there is
     # no client that would apply it.
     if request.pattern and not settings.topics.pattern_filtering:
         raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
-    lister = lister_of(settings, arguments.plugin_file, request.properties)
+    lister = lister_of(settings, plugin_files, request.properties)
     with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
         answer = at_work.answer(request)
         if request.pattern and not answer.filtered:
             length = len(request.pattern)
             raise SettingsError(f"--pattern: it has {length} characters, more than topics.pattern_max_length permits")
-    if arguments.format == "json":
-        print_json({"topics": list(answer.topics), "hash": answer.topics_hash})
-    else:
-        print_names(answer.topics, "text")
-    return 0
+    return answer.topics, answer.topics_hash
 
 
 def add_create_arguments(parser: Parser) -> None:
@@ -285,6 +344,7 @@ LIST = Command(
         ("lookup topics list public/default --set topics.lister=indexed -p team=billing", "by property"),
         ("lookup topics list public/default --pattern 'public/default/orders-.*'", "by name"),
         ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "by labels"),
+        ("lookup topics list public/default --server http://10.0.0.9:8900 -p team=billing", "of a live cluster"),
     ),
     add_arguments=add_list_arguments,
     run=run_list,

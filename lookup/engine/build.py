@@ -25,7 +25,10 @@ from lookup.hooks.raised import in_one_line, raised
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PartSpec, PolicySpec
 
-__all__ = ["ChildSlot", "PartBuilder", "build_policies", "child_kinds", "parameters_of", "part_table", "policy_table"]
+__all__ = [
+    "ChildSlot", "PartBuilder", "build_lister", "build_policies", "child_kinds", "parameters_of", "part_table",
+    "policy_table",
+]  # fmt: skip
 
 _CHILD_KINDS: Mapping[Any, str] = {
     Filter: "filters",
@@ -84,6 +87,22 @@ def build_policies(
     if problems:
         raise SettingsError(problems)
     return tuple(policies)
+
+
+def build_lister(registry: Registry, spec: PartSpec, where: str) -> Lister:
+    """Build the lister that settings choose.
+
+    Args:
+        where: the key path of the choice, for sentences.
+
+    Raises:
+        SettingsError: for a lister that is not registered, and for wrong parameters.
+    """
+    builder = PartBuilder(registry)
+    lister: Lister | None = builder.part("listers", spec, where)
+    if lister is None or builder.problems:
+        raise SettingsError(builder.problems)
+    return lister
 
 
 class PartBuilder:

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-__all__ = ["MALFORMED", "PATIENCE_S", "Connections"]
+from lookup.errors import LimitError
+
+__all__ = ["MALFORMED", "PATIENCE_S", "Connections", "read_body"]
 
 #: Errors of aiohttp that a client is the cause of.
 MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
@@ -25,6 +27,26 @@ _MOST_CONNECTIONS = 2000
 #: before they count, or are being refused.
 _RESERVED = 512
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+async def read_body(request: web.Request, most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        LimitError: if it has more bytes than permitted.
+        TimeoutError: if it does not arrive.
+    """
+    too_large = LimitError(f"the body is larger than {most} bytes")
+    if (request.content_length or 0) > most:
+        raise too_large
+    if request.content.is_eof():
+        raw = await request.read()
+    else:
+        async with asyncio.timeout(PATIENCE_S):
+            raw = await request.read()
+    if len(raw) > most:
+        raise too_large
+    return raw
 
 
 class Connections:

@@ -10,18 +10,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from lookup.errors import InputError, InvalidNameError, LimitError
+from lookup.errors import ArgumentError, InputError, InvalidNameError, LimitError
 from lookup.logs.columns import check_row
 from lookup.model import LookupOptions, LookupRequest
 from lookup.model.bundles import NamespaceBundle
+from lookup.model.catalog import Mode
 from lookup.model.documents import NestingError, flag, json_value, mapping, text, texts, whole_number
 from lookup.model.quoting import shown
 from lookup.model.request import request_of
 from lookup.model.time import FIRST_US, LAST_US
+from lookup.topics.catalog.naming import checked_namespace, schemes_of
+from lookup.topics.listing import ListRequest
+from lookup.topics.listing.selectors import parse
 
-__all__ = ["PROTOCOL", "Bounds", "DecideMessage", "RecordMessage", "body_of", "decide_message"]
+__all__ = ["PROTOCOL", "Bounds", "DecideMessage", "RecordMessage", "body_of", "decide_message", "list_message"]
 __all__ += ["record_message"]
 
 #: Version of the protocol that this server speaks.
@@ -213,6 +217,29 @@ def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
         else:
             rows.append((bundle, row))
     return RecordMessage(broker, dropped, tuple(rows), tuple(refused))
+
+
+def list_message(body: Mapping[str, Any]) -> ListRequest:
+    """Read a request for the topics of a namespace.
+
+    Raises:
+        InputError: naming the field that is missing or wrong.
+    """
+    mode = (_optional(body, "mode") or "PERSISTENT").lower().replace("_", "-")
+    properties, selector = body.get("properties"), _optional(body, "selector")
+    try:
+        schemes_of(cast(Mode, mode))
+        return ListRequest(
+            checked_namespace(_named(body, "namespace")),
+            cast(Mode, mode),
+            pattern=_optional(body, "pattern"),
+            selector=() if selector is None else parse(selector),
+            properties={} if properties is None else texts(properties, "properties"),
+            include_system=flag(body.get("includeSystemTopic") or False, "includeSystemTopic"),
+            topics_hash=_optional(body, "topicsHash"),
+        )
+    except (ArgumentError, InvalidNameError) as error:
+        raise InputError(str(error)) from None
 
 
 def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:

@@ -26,7 +26,7 @@ __all__ = ["ServedPolicies", "built_again", "document_of", "plugin_versions", "s
 _OWNERS = "view.ownership"
 #: What a policy may read that a server does not have; owners only without a collector.
 _ABSENT: Mapping[str, str] = {
-    _OWNERS: "the owners of bundles, which a collector provides: give [collect]",
+    _OWNERS: "the owners of bundles, which a collector provides: give collect.service_url",
     "view.memory": "its memory, which no server keeps over a restart",
 }
 
@@ -67,8 +67,9 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
             problems += error.problems
     section = settings.serving
     warnings = [*policy_warnings(settings.policies)]
+    has_owners = settings.collect is not None and settings.collect.service_url is not None
     for policy in policies:
-        problems += _unserved(policy, section.masked, provided=() if settings.collect is None else (_OWNERS,))
+        problems += _unserved(policy, section.masked, provided=(_OWNERS,) if has_owners else ())
         idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
         if idle:
             what = f"policy {policy.name!r} has a {' and a '.join(idle)}"

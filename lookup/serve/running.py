@@ -6,13 +6,14 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 
 from aiohttp import web
 
 from lookup.errors import InputError
 from lookup.serve.following import Connect, Follower
 from lookup.serve.server import DecisionServer
+from lookup.serve.topics import Reach, ServedTopics, served_topics
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
@@ -23,6 +24,7 @@ async def serve(
     load: Callable[[], ServingFile],
     report: Callable[[str], None],
     connect: Connect,
+    reach: Reach,
     *,
     until: asyncio.Event | None = None,
 ) -> None:
@@ -32,6 +34,7 @@ async def serve(
         load: reads the settings, at the start and for each SIGHUP.
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
+        reach: makes the source of topics, likewise.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -39,22 +42,26 @@ async def serve(
             topic cannot be read.
     """
     settings = load()
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         follower: Follower | None = None
-        if settings.collect is not None:
+        if settings.collect is not None and settings.collect.service_url is not None:
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
-        server = DecisionServer(settings, report, follower)
+        topics = served_topics(settings, reach, report)
+        server = DecisionServer(settings, report, follower, topics)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
             stack.enter_context(follower)
+        if topics is not None:
+            await stack.enter_async_context(topics)
         await server.wait_for_owners()
-        await _listen(server, settings.serving, report, until or asyncio.Event())
+        await _listen(server, topics, settings.serving, report, until or asyncio.Event())
 
 
 async def _listen(
     server: DecisionServer,
+    topics: ServedTopics | None,
     section: ServingSection,
     report: Callable[[str], None],
     ended: asyncio.Event,
@@ -69,7 +76,9 @@ async def _listen(
     )
     await runner.setup()
     loop = asyncio.get_running_loop()
-    jobs = (server.work_in_shadow(), server.work_on_record(), server.work_on_owners())
+    jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
+    if topics is not None:
+        jobs.append(topics.follow())
     work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections
+from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, Bounds, DecideMessage, body_of, decide_message, record_message
@@ -29,9 +29,12 @@ from lookup.serve.metrics import Metrics
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
+from lookup.serve.topic_requests import TopicRequests
+from lookup.serve.topics import ServedTopics
 from lookup.serve.views import View
 from lookup.settings import ServingFile
 from lookup.settings.serving import CollectSection, ServingSection
+from lookup.settings.topics import ListingSection
 
 __all__ = ["DecisionServer"]
 
@@ -42,7 +45,7 @@ _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
-_PATHS = ("/decide", "/explain", "/health", "/metrics", "/record")
+_PATHS = ("/admin", "/decide", "/explain", "/health", "/labels", "/list", "/metrics", "/record")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -56,6 +59,7 @@ class _Configured:
     bounds: Bounds
     token: str | None
     collect: CollectSection | None
+    topics: ListingSection | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def _configured(settings: ServingFile) -> _Configured:
         if not token:
             raise SettingsError(f"serving.token_file: {section.token_file} is empty; it should hold the token")
     bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
-    return _Configured(section, served, bounds, token, settings.collect)
+    return _Configured(section, served, bounds, token, settings.collect, settings.topics)
 
 
 class DecisionServer:
@@ -94,14 +98,21 @@ class DecisionServer:
     Args:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
+        topics: the topics of the cluster, if the settings have a table of them.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
         InputError: if the folder of the record cannot be written.
     """
 
-    def __init__(self, settings: ServingFile, report: Callable[[str], None], follower: Follower | None = None) -> None:
-        self._report, self._follower = report, follower
+    def __init__(
+        self,
+        settings: ServingFile,
+        report: Callable[[str], None],
+        follower: Follower | None = None,
+        topics: ServedTopics | None = None,
+    ) -> None:
+        self._report, self._follower, self._topics = report, follower, topics
         #: what the clock said last, and the time of the latest decision, which never goes back
         self._clock_us = self._last_us = time.time_ns() // 1000
         self._configured = _configured(settings)
@@ -139,6 +150,7 @@ class DecisionServer:
                 web.get("/health", self._health),
                 web.get("/metrics", self._show_metrics),
                 web.get("/explain/{decision}", self._explain),
+                *TopicRequests(self._topics).routes(),
             ]
         )
         return application
@@ -183,21 +195,8 @@ class DecisionServer:
         finally:
             self._in_flight -= 1
 
-    async def _body(self, request: web.Request, most: int) -> dict[str, Any]:
-        too_large = LimitError(f"the body is larger than {most} bytes")
-        if (request.content_length or 0) > most:
-            raise too_large
-        if request.content.is_eof():
-            raw = await request.read()
-        else:
-            async with asyncio.timeout(PATIENCE_S):
-                raw = await request.read()
-        if len(raw) > most:
-            raise too_large
-        return body_of(raw)
-
     async def _record(self, request: web.Request) -> web.StreamResponse:
-        body = await self._body(request, self._configured.section.max_record_bytes)
+        body = body_of(await read_body(request, self._configured.section.max_record_bytes))
         message = record_message(body, self._configured.bounds)
         self.recorder.add_lookups(message)
         self.metrics.lookups.inc(len(message.rows))
@@ -211,7 +210,7 @@ class DecisionServer:
 
     async def _decide(self, request: web.Request) -> web.StreamResponse:
         began = time.perf_counter()
-        body = await self._body(request, self._configured.section.max_decide_bytes)
+        body = body_of(await read_body(request, self._configured.section.max_decide_bytes))
         # Only now, and nothing is awaited from here on: settings may be loaded again while a body comes.
         configured = self._configured
         policy = configured.served.active
@@ -259,6 +258,8 @@ class DecisionServer:
         problems = [] if self.recorder.failure is None else [self.recorder.failure]
         if follower is not None and (lost := follower.problem(0.0)) is not None:
             problems.append(lost)
+        if self._topics is not None and self._topics.trouble is not None:
+            problems.append(self._topics.trouble)
         content: dict[str, Any] = {
             "status": "failing" if problems else "ok",
             "protocol": PROTOCOL,
@@ -437,8 +438,7 @@ class DecisionServer:
 def _require_same(configured: _Configured, before: _Configured) -> None:
     """Refuse new settings that differ in what cannot change while the server runs."""
     changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
-    if configured.collect != before.collect:
-        changed.append("collect")
+    changed += [table for table in ("collect", "topics") if getattr(configured, table) != getattr(before, table)]
     if changed:
         raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
 

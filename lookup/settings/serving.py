@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
@@ -14,6 +14,7 @@ from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place
+from lookup.settings.topics import ListingSection
 
 __all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
@@ -81,10 +82,12 @@ class ServingSection(Strict):
 
 
 class CollectSection(Strict):
-    """A collector inside the decision server, which follows the owners of all bundles in the state topic."""
+    """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
 
-    service_url: _Text
-    """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`."""
+    service_url: _Text | None = None
+    """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners."""
+    admin: _Text | None = None
+    """Brokers whose REST lists topics, like `http://broker-0:8080,broker-1:8080`; absent: no topics."""
     token_file: str | None = None
     """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""
     tls_ca: str | None = None
@@ -97,17 +100,24 @@ class CollectSection(Strict):
     """Seconds that the start waits until the state topic has been read to its end."""
     stale_s: Annotated[float, Field(strict=True, ge=0, le=86400)] = 60.0
     """Seconds for which owners are decided on while the state topic cannot be read; beyond, requests are refused."""
+    topics_every_s: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 2.0
+    """Seconds between two looks at the topics of all namespaces."""
+    topics_stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 20.0
+    """Seconds for which topics are listed as they were read last; beyond, they are read first, or the request fails."""
 
-    @field_validator("service_url")
+    @field_validator("service_url", "admin")
     @classmethod
-    def _reachable(cls, url: str) -> str:
-        problem = url_problem(url, "pulsar", "pulsar+ssl")
+    def _reachable(cls, url: str | None, field: ValidationInfo) -> str | None:
+        schemes = ("http", "https") if field.field_name == "admin" else ("pulsar", "pulsar+ssl")
+        problem = None if url is None else url_problem(url, *schemes)
         if problem is not None:
             raise ValueError(problem)
         return url
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.service_url is None and self.admin is None:
+            raise ValueError("nothing to collect: give service_url, admin, or both")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key: one needs the other")
         return self
@@ -125,7 +135,9 @@ class ServingFile(WholeFile):
     serving: ServingSection
     """Rules of the decision server."""
     collect: CollectSection | None = None
-    """Collector of the owners of bundles; absent: policies that read `view.ownership` are refused."""
+    """Collector of owners and topics; without `service_url` policies that read `view.ownership` are refused."""
+    topics: ListingSection | None = None
+    """Catalog and lister that answer brokers and clients that list topics; absent: no topics are listed."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     namespaces: tuple[NamespaceEntry, ...] = ()
@@ -148,5 +160,7 @@ class ServingFile(WholeFile):
             problems.append(f"serving.active: there is no policy named {shown(active)}; {hint}")
         if active is None and names:
             problems.append("serving.active: should name the policy that decides, since there are policies")
+        if self.collect is not None and self.collect.admin is not None and self.topics is None:
+            problems.append("collect.admin: topics are collected into a catalog; give [topics]")
         refuse(problems)
         return self

@@ -17,7 +17,7 @@ from lookup.settings.base import Positive, Strict, Truth, WholeFile, refuse
 from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
-__all__ = ["PULSAR_KEYS", "TopicsFile", "TopicsSection", "read_topics_conf"]
+__all__ = ["PULSAR_KEYS", "ListingSection", "TopicsFile", "TopicsSection", "read_topics_conf"]
 
 #: Pulsar's keys, by setting.
 PULSAR_KEYS: Mapping[str, str] = {
@@ -33,39 +33,44 @@ _CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class TopicsSection(Strict):
-    """Rules by which topics are listed, labelled and watched."""
+class ListingSection(Strict):
+    """Rules by which topics are listed and labelled."""
 
     catalog: _Text = "topics.db"
     """Path of the SQLite file that holds the topics."""
-    namespace: _Text = "public/default"
-    """Namespace of a query that names none: one's own."""
     lister: PartSpec = PartSpec(use="default")
     """Lister that answers; Pulsar: `pulsarResourcesExtendedClassName`."""
     pattern_filtering: Truth = True
     """If true, patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
     pattern_max_length: Positive = 50
     """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
-    topic_list_watcher: Truth = True
-    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
     allowed_label_keys: tuple[_Text, ...] | None = None
     """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
     max_properties: Positive = 64
     """Properties a client may send with one request."""
     max_property_length: Positive = 256
     """Characters of a key or value that a client sends."""
-    queue_max: Positive = 10_000
-    """Changes that may wait for a slow watcher before it is sent the whole list, events that may wait for a listing."""
-    watchers_max: Positive = 10_000
-    """Watchers that one connection may have."""
-    from_broker_conf: str | None = None
-    """Path of a `broker.conf` whose keys fill what is not written here."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if "weight" in self.lister.model_fields_set:
             refuse(["lister.weight: only a policy's scorers have a weight"])
         return self
+
+
+class TopicsSection(ListingSection):
+    """Rules by which topics are listed, labelled and watched."""
+
+    namespace: _Text = "public/default"
+    """Namespace of a query that names none: one's own."""
+    topic_list_watcher: Truth = True
+    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
+    queue_max: Positive = 10_000
+    """Changes that may wait for a slow watcher before it is sent the whole list, events that may wait for a listing."""
+    watchers_max: Positive = 10_000
+    """Watchers that one connection may have."""
+    from_broker_conf: str | None = None
+    """Path of a `broker.conf` whose keys fill what is not written here."""
 
 
 class TopicsFile(WholeFile):

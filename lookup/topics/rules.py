@@ -8,12 +8,12 @@ Source: `docs/pulsar/protocol.md` for Pulsar's own limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lookup.errors import ArgumentError
-from lookup.settings import TopicsSection
+from lookup.settings import ListingSection, TopicsSection
 
-__all__ = ["QUEUE_MAX", "ListLimits", "Pace", "ScatterLimits", "TopicRules", "WatchRules", "rules_of"]
+__all__ = ["QUEUE_MAX", "ListLimits", "Pace", "ScatterLimits", "TopicRules", "WatchRules", "list_limits", "rules_of"]
 
 #: Changes or events that may wait per watcher; Pulsar's bound (`docs/pulsar/protocol.md`).
 QUEUE_MAX = 10_000
@@ -95,19 +95,21 @@ class TopicRules:
     watching: WatchRules = WatchRules()
 
 
-def rules_of(settings: TopicsSection) -> TopicRules:
-    """Return the limits that settings stand for."""
-    listing = ListLimits(
+def list_limits(settings: ListingSection) -> ListLimits:
+    """Return the limits of listings that settings stand for."""
+    return ListLimits(
         pattern_filtering=settings.pattern_filtering,
         pattern_max_length=settings.pattern_max_length,
         max_properties=settings.max_properties,
         max_property_length=settings.max_property_length,
     )
+
+
+def rules_of(settings: TopicsSection) -> TopicRules:
+    """Return the limits that settings stand for."""
+    listing = list_limits(settings)
     watching = WatchRules(
-        pattern_filtering=settings.pattern_filtering,
-        pattern_max_length=settings.pattern_max_length,
-        max_properties=settings.max_properties,
-        max_property_length=settings.max_property_length,
+        **asdict(listing),
         topic_list_watcher=settings.topic_list_watcher,
         queue_max=settings.queue_max,
         watchers_max=settings.watchers_max,

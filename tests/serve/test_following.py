@@ -355,7 +355,7 @@ def test_collector_cannot_change_while_the_server_runs(server: Server, tmp_path:
             "collect.service_url: should be of the form pulsar://HOST:PORT or pulsar+ssl://",
         ),
         ('service_url = "pulsar://me:pw@b:1"', "collect.service_url: names a user, whom everybody sees"),
-        ("wait_s = 3", "collect.service_url: is missing"),
+        ("wait_s = 3", "collect: nothing to collect: give service_url, admin, or both"),
         ('service_url = "pulsar://b:1"\ntls_key = "k"', "tls_cert and tls_key: one needs the other"),
     ],
 )

@@ -25,6 +25,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
@@ -32,6 +33,7 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.impl.ClientCnx;
 import org.apache.pulsar.client.impl.ConsumerImpl;
+import org.apache.pulsar.client.impl.MultiTopicsConsumerImpl;
 import org.apache.pulsar.client.impl.ProducerImpl;
 import org.apache.pulsar.client.impl.PulsarClientImpl;
 import org.apache.pulsar.common.api.proto.BaseCommand;
@@ -118,6 +120,16 @@ public final class Driver {
                 client.consumers.put(topic, consumer);
                 answerWithBroker(answer, ((ConsumerImpl<String>) consumer).getClientCnx());
             }
+            case "subscribe-pattern" -> {
+                Map<String, String> properties = texts(command.get("properties"));
+                client.consumers.put(topic, client.pulsar.newConsumer(Schema.STRING).topicsPattern(Pattern.compile(topic))
+                        .properties(properties).patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS)
+                        .subscriptionName(command.get("subscription").textValue()).subscribe());
+            }
+            case "topics" -> {
+                ArrayNode topics = answer.putArray("topics");
+                ((MultiTopicsConsumerImpl<String>) client.consumers.get(topic)).getPartitions().stream().sorted().forEach(topics::add);
+            }
             case "receive" -> {
                 Consumer<String> consumer = client.consumers.get(topic);
                 Message<String> message = consumer.receive(command.get("timeout_ms").intValue(), TimeUnit.MILLISECONDS);
@@ -126,20 +138,26 @@ public final class Driver {
                 }
                 consumer.acknowledge(message);
                 answer.put("text", message.getValue());
-                answerWithBroker(answer, ((ConsumerImpl<String>) consumer).getClientCnx());
+                if (consumer instanceof ConsumerImpl<String> single) {
+                    answerWithBroker(answer, single.getClientCnx());
+                }
             }
             case "close" -> {
                 clients.remove(name);
                 client.pulsar.close();
             }
             default -> throw new IllegalArgumentException(
-                    "no command " + command.get("do") + "; known: open, lookup, burst, send, subscribe, receive, close");
+                    "no command " + command.get("do") + "; known: open, lookup, burst, send, subscribe, subscribe-pattern, topics, "
+                    + "receive, close");
         }
     }
 
+    private static Map<String, String> texts(JsonNode node) {
+        return JSON.convertValue(node, JSON.getTypeFactory().constructMapType(Map.class, String.class, String.class));
+    }
+
     private void open(String name, JsonNode command) throws Exception {
-        Map<String, String> properties = JSON.convertValue(command.get("properties"),
-                JSON.getTypeFactory().constructMapType(Map.class, String.class, String.class));
+        Map<String, String> properties = texts(command.get("properties"));
         PulsarClient pulsar = PulsarClient.builder().serviceUrl(command.get("url").textValue())
                 .lookupProperties(properties).build();
         clients.put(name, new Client((PulsarClientImpl) pulsar, properties,
@@ -160,8 +178,7 @@ public final class Driver {
      * client's own work, and its rule to ask equal questions once, would be most of what is measured.
      */
     private static void burst(JsonNode command, ObjectNode answer) throws Exception {
-        Map<String, String> properties = JSON.convertValue(command.get("properties"),
-                JSON.getTypeFactory().constructMapType(Map.class, String.class, String.class));
+        Map<String, String> properties = texts(command.get("properties"));
         JsonNode topics = command.get("topics");
         int count = topics.size() * command.get("times").intValue();
         byte[][] frames = new byte[count][];

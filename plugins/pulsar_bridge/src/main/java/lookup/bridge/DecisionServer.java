@@ -10,6 +10,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -58,13 +60,13 @@ final class DecisionServer {
         if (!id.equals(knownView)) {
             view.set("brokers", brokers);
         }
-        CompletableFuture<HttpResponse<String>> sent = send(question);
+        CompletableFuture<HttpResponse<String>> sent = send("/decide", question);
         return sent.thenCompose(answer -> {
             if (answer.statusCode() != 409 || view.has("brokers")) {
                 return CompletableFuture.completedFuture(answer);
             }
             view.set("brokers", brokers);
-            return send(question);
+            return send("/decide", question);
             // The client's own time-out ends with the headers of an answer, and begins again with the second request.
         }).orTimeout(settings.timeout().toMillis(), TimeUnit.MILLISECONDS).handle((answer, failure) -> {
             // Frees the connection to a server that hangs; without effect if it has answered.
@@ -96,8 +98,36 @@ final class DecisionServer {
         }
     }
 
-    private CompletableFuture<HttpResponse<String>> send(ObjectNode question) {
-        return client.sendAsync(request("/decide", settings.timeout())
+    /** Ask for topics; the result fails unless within the time-out a whole list comes, each of whose names has one of the prefixes. */
+    CompletableFuture<List<String>> list(ObjectNode question, List<String> prefixes) {
+        CompletableFuture<HttpResponse<String>> sent = send("/list", question);
+        return sent.orTimeout(settings.timeout().toMillis(), TimeUnit.MILLISECONDS).handle((answer, failure) -> {
+            sent.cancel(true);
+            if (failure != null || answer.statusCode() != 200) {
+                throw new IllegalStateException("The decision server " + settings.server() + " gave no list of topics: "
+                        + (failure == null ? sentence(answer) : FutureUtil.unwrapCompletionException(failure)));
+            }
+            try {
+                JsonNode names = LookupPolicyLoadManager.JSON.readTree(answer.body()).path("topics");
+                List<String> topics = new ArrayList<>(names.size());
+                for (JsonNode name : names) {
+                    if (!name.isTextual() || prefixes.stream().noneMatch(name.textValue()::startsWith)) {
+                        throw new IllegalStateException(name + " of the decision server is no topic of " + prefixes);
+                    }
+                    topics.add(name.textValue());
+                }
+                if (names.isArray()) {
+                    return topics;
+                }
+            } catch (IOException e) {
+                // No list either; the sentence shows it.
+            }
+            throw new IllegalStateException("no list of topics: " + sentence(answer));
+        });
+    }
+
+    private CompletableFuture<HttpResponse<String>> send(String path, ObjectNode question) {
+        return client.sendAsync(request(path, settings.timeout())
                 .POST(HttpRequest.BodyPublishers.ofString(question.toString())).build(), HttpResponse.BodyHandlers.ofString());
     }
 

@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.Properties;
 import org.apache.pulsar.broker.PulsarServerException;
 
-/** What an operator sets in {@code broker.conf}, under keys that begin with {@code lookupPolicy}; {@code token} may be empty. */
+/** What an operator sets in {@code broker.conf}; {@code token} may be empty, {@code mode} is null for listings, which have none. */
 record PolicySettings(Mode mode, String server, Duration timeout, String token) {
     /** Record lookups; or ask the server as well and log its answer; or make its answer the owner. */
     enum Mode { RECORD, SHADOW, DECIDE }
@@ -13,11 +13,20 @@ record PolicySettings(Mode mode, String server, Duration timeout, String token) 
     /** Read the settings; one that is missing or wrong is an exception with a sentence for the operator. */
     static PolicySettings of(Properties conf) throws PulsarServerException {
         String mode = text(conf, "lookupPolicyMode", "", "record|shadow|decide", "record, shadow or decide");
+        return of(Mode.valueOf(mode.toUpperCase(Locale.ROOT)), conf, "lookupPolicyTimeoutMillis", "100");
+    }
+
+    /** Read the settings of listings: the same server and token, and a time-out of their own, since no bundle waits for them. */
+    static PolicySettings ofListing(Properties conf) throws PulsarServerException {
+        return of(null, conf, "lookupListingTimeoutMillis", "5000");
+    }
+
+    private static PolicySettings of(Mode mode, Properties conf, String timeout, String absent) throws PulsarServerException {
         String server = text(conf, "lookupPolicyServer", "", "https?://([A-Za-z0-9.-]+|\\[[\\w:]+])(:[0-9]{1,5})?(/[\\w./-]*)?",
                 "the URL of a decision server, such as http://127.0.0.1:8900");
-        String millis = text(conf, "lookupPolicyTimeoutMillis", "100", "[1-9][0-9]{0,3}", "a whole number from 1 to 9999");
+        String millis = text(conf, timeout, absent, "[1-9][0-9]{0,3}", "a whole number from 1 to 9999");
         String token = text(conf, "lookupPolicyToken", "", "[\\x21-\\x7e]*", "printable ASCII without blanks");
-        return new PolicySettings(Mode.valueOf(mode.toUpperCase(Locale.ROOT)), server.replaceFirst("/+$", ""),
+        return new PolicySettings(mode, server.replaceFirst("/+$", ""),
                 Duration.ofMillis(Integer.parseInt(millis)), token);
     }
 

@@ -1,0 +1,110 @@
+"""Answer requests about topics over HTTP: lists for brokers and commands, labels and properties in the PIPs' forms.
+
+POST    /list                        a list, with properties, pattern and selector: `docs/decisions/bridge-protocol.md`
+GET     /labels/TENANT/NAMESPACE     every key of a label with its values
+*       /admin/v2/...                `lookup.topics.listing.rest`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from aiohttp import web
+
+from lookup.errors import (
+    ArgumentError,
+    InputError,
+    InvalidNameError,
+    LimitError,
+    NotFoundError,
+    PulsarLookupError,
+    StateError,
+)
+from lookup.serve.connections import read_body
+from lookup.serve.messages import body_of, list_message
+from lookup.serve.topics import ServedTopics
+from lookup.topics.catalog.naming import checked_namespace
+from lookup.topics.listing.rest import parse_call
+
+__all__ = ["TopicRequests"]
+
+Result = TypeVar("Result")
+#: Greatest size of a body: the properties of a request, or the labels of a topic.
+_MOST_BYTES = 1 << 20
+_ABSENT = "this server lists no topics: its settings have no [topics]"
+
+
+class TopicRequests:
+    """The handlers of all paths about topics.
+
+    Args:
+        topics: what they ask; None: every request is answered 404.
+    """
+
+    def __init__(self, topics: ServedTopics | None) -> None:
+        self._topics = topics
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the paths with their handlers."""
+        return [
+            web.post("/list", self._list),
+            web.get("/labels/{tenant}/{namespace}", self._labels),
+            web.route("*", "/admin/v2/{path:.*}", self._admin),
+        ]
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        if self._topics is None:
+            return _problem(404, _ABSENT)
+        listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
+        return await _answered(self._topics.listed(listing))
+
+    async def _labels(self, request: web.Request) -> web.StreamResponse:
+        if self._topics is None:
+            return _problem(404, _ABSENT)
+        try:
+            namespace = checked_namespace(f"{request.match_info['tenant']}/{request.match_info['namespace']}")
+        except PulsarLookupError as error:
+            return _problem(400, str(error))
+        return await _answered(self._topics.labels_in(namespace))
+
+    async def _admin(self, request: web.Request) -> web.StreamResponse:
+        if self._topics is None:
+            return _problem(404, _ABSENT)
+        body = (await read_body(request, _MOST_BYTES)).decode(errors="replace")
+        try:
+            operation = parse_call(request.method, request.raw_path, body)
+        except PulsarLookupError as error:
+            return _problem(400, str(error))
+        return await _answered(self._topics.carried_out(operation))
+
+
+async def _answered(work: Awaitable[str | None]) -> web.StreamResponse:
+    """Return what a request for topics comes to: JSON, nothing, or a refusal that no client takes for a list."""
+    try:
+        text = await work
+    except PulsarLookupError as error:
+        return _problem(_status(error), str(error))
+    if text is None:
+        return web.Response(status=204)
+    return web.Response(text=text, content_type="application/json")
+
+
+def _status(error: PulsarLookupError) -> int:
+    match error:
+        case LimitError():
+            return 413
+        case ArgumentError() | InvalidNameError():
+            return 400
+        case NotFoundError():
+            return 404
+        case StateError() | InputError():  # topics that are not known, and a catalog that cannot be written
+            return 503
+        case _:
+            return 500
+
+
+def _problem(status: int, sentence: str) -> web.Response:
+    # Pulsar's own clients of the admin API read `reason`.
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return web.json_response({"error": sentence, "reason": sentence}, status=status, headers=headers)

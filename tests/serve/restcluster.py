@@ -1,0 +1,65 @@
+"""The part of a cluster's admin REST that lists topics, over HTTP, for tests of what follows it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["RestCluster", "rest_cluster"]
+
+
+class RestCluster:
+    """Namespaces of the tenant `public` with their topics, which tests change."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        #: namespace -> topics; one that is not here is answered 404
+        self.topics: dict[str, list[str]] = {}
+        #: status of every answer in place of 200, and what is sent in place of a list
+        self.status: int | None = None
+        self.junk: str | None = None
+
+    def answer(self, path: str) -> tuple[int, str]:
+        """Return status and body of an answer."""
+        if self.status is not None:
+            return self.status, "{}"
+        steps = unquote(path).removeprefix("/admin/v2/").split("/")
+        if steps == ["tenants"]:
+            return 200, '["public"]'
+        if steps == ["namespaces", "public"]:
+            return 200, json.dumps(sorted(self.topics))
+        names = self.topics.get("/".join(steps[1:3]))
+        if names is None or steps[3:] != ["topics"]:
+            return 404, '{"reason": "no such namespace"}'
+        return 200, self.junk or json.dumps(names)
+
+
+@contextmanager
+def rest_cluster() -> Iterator[RestCluster]:
+    """Serve a cluster without namespaces on a free port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = cluster.answer(urlsplit(self.path).path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    cluster = RestCluster(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield cluster
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

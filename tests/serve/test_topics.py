@@ -1,0 +1,313 @@
+"""Topics of a decision server: lists, labels and properties over HTTP, and a catalog that follows a cluster."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.listing import topics_hash
+from tests.processes import awaited
+from tests.serve.restcluster import RestCluster, rest_cluster
+from tests.serve.servers import Server, settings_file, started
+
+NS = "public/default"
+HERE = f"persistent://{NS}/"
+#: Listers that answer a part, and that fail.
+LISTERS = '''
+"""Listers of these tests."""
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lookup.hooks import Lister, hookimpl
+from lookup.model import Listing
+
+
+@dataclass(frozen=True)
+class Odd(Lister):
+    """Answer by the property `do`."""
+
+    name: ClassVar[str] = "odd"
+    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "properties"})
+
+    def list_topics(self, namespace, mode, properties, catalog):
+        """Do as the client says."""
+        if properties.get("do") == "fail":
+            raise RuntimeError("on purpose")
+        names = catalog.topics(namespace, mode)
+        return Listing(names[:1] if properties.get("do") == "part" else names, partial=properties.get("do") == "part")
+
+
+@hookimpl
+def lookup_register_listers():
+    """Register."""
+    return (Odd,)
+'''
+
+
+@pytest.fixture
+def cluster() -> Iterator[RestCluster]:
+    """Serve a cluster with one namespace."""
+    with rest_cluster() as cluster:
+        cluster.topics[NS] = [f"{HERE}{local}" for local in ("a", "b", "c-partition-0")]
+        yield cluster
+
+
+def settings_of(folder: Path, cluster: RestCluster, lister: str = "indexed", more: str = "") -> Path:
+    """Write the settings of a server that follows a cluster, and only records lookups."""
+    (folder / "odd.py").write_text(LISTERS, encoding="utf-8")
+    path = settings_file(
+        folder,
+        f"""{more}
+[collect]
+admin = "{cluster.url}"
+topics_every_s = 0.2
+topics_stale_s = 1.0
+
+[topics]
+catalog = "topics.db"
+lister = {{ use = "{lister}" }}
+""",
+        policies="",
+    )
+    path.write_text('plugin_files = ["odd.py"]\n' + path.read_text())
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path, cluster: RestCluster) -> Path:
+    """Write settings with the lister `indexed`."""
+    return settings_of(tmp_path, cluster)
+
+
+@pytest.fixture
+def server(settings: Path) -> Iterator[Server]:
+    """Start a server that follows the cluster."""
+    with started(settings) as server:
+        yield server
+
+
+def listed(server: Server, **request: Any) -> Any:
+    """Return the local names of a list, or the status and the sentence of a refusal."""
+    status, answer = server.ask("POST", "/list", {"namespace": NS, **request})
+    return locals_of(answer["topics"]) if status == 200 else (status, answer["error"])
+
+
+def locals_of(names: list[str]) -> str:
+    """Return names without scheme and namespace."""
+    return " ".join(name.removeprefix(HERE) for name in names)
+
+
+def admin(server: Server, method: str, path: str, body: Any = None) -> Any:
+    """Return what the admin API answers, its status if that is all."""
+    status, answer = server.ask(method, f"/admin/v2/{path}", body)
+    return status if status == 204 else answer if status == 200 else (status, answer["reason"])
+
+
+def test_list_is_filtered_by_all_that_a_request_has(server: Server) -> None:
+    """Properties, pattern, selector and mode; the hash is that of the names, and a client that has them gets none."""
+    admin(server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"})
+    admin(server, "PUT", f"persistent/{NS}/c/properties", {"team": "x"})
+    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    admin(server, "POST", f"topics/{NS}/b/custom-labels", {"labels": {"env": "test"}})
+
+    assert listed(server) == "a b c-partition-0"
+    assert listed(server, properties={"team": "x"}) == "a c-partition-0"
+    assert listed(server, properties={"team": "x"}, pattern=f"{NS}/c.*") == "c-partition-0"
+    assert listed(server, selector="env in (prod,test)") == "a b"
+    assert listed(server, selector="env in (prod,test)", properties={"team": "x"}) == "a"
+    assert listed(server, mode="NON_PERSISTENT") == ""
+    hashed = topics_hash([f"{HERE}a", f"{HERE}b"])
+    for known, names in (("", 2), (hashed[:4], 2), (hashed, 0)):
+        _, answer = server.ask("POST", "/list", {"namespace": NS, "selector": "env", "topicsHash": known})
+        assert (len(answer["topics"]), answer["changed"], answer["topicsHash"]) == (names, names > 0, hashed)
+
+
+def test_forms_of_the_proposals_are_served(server: Server) -> None:
+    """PIP-452's list, both lists of PIP-451's draft and of today, labels, and Pulsar's own properties."""
+    assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"k1": "v1", "k2": "v2"}) == 204
+    assert admin(server, "GET", f"persistent/{NS}?properties=k1=v1,k2=v2") == [f"{HERE}a"]
+    assert admin(server, "GET", f"topics/{NS}?properties=k1:v1,k2:v2") == [f"{HERE}a"]
+    assert len(admin(server, "GET", f"namespaces/{NS}/topics?mode=ALL")) == 3
+    assert admin(server, "DELETE", f"persistent/{NS}/a/properties?key=k1") == 204
+    assert admin(server, "GET", f"persistent/{NS}/a/properties") == {"k2": "v2"}
+    labels = f"topics/{NS}/c/custom-labels"
+    assert admin(server, "POST", labels, {"labels": {"env": "prod", "tier": "gold"}}) == 204
+    assert admin(server, "DELETE", f"{labels}?keys=env&keys=team") == 204
+    assert admin(server, "GET", labels) == {"tier": "gold"}
+    assert admin(server, "GET", f"topics/{NS}/c-partition-0/custom-labels") == {"tier": "gold"}
+    assert server.ask("GET", f"/labels/{NS}") == (200, {"tier": ["gold"]})
+    assert admin(server, "DELETE", f"{labels}?all=true") == 204
+    assert admin(server, "GET", labels) == {}
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start a server for requests that change nothing."""
+    with rest_cluster() as cluster:
+        cluster.topics[NS] = [f"{HERE}a"]
+        with started(settings_of(tmp_path_factory.mktemp("unchanged"), cluster)) as server:
+            yield server
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("POST", "/list", {"namespace": "public/nothing"}, 404, "there is no namespace 'public/nothing'"),
+        ("POST", "/list", {}, 400, "namespace is missing"),
+        ("POST", "/list", {"namespace": "public"}, 400, "is not of the form tenant/namespace"),
+        ("POST", "/list", {"namespace": NS, "mode": "some"}, 400, "there is no mode 'some'"),
+        ("POST", "/list", {"namespace": NS, "properties": {"k": 1}}, 400, "properties"),
+        ("POST", "/list", {"namespace": NS, "properties": {"k": "v" * 300}}, 400, "has 300 characters"),
+        ("POST", "/list", {"namespace": NS, "selector": "="}, 400, "is no condition"),
+        ("POST", "/list", {"namespace": NS, "pattern": "(?!a)"}, 400, "the negative lookahead"),
+        ("POST", "/list", b"[", 400, "no JSON"),
+        ("POST", "/list", b" " * (1 << 21), 413, "larger than"),
+        ("GET", "/labels/public/nothing", None, 404, "there is no namespace"),
+        ("GET", f"/admin/v2/persistent/{NS}?bundle=0x00000000_0x80000000", None, 400, "by bundle"),
+        ("GET", f"/admin/v2/persistent/{NS}?poperties=k=v", None, 400, "there is no query parameter 'poperties'"),
+        ("GET", "/admin/v2/tenants", None, 400, "no path of topics"),
+        ("PUT", f"/admin/v2/topics/{NS}/a/custom-labels", {}, 400, "method PUT is not for this path"),
+        ("POST", f"/admin/v2/topics/{NS}/z/custom-labels", {"labels": {"a": "b"}}, 404, f"there is no topic '{HERE}z'"),
+        ("POST", f"/admin/v2/topics/{NS}/a/custom-labels", {"labels": {"a": ""}}, 400, "is empty"),
+    ],
+)
+def test_mistake_is_a_sentence(unchanged: Server, method: str, path: str, body: Any, status: int, said: str) -> None:
+    """With a status that no client takes for a list."""
+    got, answer = unchanged.ask(method, path, body)
+
+    assert got == status
+    assert said in answer["error"]
+
+
+def test_catalog_follows_the_cluster(server: Server, cluster: RestCluster) -> None:
+    """Topics come and go, those that stay keep their labels, and a new partition has those of its topic."""
+    for local in ("a", "b", "c"):
+        admin(server, "POST", f"topics/{NS}/{local}/custom-labels", {"labels": {"of": local}})
+
+    cluster.topics[NS] = [f"{HERE}{local}" for local in ("a", "c-partition-0", "c-partition-1", "d")]
+
+    awaited(lambda: listed(server) == "a c-partition-0 c-partition-1 d")
+    assert server.ask("GET", f"/labels/{NS}") == (200, {"of": ["a", "c"]})
+    assert listed(server, selector="of=c") == "c-partition-0 c-partition-1"
+    # A topic that comes back is another one, and so is one that was made again with partitions.
+    cluster.topics[NS] = [f"{HERE}a-partition-0", f"{HERE}b", f"{HERE}c-partition-0"]
+    awaited(lambda: listed(server) == "a-partition-0 b c-partition-0")
+    assert listed(server, selector="of") == "c-partition-0"
+
+
+def test_new_names_are_known_at_once(tmp_path: Path, cluster: RestCluster) -> None:
+    """A topic or namespace that was created since the last look is looked for when it is asked for."""
+    path = settings_of(tmp_path, cluster)
+    path.write_text(path.read_text().replace("_every_s = 0.2", "_every_s = 3000.0").replace("_s = 1.0", "_s = 3600.0"))
+    with started(path) as server:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        cluster.topics[NS].append(f"{HERE}new")
+        cluster.topics["public/other"] = ["persistent://public/other/x"]
+
+        assert admin(server, "PUT", f"persistent/{NS}/new/properties", {"team": "x"}) == 204
+        assert listed(server, properties={"team": "x"}) == "new"
+        assert admin(server, "GET", "persistent/public/other") == ["persistent://public/other/x"]
+
+
+def test_topics_that_cannot_be_read_are_not_listed_for_long(server: Server, cluster: RestCluster) -> None:
+    """A cluster that fails, or answers no list, makes lists fail, changes no label, and is read again afterwards."""
+    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+
+    for fault in ({"status": 500}, {"junk": '{"reason": "not a list"}'}, {"junk": '["persistent://pub'}):
+        for name, value in fault.items():
+            setattr(cluster, name, value)
+        refused = awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 503)
+        assert f"the topics of {NS} cannot be read: " in refused[1]
+        assert server.ask("GET", "/health")[0] == 503
+        cluster.status = cluster.junk = None
+        awaited(lambda: listed(server) == "a b c-partition-0")
+    assert listed(server, selector="env=prod") == "a"
+    assert awaited(lambda: server.ask("GET", "/health")[0] == 200)
+    assert [line.partition(":")[0] for line in server.said[1:3]] == [
+        "the topics of the cluster cannot be read",
+        "the topics of the cluster can be read again",
+    ]
+
+
+def test_namespace_that_is_deleted_goes_with_its_topics(server: Server, cluster: RestCluster) -> None:
+    """A list of it is refused, and its labels are gone when it is made again."""
+    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    topics = cluster.topics.pop(NS)
+
+    awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 404)
+    cluster.topics[NS] = topics
+    awaited(lambda: listed(server) == "a b c-partition-0")
+    assert listed(server, selector="env=prod") == ""
+
+
+def test_wrong_address_takes_no_labels_away(settings: Path, cluster: RestCluster) -> None:
+    """A server that answers 404 to everything is no cluster whose namespaces were deleted."""
+    with started(settings) as server:
+        admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    cluster.status = 404
+    with started(settings) as server:
+        assert listed(server)[0] == 404
+        awaited(lambda: server.ask("GET", "/health")[0] == 503)
+        cluster.status = None
+        awaited(lambda: listed(server, selector="env=prod") == "a")
+
+
+def test_labels_outlive_the_server(settings: Path) -> None:
+    """They are in the catalog's file, also if the server is killed."""
+    with started(settings) as server:
+        assert admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}}) == 204
+        server.process.kill()
+    with started(settings) as server:
+        assert listed(server, selector="env=prod") == "a"
+        assert server.stop() == 0
+
+
+def test_part_of_a_list_and_a_lister_that_fails_are_errors(tmp_path: Path, cluster: RestCluster) -> None:
+    """Neither is a shorter list."""
+    with started(settings_of(tmp_path, cluster, "odd")) as server:
+        assert listed(server) == "a b c-partition-0"
+        assert listed(server, properties={"do": "part"}) == (
+            503, f"lister 'odd' has only a part of the topics of {NS}; ask again"
+        )  # fmt: skip
+        status, said = listed(server, properties={"do": "fail"})
+        assert (status, "on purpose" in said) == (500, True)
+
+
+def test_catalog_without_a_cluster_is_served(tmp_path: Path) -> None:
+    """It then has what commands put into its file, also while the server runs."""
+    catalog = Catalog(SqliteStorage(tmp_path / "topics.db"))
+    catalog.create_namespace(NS)
+    catalog.create(f"{HERE}a")
+    with started(settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\n', policies="")) as server:
+        assert listed(server) == "a"
+        catalog.create(f"{HERE}b")
+        assert listed(server) == "a b"
+    catalog.close()
+
+
+def test_server_without_topics_says_so(tmp_path: Path) -> None:
+    """A broker that asks it for a list gets an error."""
+    with started(settings_file(tmp_path, policies="")) as server:
+        assert listed(server) == (404, "this server lists no topics: its settings have no [topics]")
+
+
+def test_token_is_asked_for(tmp_path: Path, cluster: RestCluster) -> None:
+    """Lists and labels are for those who have it."""
+    (tmp_path / "token").write_text("open-sesame")
+    with started(settings_of(tmp_path, cluster, more='token_file = "token"\n')) as server:
+        assert listed(server)[0] == 401
+        assert server.ask("GET", f"/labels/{NS}")[0] == 401
+        assert server.ask("GET", f"/labels/{NS}", None, {"Authorization": "Bearer open-sesame"}) == (200, {})
+
+
+def test_topics_cannot_change_while_the_server_runs(settings: Path, server: Server) -> None:
+    """The old settings stay, with a sentence."""
+    settings.write_text(settings.read_text().replace("indexed", "default"))
+    server.process.send_signal(signal.SIGHUP)
+
+    awaited(lambda: [line for line in server.said if "topics: cannot change while the server runs" in line])
