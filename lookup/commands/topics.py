@@ -149,7 +149,8 @@ def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog
     Raises:
         InputError: if there is none and `create` is false, or the file is no catalog.
     """
-    with closing(SqliteStorage(settings.catalog, must_exist=not create)) as storage:
+    timeout = settings.lock_timeout_s
+    with closing(SqliteStorage(settings.catalog, lock_timeout_s=timeout, must_exist=not create)) as storage:
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 

@@ -21,8 +21,11 @@ __all__ = [
 #: Domains of the topics that a listing is about.
 Mode = Literal["persistent", "non-persistent", "all"]
 
-#: Changes of a topic; "labels" and "properties" are sent only if something is different afterwards.
-EventKind = Literal["created", "deleted", "labels", "properties", "loaded", "unloaded"]
+#: Changes of a topic, and of a namespace; "labels" and "properties" are sent only if something is different afterwards.
+#: Which topics exist changes with "created" and "deleted" alone, so the other kinds cannot change a list by names.
+EventKind = Literal[
+    "created", "deleted", "labels", "properties", "loaded", "unloaded", "namespace-created", "namespace-deleted"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,11 @@ class TopicEntry:
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """One change of one topic; revisions count up by one, without gaps, over the whole catalog."""
+    """One change of one topic or namespace; revisions count up by one, without gaps, over the whole catalog."""
 
     revision: int
     kind: EventKind
-    #: the full name, with scheme and partition suffix
+    #: the full name, with scheme and partition suffix; of a namespace's event `tenant/namespace`
     topic: str
     #: labels before ("labels", "deleted"), properties before ("properties"), else empty
     old: Mapping[str, str] = field(default_factory=dict)

@@ -101,8 +101,8 @@ class ServedTopics:
         self._thread.shutdown()
 
     def _open(self) -> None:
-        # In its thread: SQLite's objects belong to the thread that made them.
-        storage = SqliteStorage(self._section.catalog)
+        # In its own thread: it may wait for the lock of another process.
+        storage = SqliteStorage(self._section.catalog, lock_timeout_s=self._section.lock_timeout_s)
         self._catalog = Catalog(storage, allowed_label_keys=self._section.allowed_label_keys)
         self._lister = TopicLister(self._part, self._catalog, list_limits(self._section))
         self._lister.__enter__()
@@ -266,8 +266,12 @@ class ServedTopics:
         catalog = self._catalog
         catalog.refresh()
         is_known = namespace in catalog.namespaces()
-        before, after = set(catalog.topics(namespace, "all")) if is_known else set(), set(topics or ())
-        if before == after and (is_known or topics is None):
+        if topics is None:
+            if is_known:
+                catalog.delete_namespace(namespace)
+            return
+        before, after = set(catalog.topics(namespace, "all")) if is_known else set(), set(topics)
+        if before == after and is_known:
             return
         with catalog.together():
             catalog.create_namespace(namespace)

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
-from lookup.settings.base import Positive, Strict, Truth, WholeFile, refuse
+from lookup.settings.base import Positive, ShareS, Strict, Truth, WholeFile, refuse
 from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
@@ -38,6 +38,8 @@ class ListingSection(Strict):
 
     catalog: _Text = "topics.db"
     """Path of the SQLite file that holds the topics."""
+    lock_timeout_s: ShareS = 5.0
+    """How long a command waits for another process that writes to the catalog, s."""
     lister: PartSpec = PartSpec(use="default")
     """Lister that answers; Pulsar: `pulsarResourcesExtendedClassName`."""
     pattern_filtering: Truth = True

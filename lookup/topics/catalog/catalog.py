@@ -1,7 +1,16 @@
 """Read and write the catalog: topics with properties and labels by namespace, with revisions and ordered events.
 
-Checks of names, labels and properties are here; `state.py` makes writes safe and announces them. No clock and no
-threads: a caller that shares a catalog between threads holds a lock around it.
+Checks of names, labels and properties are here; `state.py` makes writes safe and announces them.
+
+Threads: a catalog may be used by any number of threads at the same time, over each storage.
+
+    question        is of one revision, in which no transaction of another thread is unfinished; it waits for such a
+                    one, the write to the disk included, but never for another process
+    write, block    one at a time; each waits for the one before it, and for another process that writes to the file
+    listener        is called by one thread at a time, in the order of revisions, while no lock is held: it may ask and
+                    write. A write returns without waiting for listeners that another thread is calling.
+
+A block that `together` makes must not wait for another thread that uses the catalog.
 
 Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write),
 `docs/pulsar/protocol.md`.
@@ -9,7 +18,7 @@ Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -26,12 +35,14 @@ from lookup.topics.catalog.naming import (
     without_partition,
 )
 from lookup.topics.catalog.pairs import (
+    LABEL_RULES,
+    PROPERTY_RULES,
+    PairRules,
     Pairs,
     checked_keys,
     checked_pairs,
     merged_pairs,
     pairs_without,
-    refuse_other_keys,
 )
 from lookup.topics.catalog.state import CatalogState, Listener
 from lookup.topics.catalog.storage import MemoryStorage, Storage
@@ -66,41 +77,55 @@ class Catalog:
     def __init__(self, storage: Storage | None = None, *, allowed_label_keys: Collection[str] | None = None) -> None:
         self._storage = MemoryStorage() if storage is None else storage
         self._state = CatalogState(self._storage)
-        self._allowed = None if allowed_label_keys is None else frozenset(allowed_label_keys)
+        allowed = None if allowed_label_keys is None else frozenset(allowed_label_keys)
+        self._label_rules = replace(LABEL_RULES, allowed=allowed)
 
     @property
     def revision(self) -> int:
         """Return the revision of the last event, which is the number of events so far."""
-        return self._state.revision
+        with self._state.asking():
+            return self._state.revision
 
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces, sorted."""
-        return sorted(self._state.namespaces)
+        with self._state.asking():
+            return sorted(self._state.namespaces)
 
     def topics(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
         """Return every topic of a namespace, sorted: system topics too, partitions one by one.
 
+        The answer is the same object until a topic of the namespace is created or deleted, so what a caller derives
+        from it, such as a hash, holds as long as that.
+
         Raises:
             NotFoundError: if there is no such namespace; the same of every question about one.
         """
-        return self._state.topics_of(namespace).names(mode)
+        with self._state.asking():
+            return self._state.topics_of(namespace).names(mode)
 
     def loaded(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return the topics of a namespace that a broker serves now, sorted."""
-        return self._state.topics_of(namespace).loaded(mode)
+        """Return the topics of a namespace that a broker serves now, sorted.
+
+        Known since this catalog was opened: no storage keeps it, because the broker may be gone.
+        """
+        with self._state.asking():
+            return self._state.topics_of(namespace).loaded(mode)
 
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic, None if there is none; a partitioned topic has entries for its partitions only."""
-        return self._state.entry(topic)
+        with self._state.asking():
+            return self._state.entry(topic)
 
-    def entries(self, namespace: str) -> Iterator[TopicEntry]:
-        """Yield every topic of a namespace, in no order; the catalog must not change meanwhile."""
-        return self._state.topics_of(namespace).entries()
+    def entries(self, namespace: str) -> Sequence[TopicEntry]:
+        """Return every topic of a namespace, in no order."""
+        with self._state.asking():
+            return tuple(self._state.topics_of(namespace).entries())
 
     def parts(self, topic: str) -> Sequence[str]:
         """Return the names of the entries that a name stands for: itself, or all its partitions; none: unknown."""
-        topics = self._state.namespaces.get(namespace_of(topic))
-        return () if topics is None else topics.parts(topic)
+        with self._state.asking():
+            topics = self._state.namespaces.get(namespace_of(topic))
+            return () if topics is None else topics.parts(topic)
 
     def meant_by(self, topic: str) -> Sequence[TopicEntry]:
         """Return the entries a name stands for, itself or all of its partitions, at least one.
@@ -110,35 +135,46 @@ class Catalog:
             NotFoundError: if there is no such topic, with the one that was probably meant.
         """
         checked_name(topic)
-        return self._state.meant_by(topic)
+        with self._state.asking():
+            return self._state.meant_by(topic)
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
-        """Return the topics that have all of these properties, sorted, from an index; all topics for none."""
-        topics = self._state.topics_of(namespace)
-        return topics.with_properties(mode, properties) if properties else topics.names(mode)
+        """Return the topics that have all of these properties, sorted, from an index; all topics for none.
+
+        As of `topics`, the answer is mostly the same object until properties change.
+        """
+        with self._state.asking():
+            topics = self._state.topics_of(namespace)
+            return topics.with_properties(mode, properties) if properties else topics.names(mode)
 
     def selected(self, namespace: str, selector: Selector) -> Sequence[str]:
         """Return the topics that a selector selects, persistent and non-persistent, sorted, from the index of labels.
+
+        As of `topics`, the answer is mostly the same object until labels change.
 
         Raises:
             ArgumentError: for a selector without conditions: it is no way to say "every topic".
         """
         if not selector:
             raise ArgumentError("the selector has no condition; it needs at least one, such as env=prod")
-        return self._state.topics_of(namespace).selected(selector)
+        with self._state.asking():
+            return self._state.topics_of(namespace).selected(selector)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
-        return self._state.topics_of(namespace).labels()
+        with self._state.asking():
+            return self._state.topics_of(namespace).labels()
 
     def index(self, namespace: str) -> Mapping[str, Mapping[str, Collection[str]]]:
         """Return the whole index of labels of a namespace, key -> value -> set of topics, as a copy."""
-        return self._state.topics_of(namespace).index()
+        with self._state.asking():
+            return self._state.topics_of(namespace).index()
 
     def snapshot(self) -> CatalogSnapshot:
         """Return everything at this revision."""
-        entries = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
-        return CatalogSnapshot(self.revision, self.namespaces(), sorted(entries, key=lambda entry: entry.name))
+        with self._state.asking():
+            entries = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
+            return CatalogSnapshot(self.revision, self.namespaces(), sorted(entries, key=lambda entry: entry.name))
 
     def create_namespace(self, namespace: str) -> None:
         """Add a namespace, unless there is one of that name.
@@ -150,6 +186,15 @@ class Catalog:
         name = checked_namespace(namespace)
         with self.together():
             self._state.add_namespace(name)
+
+    def delete_namespace(self, namespace: str) -> None:
+        """Remove a namespace with every topic in it: an event for each topic, then one for the namespace.
+
+        Raises:
+            NotFoundError: if there is no such namespace.
+        """
+        with self.together():
+            self._state.remove_namespace(namespace)
 
     def create(self, topic: str, *, partitions: int | None = None, properties: Pairs = (), labels: Pairs = ()) -> None:
         """Add a topic, not loaded yet, with labels and properties for each of its partitions.
@@ -167,17 +212,19 @@ class Catalog:
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
-        wanted = TopicEntry(topic, checked_pairs(properties, "property"), self._checked(labels), is_loaded=False)
+        wanted = TopicEntry(
+            topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._label_rules), is_loaded=False
+        )
         whole = without_partition(topic)
         with self.together():
             # Inside the transaction: it began with the writes of other processes, which may have created the topic.
-            if self._state.topics_of(namespace_of(topic)).parts(topic):
+            topics = self._state.topics_of(namespace_of(topic))
+            if topics.parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
             if whole != topic and self.entry(whole) is not None:
                 raise StateError(f"topic {whole!r} exists and is not partitioned")
-            siblings = self._partitions(whole)
-            if siblings:
-                shared = siblings[0]
+            shared = topics.a_partition(whole)
+            if shared is not None:
                 # Labels and properties left out are those of the topic; a partition cannot have others.
                 completed = (wanted.labels or shared.labels, wanted.properties or shared.properties)
                 if completed != (shared.labels, shared.properties):
@@ -226,8 +273,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: for labels over their limits, and for keys that are not allowed.
         """
-        added = self._checked(labels)
-        self._amend(topic, lambda entry: replace(entry, labels=merged_pairs(entry.labels, added, "label")))
+        self._set(topic, labels, self._label_rules)
 
     def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the labels of some keys, or all; keys that a topic does not have are passed over.
@@ -236,8 +282,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: if neither keys nor everything is named, or both.
         """
-        removed = checked_keys(keys, everything=everything, what="labels")
-        self._amend(topic, lambda entry: replace(entry, labels=pairs_without(entry.labels, removed)))
+        self._remove(topic, checked_keys(keys, self._label_rules, everything=everything), self._label_rules)
 
     def set_properties(self, topic: str, properties: Pairs) -> None:
         """Add properties to those a topic has; of a key that is there the value is replaced.
@@ -246,8 +291,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: for properties over their limits.
         """
-        added = checked_pairs(properties, "property")
-        self._amend(topic, lambda entry: replace(entry, properties=merged_pairs(entry.properties, added, "property")))
+        self._set(topic, properties, PROPERTY_RULES)
 
     def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
         """Remove the properties of some keys, or all; keys that a topic does not have are passed over.
@@ -256,8 +300,7 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
             ArgumentError: if neither keys nor everything is named, or both.
         """
-        removed = checked_keys(keys, everything=everything, what="properties")
-        self._amend(topic, lambda entry: replace(entry, properties=pairs_without(entry.properties, removed)))
+        self._remove(topic, checked_keys(keys, PROPERTY_RULES, everything=everything), PROPERTY_RULES)
 
     def load(self, topic: str) -> None:
         """Note that a broker serves a topic, or one partition, from now on.
@@ -287,7 +330,11 @@ class Catalog:
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of the writes in a block: all are kept, or none if it raises.
 
-        Listeners are called when it ends; reading inside it shows the writes so far.
+        Listeners are called when it ends. Reading inside it shows the writes so far; other threads wait for its end
+        when they ask.
+
+        Raises:
+            InputError: if another process writes to the file for too long.
         """
         return self._state.together()
 
@@ -295,7 +342,10 @@ class Catalog:
         """Call a listener with every event after this revision, once each, in order; return a function that ends it.
 
         Events come once they are safe. A listener may write: its events come after those under way. If a listener
-        raises, all listeners hear all events nevertheless, then the writer gets the error.
+        raises, all listeners hear all events nevertheless, then the writer that called them gets the error.
+
+        Raises:
+            StateError: inside a transaction, which may still be undone.
         """
         return self._state.subscribe(listener)
 
@@ -305,14 +355,16 @@ class Catalog:
         Raises:
             StateError: if some of them are no longer kept (take a snapshot), or the revision is ahead.
         """
-        # The storage may have events of other processes that this catalog has not taken in yet.
-        return tuple(event for event in self._storage.events_since(revision) if event.revision <= self.revision)
+        with self._state.asking():
+            events = self._storage.events_since(revision)
+            # The storage may have events of other processes that this catalog has not taken in yet.
+            return tuple(event for event in events if event.revision <= self._state.revision)
 
     def refresh(self) -> None:
         """Take in the writes of other processes to the storage, and call the listeners; every write does it too.
 
-        Raises:
-            StateError: if more was written than the storage keeps events; open the catalog anew.
+        If more was written than the storage keeps events, the topics are read anew. Listeners then get an event for
+        each difference, the last with the storage's revision; the events before the first one count as missed.
         """
         self._state.refresh()
 
@@ -320,13 +372,20 @@ class Catalog:
         """Close the storage."""
         self._storage.close()
 
-    def _amend(self, topic: str, amended: Callable[[TopicEntry], TopicEntry]) -> None:
+    def _set(self, topic: str, pairs: Pairs, rules: PairRules) -> None:
+        added = checked_pairs(pairs, rules)
+        self._amend(topic, lambda before: merged_pairs(before, added, rules), rules)
+
+    def _remove(self, topic: str, keys: Collection[str] | None, rules: PairRules) -> None:
+        self._amend(topic, lambda before: pairs_without(before, keys), rules)
+
+    def _amend(self, topic: str, amended: Callable[[Mapping[str, str]], Mapping[str, str]], rules: PairRules) -> None:
         """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
             # Asked first, so that an unknown partition of a known topic is refused.
             meant = self.meant_by(topic)
             for entry in self._partitions(without_partition(topic)) or meant:
-                self._state.make(entry.name, amended(entry))
+                self._state.make(entry.name, rules.given(entry, amended(rules.of(entry))))
 
     def _partitions(self, whole: str) -> Sequence[TopicEntry]:
         names = self._state.topics_of(namespace_of(whole)).partitions(whole)
@@ -340,8 +399,3 @@ class Catalog:
         with self.together():
             for entry in self.meant_by(topic):
                 self._state.make(entry.name, replace(entry, is_loaded=is_loaded))
-
-    def _checked(self, labels: Pairs) -> Mapping[str, str]:
-        checked = checked_pairs(labels, "label")
-        refuse_other_keys(checked, self._allowed)
-        return checked

@@ -13,8 +13,7 @@ twice; a gap is noticed, never passed over.
     placed       hear, a later revision           keeps nothing, answers False             placed
 
 The position is the source's revision that the target is at: it moves with a change that is safe, whatever a listener
-of the target does then, and stays if a change was not kept. A namespace comes with its first topic; one without topics
-comes with `catch_up`.
+of the target does then, and stays if a change was not kept. One thread at a time uses a follower.
 
 Source: PIP-451 (consistency across brokers), `docs/pulsar/protocol.md` (register before listing, never assume
 delivery).
@@ -36,9 +35,6 @@ __all__ = ["Follower", "Source"]
 
 class Source(Protocol):
     """The catalog that is followed, as its follower reads it; `Catalog` satisfies it."""
-
-    def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces."""
 
     def snapshot(self) -> CatalogSnapshot:
         """Return everything at one revision."""
@@ -92,14 +88,16 @@ class Follower:
             self._copy(source.snapshot())
             return
         with self._moving_to(missed[-1].revision if missed else self._position):
-            # A namespace without topics has had no event.
-            for namespace in source.namespaces():
-                self._target.create_namespace(namespace)
             for event in missed:
                 self._follow(event)
 
     def _follow(self, event: TopicEvent) -> None:
-        self._target.mirror(event.topic, advanced(self._target.entry(event.topic), event))
+        if event.kind == "namespace-created":
+            self._target.create_namespace(event.topic)
+        elif event.kind == "namespace-deleted":
+            self._target.delete_namespace(event.topic)
+        else:
+            self._target.mirror(event.topic, advanced(self._target.entry(event.topic), event))
 
     @contextmanager
     def _moving_to(self, position: int | None) -> Iterator[None]:
@@ -125,3 +123,5 @@ class Follower:
             gone = {entry.name: None for entry in self._target.snapshot().entries if entry.name not in wanted}
             for name, entry in {**gone, **wanted}.items():
                 self._target.mirror(name, entry)
+            for namespace in set(self._target.namespaces()).difference(snapshot.namespaces):
+                self._target.delete_namespace(namespace)

@@ -2,14 +2,16 @@
 
 `catalog.py` checks names, `state.py` keeps events. A topic takes about 350 bytes with three labels: names,
 pairs and flags stand in columns by number, texts that repeat are kept once.
+
+Rule for changes to this file: `put` and `remove` may be interrupted between any two steps, and the next `put` or
+`remove` of the same topic must then do all that is left. What follows from the columns, as the indexes and the sorted
+names do, is brought up to date when it is asked for, and made anew if that fails.
 """
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.catalog.index import InvertedIndex, Numbers
@@ -17,8 +19,10 @@ from lookup.topics.catalog.naming import partition_names, partition_number, sche
 
 __all__ = ["NamespaceTopics"]
 
-#: Keys and values in turn, by key.
-_Packed = tuple[str, ...]
+#: Above this many changed names, all are sorted again, which takes one pass; below, each is inserted at its place.
+_INSERTED = 64
+#: Names in the answers that an index keeps for the next time they are asked for; eight bytes each.
+_KEPT_NAMES = 100_000
 
 
 class NamespaceTopics:
@@ -28,18 +32,20 @@ class NamespaceTopics:
         self._numbers: dict[str, int] = {}
         # Columns by number; the rows of numbers in `_free` are empty.
         self._names: list[str] = []
-        self._labels: list[_Packed] = []
-        self._properties: list[_Packed] = []
+        self._labels = InvertedIndex()
+        self._properties = InvertedIndex()
         self._is_loaded = bytearray()
         self._free: list[int] = []
-        self._by_label = InvertedIndex()
-        self._by_property = InvertedIndex()
-        #: partitioned topic -> the numbers of its partitions, ascending
-        self._partitions: dict[str, list[int]] = {}
+        #: partitioned topic -> the numbers of its partitions
+        self._partitions: dict[str, set[int]] = {}
         # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
-        #: the names of a mode as they are handed out: one object until a name is added or removed
-        self._handed: dict[Mode, tuple[str, ...]] = {}
+        #: names that came or went since they were sorted
+        self._unsorted: set[str] = set()
+        #: the names of each mode that was asked for, until a name comes or goes
+        self._by_mode: dict[Mode, tuple[str, ...]] = {}
+        self._selected = _Answers()
+        self._described = _Answers()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -54,7 +60,12 @@ class NamespaceTopics:
 
     def partitions(self, whole: str) -> Sequence[str]:
         """Return the names of a topic's partitions by number; none if it is not partitioned."""
-        return partition_names(whole, self._partitions.get(whole, ()))
+        return partition_names(whole, sorted(self._partitions.get(whole, ())))
+
+    def a_partition(self, whole: str) -> TopicEntry | None:
+        """Return one of the partitions of a topic, None if it is not partitioned."""
+        number = next(iter(self._partitions.get(whole, ())), None)
+        return None if number is None else self.entry(partition_names(whole, (number,))[0])
 
     def parts(self, topic: str) -> Sequence[str]:
         """Return the names of the entries a name stands for: itself, or its partitions."""
@@ -68,125 +79,180 @@ class NamespaceTopics:
         """Add a topic, or replace the one of its name."""
         number = self._numbers.get(entry.name)
         if number is None:
-            number = self._add_row(entry.name)
-        # The index before the row: it needs the old pairs, which the row still has.
-        self._by_label.replace(number, _unpacked(self._labels[number]), entry.labels)
-        self._by_property.replace(number, _unpacked(self._properties[number]), entry.properties)
-        self._labels[number] = _packed(entry.labels)
-        self._properties[number] = _packed(entry.properties)
+            self._note_name(entry.name)
+            number = self._empty_row()
+            self._numbers[entry.name] = number
+        self._names[number] = entry.name
+        if self._free and self._free[-1] == number:
+            self._free.pop()
+        self._note_partition(entry.name)
+        self._labels.put(number, entry.labels)
+        self._properties.put(number, entry.properties)
         self._is_loaded[number] = entry.is_loaded
+
+    def remove(self, topic: str) -> None:
+        """Remove a topic, if it is there."""
+        number = self._numbers.get(topic)
+        if number is None:
+            return
+        self._note_name(topic)
+        self._labels.put(number, {})
+        self._properties.put(number, {})
+        self._is_loaded[number] = False
+        self._forget_partition(topic)
+        if self._free[-1:] != [number]:
+            self._free.append(number)
+        self._names[number] = ""
+        del self._numbers[topic]
 
     def extend(self, entries: Sequence[TopicEntry]) -> None:
         """Add new topics, many at once; for a catalog that opens, before any topic is removed."""
-        numbers = range(len(self._names), len(self._names) + len(entries))
         names = [entry.name for entry in entries]
+        numbers = range(len(self._names), len(self._names) + len(names))
         self._names += names
         self._sorted = None
-        self._handed.clear()
+        self._by_mode.clear()
         self._numbers.update(zip(names, numbers, strict=True))
-        self._labels += [_packed(entry.labels) for entry in entries]
-        self._properties += [_packed(entry.properties) for entry in entries]
+        self._labels.extend(entry.labels for entry in entries)
+        self._properties.extend(entry.properties for entry in entries)
         self._is_loaded += bytes(entry.is_loaded for entry in entries)
-        self._by_label.extend(zip(numbers, (entry.labels for entry in entries), strict=True))
-        self._by_property.extend(zip(numbers, (entry.properties for entry in entries), strict=True))
         for name in names:
             self._note_partition(name)
+        self.keep_up()
 
-    def remove(self, topic: str) -> None:
-        """Remove a topic that is there."""
-        # Without pairs first: this takes it out of both indexes, and empties its row for the next topic.
-        self.put(TopicEntry(topic, {}, {}, is_loaded=False))
-        number = self._numbers.pop(topic)
-        self._names[number] = ""
-        self._free.append(number)
-        partition = partition_number(topic)
-        if partition is not None:
-            others = self._partitions[without_partition(topic)]
-            others.remove(partition)
-            if not others:
-                del self._partitions[without_partition(topic)]
-        self._handed.clear()
-        if self._sorted is not None:
-            del self._sorted[bisect_left(self._sorted, topic)]
+    def keep_up(self) -> None:
+        """Bring the indexes up to date if many changes wait, so that the next question does not pay for them."""
+        self._labels.keep_up()
+        self._properties.keep_up()
 
-    def names(self, mode: Mode) -> Sequence[str]:
-        """Return the names of a mode, sorted; the same object as last time if no name was added or removed since."""
-        if mode in self._handed:
-            return self._handed[mode]
-        names = self._sorted
-        if names is None:
-            names = self._sorted = sorted(self._numbers)
+    def names(self, mode: Mode) -> tuple[str, ...]:
+        """Return the names of a mode, sorted: the same tuple until a topic comes or goes."""
+        kept = self._by_mode.get(mode)
+        if kept is not None:
+            return kept
         # Sorted, all names of one domain stand together, and their scheme ends before the character after "/".
         schemes = schemes_of(mode)
         first, last = min(schemes), max(schemes)[:-1] + "0"
-        handed = self._handed[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
-        return handed
+        names = self._in_order()
+        kept = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
+        return kept
 
-    def loaded(self, mode: Mode) -> Sequence[str]:
+    def loaded(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of a mode whose topics are loaded, sorted."""
         return tuple(name for name in self.names(mode) if self._is_loaded[self._numbers[name]])
 
-    def selected(self, selector: Selector) -> Sequence[str]:
+    def selected(self, selector: Selector) -> tuple[str, ...]:
         """Return the names that a selector selects, sorted."""
-        return self._named(self._by_label.find(selector, len(self._names)))
+        return self._selected.get(selector, self._labels, lambda: self._named(self._labels.find(selector)))
 
-    def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
+    def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names of a mode that have all of these properties, sorted."""
         schemes = schemes_of(mode)
-        terms = tuple(Equals(key, value) for key, value in properties.items())
-        names = self._named(self._by_property.find(terms, len(self._names)))
-        return tuple(name for name in names if name.startswith(schemes))
+        terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
+
+        def find() -> tuple[str, ...]:
+            return tuple(name for name in self._named(self._properties.find(terms)) if name.startswith(schemes))
+
+        return self._described.get((mode, terms), self._properties, find)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Return every key of a label with its values, sorted."""
-        return self._by_label.values()
+        return self._labels.values()
 
     def index(self) -> dict[str, dict[str, set[str]]]:
         """Return the index of labels with names for numbers: key -> value -> names."""
         index: dict[str, dict[str, set[str]]] = {}
-        for key, value, numbers in self._by_label.items():
+        for key, value, numbers in self._labels.items():
             index.setdefault(key, {})[value] = {self._names[number] for number in numbers}
         return index
 
-    def _add_row(self, name: str) -> int:
-        """Return the number of a new, empty row; those of removed topics are used again, so that numbers stay small."""
-        self._handed.clear()
-        if self._sorted is not None:
-            insort(self._sorted, name)
-        if self._free:
-            number = self._free.pop()
-            self._names[number] = name
-        else:
-            number = len(self._names)
-            self._names.append(name)
-            self._labels.append(())
-            self._properties.append(())
+    def _empty_row(self) -> int:
+        """Return the number of an empty row; those of removed topics are used again, so that numbers stay small."""
+        if not self._free:
+            self._free.append(len(self._names))
+        number = self._free[-1]
+        self._labels.reserve(number)
+        self._properties.reserve(number)
+        if len(self._is_loaded) == number:
             self._is_loaded.append(False)
-        self._numbers[name] = number
-        self._note_partition(name)
+        if len(self._names) == number:
+            self._names.append("")
         return number
 
     def _note_partition(self, name: str) -> None:
         partition = partition_number(name)
         if partition is not None:
-            insort(self._partitions.setdefault(without_partition(name), []), partition)
+            self._partitions.setdefault(without_partition(name), set()).add(partition)
+
+    def _forget_partition(self, name: str) -> None:
+        partition = partition_number(name)
+        if partition is not None:
+            whole = without_partition(name)
+            others = self._partitions.get(whole, set())
+            others.discard(partition)
+            if not others:
+                self._partitions.pop(whole, None)
+
+    def _note_name(self, name: str) -> None:
+        """Remember that a name comes or goes."""
+        self._by_mode.clear()
+        if self._sorted is not None:
+            self._unsorted.add(name)
+            # More would take more room than it spares time.
+            if len(self._unsorted) > max(_INSERTED, len(self._sorted)):
+                self._sorted = None
+
+    def _in_order(self) -> list[str]:
+        """Return all names, sorted."""
+        names, changed = self._sorted, self._unsorted
+        # Sorted anew next time if anything below fails.
+        self._sorted = None
+        self._unsorted = set()
+        if names is None:
+            names = sorted(self._numbers)
+        elif len(changed) > _INSERTED:
+            names = [name for name in names if name not in changed] + [name for name in changed if name in self]
+            names.sort()
+        else:
+            for name in changed:
+                place = bisect_left(names, name)
+                is_listed = place < len(names) and names[place] == name
+                if name in self and not is_listed:
+                    names.insert(place, name)
+                elif is_listed and name not in self:
+                    del names[place]
+        self._sorted = names
+        return names
 
     def _entry_at(self, number: int) -> TopicEntry:
         return TopicEntry(
             name=self._names[number],
-            properties=_unpacked(self._properties[number]),
-            labels=_unpacked(self._labels[number]),
+            properties=self._properties.pairs(number),
+            labels=self._labels.pairs(number),
             is_loaded=bool(self._is_loaded[number]),
         )
 
-    def _named(self, numbers: Numbers) -> Sequence[str]:
+    def _named(self, numbers: Numbers) -> tuple[str, ...]:
         return tuple(sorted(self._names[number] for number in numbers.tolist()))
 
 
-def _packed(pairs: Mapping[str, str]) -> _Packed:
-    # Interned: a million topics share a few thousand keys and values.
-    return tuple(map(sys.intern, chain.from_iterable(sorted(pairs.items()))))
+class _Answers:
+    """The answers to the latest questions about one version of an index."""
 
+    __slots__ = ("_by_question", "_n_names", "_version")
 
-def _unpacked(packed: _Packed) -> dict[str, str]:
-    return dict(zip(packed[::2], packed[1::2], strict=True))
+    def __init__(self) -> None:
+        self._by_question: dict[Hashable, tuple[str, ...]] = {}
+        self._n_names = 0
+        self._version = 0
+
+    def get(self, question: Hashable, index: InvertedIndex, find: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the answer to a question: the same tuple as long as the index is at one version."""
+        if index.version != self._version or self._n_names > _KEPT_NAMES:
+            self._by_question, self._n_names, self._version = {}, 0, index.version
+        names = self._by_question.get(question)
+        if names is None:
+            names = self._by_question[question] = find()
+            # One for the question: many empty answers take room as well.
+            self._n_names += len(names) + 1
+        return names

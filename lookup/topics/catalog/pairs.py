@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
+from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import forbidden_character, shown, suggestion
 
 __all__ = [
-    "LABEL_KEY_SIGNS", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "Pairs", "checked_keys", "checked_pairs", "decoded",
-    "encoded_pairs", "merged_pairs", "pairs_text", "pairs_without", "parse_each", "parse_encoded_pairs", "parse_keys",
-    "parse_pairs", "refuse_other_keys",
+    "LABEL_KEY_SIGNS", "LABEL_RULES", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "PROPERTY_RULES", "PairRules", "Pairs",
+    "checked_keys", "checked_pairs", "decoded", "encoded_pairs", "merged_pairs", "pairs_text", "pairs_without",
+    "parse_each", "parse_encoded_pairs", "parse_keys", "parse_pairs",
 ]  # fmt: skip
 
 #: Characters of a key or a value.
@@ -41,34 +43,63 @@ _SEPARATOR = re.compile("[=:]")
 _PROPERTY_SIGNS = ",=:"
 
 
-def checked_pairs(pairs: Pairs, what: str) -> dict[str, str]:
-    """Return pairs as a dictionary.
+@dataclass(frozen=True, slots=True)
+class PairRules:
+    """Labels, or properties: what they may hold, and the field of an entry that they are."""
 
-    Args:
-        what: "label" or "property", as it stands in the sentence.
+    #: for one of them, as it stands in sentences
+    word: str
+    field: Literal["labels", "properties"]
+    #: characters that a key, and a value, may not hold
+    key_signs: str
+    value_signs: str
+    #: whether a value may be the empty text, so that the key is a mark
+    may_be_empty: bool
+    #: keys that there may be; None: any
+    allowed: frozenset[str] | None = None
+
+    def of(self, entry: TopicEntry) -> Mapping[str, str]:
+        """Return the pairs of a topic."""
+        return entry.labels if self.field == "labels" else entry.properties
+
+    def given(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
+        """Return a topic with these pairs in place of its own."""
+        return replace(entry, labels=pairs) if self.field == "labels" else replace(entry, properties=pairs)
+
+
+#: Selectors name labels, so the rules of labels are stricter.
+LABEL_RULES = PairRules("label", "labels", LABEL_KEY_SIGNS, LABEL_SIGNS, may_be_empty=False)
+PROPERTY_RULES = PairRules("property", "properties", _PROPERTY_SIGNS, _PROPERTY_SIGNS, may_be_empty=True)
+
+
+def checked_pairs(pairs: Pairs, rules: PairRules) -> dict[str, str]:
+    """Return pairs as a dictionary.
 
     Raises:
         ArgumentError: for the first key or value that may not be stored, and for more than `MAX_PAIRS`.
     """
     checked = dict(pairs)
-    _refuse_too_many(checked, what)
-    is_label = what == "label"
-    # Selectors name labels, so the rules of labels are stricter; an empty property is a mark.
+    _refuse_too_many(checked, rules)
     for key, value in checked.items():
-        _check_text(key, f"the key of a {what}", LABEL_KEY_SIGNS if is_label else _PROPERTY_SIGNS)
-        if is_label or value != "":
-            _check_text(value, f"the value of the {what} {shown(key)}", LABEL_SIGNS if is_label else _PROPERTY_SIGNS)
+        _check_text(key, f"the key of a {rules.word}", rules.key_signs)
+        if not rules.may_be_empty or value != "":
+            _check_text(value, f"the value of the {rules.word} {shown(key)}", rules.value_signs)
+    for key in checked:
+        if rules.allowed is not None and key not in rules.allowed:
+            raise ArgumentError(
+                f"the {rules.word} {key!r} is not among allowed_label_keys; {suggestion(key, sorted(rules.allowed))}"
+            )
     return checked
 
 
-def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], what: str) -> dict[str, str]:
+def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], rules: PairRules) -> dict[str, str]:
     """Return pairs with added ones, which replace the values of keys that are there.
 
     Raises:
         ArgumentError: for more than `MAX_PAIRS` together.
     """
     merged = {**pairs, **added}
-    _refuse_too_many(merged, what)
+    _refuse_too_many(merged, rules)
     return merged
 
 
@@ -77,29 +108,17 @@ def pairs_without(pairs: Mapping[str, str], keys: Collection[str] | None) -> dic
     return {} if keys is None else {key: value for key, value in pairs.items() if key not in keys}
 
 
-def refuse_other_keys(labels: Mapping[str, str], allowed: Collection[str] | None) -> None:
-    """Refuse labels whose key is not among the allowed ones; None allows every key."""
-    for key in labels:
-        if allowed is not None and key not in allowed:
-            raise ArgumentError(
-                f"the label {key!r} is not among allowed_label_keys; {suggestion(key, sorted(allowed))}"
-            )
-
-
-def checked_keys(keys: Iterable[str], *, everything: bool, what: str) -> Collection[str] | None:
+def checked_keys(keys: Iterable[str], rules: PairRules, *, everything: bool) -> Collection[str] | None:
     """Return the keys to remove, None for all keys.
-
-    Args:
-        what: "labels" or "properties", as it stands in the sentence.
 
     Raises:
         ArgumentError: if neither keys nor everything is named, or both, and for one text in place of a list.
     """
     if isinstance(keys, str):
-        raise ArgumentError(f"the {what} to remove are {shown(keys)}, which is one text and no list of keys")
+        raise ArgumentError(f"the {rules.field} to remove are {shown(keys)}, which is one text and no list of keys")
     named = frozenset(keys)
     if bool(named) == everything:
-        raise ArgumentError(f"say which {what} to remove: some keys, or everything, one of the two")
+        raise ArgumentError(f"say which {rules.field} to remove: some keys, or everything, one of the two")
     return None if everything else named
 
 
@@ -192,9 +211,9 @@ def _pair(piece: str, decode: Callable[[str], str] = _trimmed) -> tuple[str, str
     return key, decode(piece[separator.end() :])
 
 
-def _refuse_too_many(pairs: Mapping[str, str], what: str) -> None:
+def _refuse_too_many(pairs: Mapping[str, str], rules: PairRules) -> None:
     if len(pairs) > MAX_PAIRS:
-        raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {what}, this makes {len(pairs)}")
+        raise ArgumentError(f"a topic may have at most {MAX_PAIRS} keys of a {rules.word}, this makes {len(pairs)}")
 
 
 def _check_text(text: str, what: str, signs: str) -> None:

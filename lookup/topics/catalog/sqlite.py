@@ -1,7 +1,11 @@
 """Keep a catalog in one SQLite file in WAL mode, which several processes may open.
 
-Once `writing()` has returned, its changes are on the disk: neither a killed process nor a power failure takes them
-back. Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept.
+Once `commit` has returned, its changes are on the disk: neither a killed process nor a power failure takes them back.
+Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept. Which
+topics are loaded is not in the rows: the broker that served them may be gone when the file is opened.
+
+The file is open twice. Questions have a connection of their own, so that they neither wait for another process, as
+`begin` does, nor see a transaction that is not finished.
 """
 
 from __future__ import annotations
@@ -11,10 +15,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lookup.errors import InputError, StateError
+from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
 from lookup.topics.catalog.storage import check_kept, check_revision
 
@@ -22,13 +27,16 @@ __all__ = ["SqliteStorage"]
 
 #: "PLtc": marks a catalog among SQLite files.
 _APPLICATION_ID = 0x504C7463
-_VERSION = 1
+_VERSION = 2
+#: Version 1 had one more column, which the first write removes; it is read as it is.
+_OLD_VERSION = 1
+#: A day: a longer wait is a mistake.
+_LONGEST_S = 86_400
 #: Rows that are read at once, so that their pairs are decoded by one call.
 _BATCH = 1_000
 _TABLES = """
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
-CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL, is_loaded INTEGER NOT NULL)
-    WITHOUT ROWID, STRICT;
+CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEXT NOT NULL, old TEXT NOT NULL,
     new TEXT NOT NULL, properties TEXT NOT NULL) STRICT;
 """
@@ -50,6 +58,7 @@ class SqliteStorage:
     Args:
         path: of the file; it is made if it is missing.
         n_events: how many events are kept for followers that missed some.
+        lock_timeout_s: how long to wait for another process that writes to the file, s.
         must_exist: whether a missing file is a mistake. A file in a folder that cannot be written to, which no other
             process has open, can then be read.
 
@@ -57,9 +66,14 @@ class SqliteStorage:
         InputError: if the file is missing or a folder, cannot be opened, or is no catalog.
     """
 
-    def __init__(self, path: Path | str, *, n_events: int = 1_000_000, must_exist: bool = False) -> None:
+    def __init__(
+        self, path: Path | str, *, n_events: int = 1_000_000, lock_timeout_s: float = 5.0, must_exist: bool = False
+    ) -> None:
         self._path = Path(path)
         self._n_events = check_kept(n_events)
+        if not 0 <= lock_timeout_s <= _LONGEST_S:
+            raise ArgumentError(f"lock_timeout_s is {lock_timeout_s}, it must be between 0 and {_LONGEST_S:,} seconds")
+        self._lock_timeout_s = lock_timeout_s
         if self._path.is_dir():
             raise InputError(f"the catalog {self._path} is a folder; name a file, such as {self._path / 'topics.db'}")
         # SQLite takes an empty file for a new database; here it is a catalog that was never written.
@@ -68,7 +82,7 @@ class SqliteStorage:
         #: of a file that is read without its log, None: the log is there
         self._seen: _State | None = None
         try:
-            self._connect(str(self._path))
+            self._open(str(self._path))
         except InputError as error:
             # SQLite makes a log beside the file even to read it, which a read-only folder forbids. Without a log the
             # file is complete, and may be read as immutable; `reading` finds out if it changes all the same.
@@ -76,7 +90,7 @@ class SqliteStorage:
             if not must_exist or not is_read_only or self._state().log:
                 raise
             self._seen = self._state()
-            self._connect(f"{self._path.absolute().as_uri()}?immutable=1")
+            self._open(f"{self._path.absolute().as_uri()}?immutable=1")
 
     @property
     def revision(self) -> int:
@@ -88,12 +102,12 @@ class SqliteStorage:
         return [name for (name,) in self._ask("SELECT name FROM namespaces")]
 
     def entries(self) -> Iterator[TopicEntry]:
-        """Yield the topics, in the order of names."""
-        rows = self._ask("SELECT name, properties, labels, is_loaded FROM topics ORDER BY name")
+        """Yield the topics, in the order of names, none of them loaded."""
+        rows = self._ask("SELECT name, properties, labels FROM topics ORDER BY name")
         with self._sentences():
             while batch := rows.fetchmany(_BATCH):
-                names, properties, labels, is_loaded = zip(*batch, strict=True)
-                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), map(bool, is_loaded))
+                names, properties, labels = zip(*batch, strict=True)
+                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), repeat(False))
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision, in order.
@@ -114,92 +128,122 @@ class SqliteStorage:
             for number, kind, topic, old, new, properties in rows
         )
 
-    def add_namespace(self, namespace: str) -> None:
-        """Keep a namespace."""
-        self._ask("INSERT OR IGNORE INTO namespaces VALUES (?)", namespace)
-
-    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
-        """Keep an event and the state of its topic; forget the event that is one too many."""
-        pairs = map(_text, (event.old, event.new, event.properties))
-        self._ask("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event.revision, event.kind, event.topic, *pairs)
-        self._ask("DELETE FROM events WHERE revision <= ?", event.revision - self._n_events)
-        if entry is None:
-            self._ask("DELETE FROM topics WHERE name = ?", event.topic)
-        else:
-            state = (_text(entry.properties), _text(entry.labels), entry.is_loaded)
-            self._ask("INSERT OR REPLACE INTO topics VALUES (?, ?, ?, ?)", entry.name, *state)
-
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Answer every question of the block from one revision."""
-        with self._transaction("BEGIN"):
+        self._ask("BEGIN")
+        try:
             yield
+        finally:
+            self._reader.rollback()
         if self._seen is not None and self._state() != self._seen:
             raise InputError(f"the catalog {self._path} was changed while it was read, from a folder that is read-only")
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Keep other writers out; write to the disk when the block ends, or nothing if it raises."""
+    def begin(self) -> None:
+        """Keep other writers out, once they let go.
+
+        Raises:
+            InputError: if another process writes for longer than `lock_timeout_s`.
+        """
+        self.rollback()
         # IMMEDIATE takes the lock now: a transaction that reads first and writes later may find that it is too late.
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield
+        self._write("BEGIN IMMEDIATE")
+        if self._is_old and self._write("PRAGMA user_version").fetchone()[0] == _OLD_VERSION:
+            self._write("ALTER TABLE topics DROP COLUMN is_loaded")
+            self._write(f"PRAGMA user_version = {_VERSION}")
+
+    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
+        """Keep an event and the state of its topic or namespace; forget the event that is one too many."""
+        pairs = map(_text, (event.old, event.new, event.properties))
+        self._write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event.revision, event.kind, event.topic, *pairs)
+        self._write("DELETE FROM events WHERE revision <= ?", event.revision - self._n_events)
+        if entry is not None:
+            pairs = map(_text, (entry.properties, entry.labels))
+            self._write("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", entry.name, *pairs)
+        elif event.kind == "namespace-created":
+            self._write("INSERT OR IGNORE INTO namespaces VALUES (?)", event.topic)
+        elif event.kind == "namespace-deleted":
+            self._write("DELETE FROM namespaces WHERE name = ?", event.topic)
+        else:
+            self._write("DELETE FROM topics WHERE name = ?", event.topic)
+
+    def commit(self) -> None:
+        """Write to the disk what was saved."""
+        self._write("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget what was saved."""
+        # SQLite has already rolled back after some errors, a full disk among them.
+        if self._writer.in_transaction:
+            self._writer.rollback()
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
-
-    def _connect(self, path: str) -> None:
-        with self._sentences():
-            self._connection = sqlite3.connect(path, isolation_level=None, uri=path.startswith("file:"))
-        try:
-            self._open()
-        except BaseException:
-            self._connection.close()
-            raise
+        self._reader.close()
+        self._writer.close()
 
     def _state(self) -> _State:
         log = Path(f"{self._path}-wal")
         stat = self._path.stat()
         return _State(stat.st_mtime_ns, stat.st_size, log.stat().st_size if log.exists() else 0)
 
-    def _open(self) -> None:
+    def _open(self, path: str) -> None:
+        """Open the file, with its tables; a file that is read without its log has no connection of its own to write."""
+        self._writer = self._connection(path)
+        self._reader = self._writer
+        try:
+            self._prepare()
+            if self._seen is None:
+                self._reader = self._connection(path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connection(self, path: str) -> sqlite3.Connection:
+        with self._sentences():
+            # Used by all threads of a catalog, which has a lock for each connection.
+            return sqlite3.connect(
+                path,
+                timeout=self._lock_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=path.startswith("file:"),
+            )
+
+    def _prepare(self) -> None:
         # Tables before the mark: a process that makes them meanwhile makes both in one transaction.
         has_tables = self._has_tables()
-        if has_tables and self._ask("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        if has_tables and self._write("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
-        self._ask("PRAGMA journal_mode = WAL")
+        self._write("PRAGMA journal_mode = WAL")
         # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
-        self._ask("PRAGMA synchronous = FULL")
+        self._write("PRAGMA synchronous = FULL")
         if not has_tables:
-            with self.writing():
-                # A second process may have made them since they were counted.
-                if not self._has_tables():
-                    for statement in _TABLES.split(";")[:-1]:
-                        self._ask(statement)
-                    self._ask(f"PRAGMA application_id = {_APPLICATION_ID}")
-                    self._ask(f"PRAGMA user_version = {_VERSION}")
-        version = self._ask("PRAGMA user_version").fetchone()[0]
-        if version != _VERSION:
-            raise InputError(f"{self._path} is a catalog of version {version}; this release reads version {_VERSION}")
+            self._write("BEGIN IMMEDIATE")
+            # A second process may have made them since they were counted.
+            if not self._has_tables():
+                for statement in _TABLES.split(";")[:-1]:
+                    self._write(statement)
+                self._write(f"PRAGMA application_id = {_APPLICATION_ID}")
+                self._write(f"PRAGMA user_version = {_VERSION}")
+            self.commit()
+        version = self._write("PRAGMA user_version").fetchone()[0]
+        self._is_old = version == _OLD_VERSION
+        if version not in (_OLD_VERSION, _VERSION):
+            raise InputError(
+                f"{self._path} is a catalog of version {version}; this release reads version {_VERSION} and before"
+            )
 
     def _has_tables(self) -> bool:
-        return bool(self._ask("SELECT count(*) FROM sqlite_schema").fetchone()[0])
+        return bool(self._write("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
     def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
         with self._sentences():
-            return self._connection.execute(statement, values)
+            return self._reader.execute(statement, values)
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        self._ask(begin)
-        try:
-            yield
-            self._ask("COMMIT")
-        except BaseException:
-            # SQLite has already rolled back after some errors, a full disk among them.
-            if self._connection.in_transaction:
-                self._connection.rollback()
-            raise
+    def _write(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._sentences():
+            return self._writer.execute(statement, values)
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:

@@ -6,8 +6,8 @@ The durable storage, a file, is in `sqlite.py`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Protocol
 
@@ -18,10 +18,13 @@ __all__ = ["MemoryStorage", "Storage", "check_kept", "check_revision"]
 
 
 class Storage(Protocol):
-    """A store of namespaces, topics and the last events.
+    """A store of namespaces, topics and the last events, for one catalog in any number of threads.
 
-    All writes inside `writing()` are kept as a whole when the block ends, and none if it raises. One catalog writes at
-    a time; it finds the writes of others by `revision`.
+    All that is saved between `begin` and `commit` is kept as a whole, and none of it after `rollback`. One catalog
+    writes at a time; it finds the writes of others by `revision`. What a broker serves is not kept, only its events.
+
+    Threads: `begin` and `rollback` may run beside questions of another thread, which show what is kept and neither wait
+    for other processes nor see what was saved since. Everything else is called by one thread at a time.
     """
 
     @property
@@ -32,7 +35,7 @@ class Storage(Protocol):
         """Return the namespaces, in any order."""
 
     def entries(self) -> Iterable[TopicEntry]:
-        """Return the topics, in the order of names."""
+        """Return the topics, in the order of names, none of them loaded."""
 
     def events_since(self, revision: int) -> Sequence[TopicEvent]:
         """Return the events after a revision, in order.
@@ -41,17 +44,20 @@ class Storage(Protocol):
             StateError: if some of them are no longer kept, or the revision is ahead.
         """
 
-    def add_namespace(self, namespace: str) -> None:
-        """Keep a namespace; only inside `writing()`."""
-
-    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
-        """Keep an event, and its topic as it is afterwards (None: deleted); only inside `writing()`."""
-
     def reading(self) -> AbstractContextManager[None]:
         """Return a block in which every answer is of one revision."""
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Return a block that keeps other writers out; when it ends without an error, its changes are safe."""
+    def begin(self) -> None:
+        """Keep other writers out, once they let go."""
+
+    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
+        """Keep an event, and its topic as it is afterwards (None: deleted, or no topic's event)."""
+
+    def commit(self) -> None:
+        """Keep what was saved, safely; if this raises, nothing is kept."""
+
+    def rollback(self) -> None:
+        """Forget what was saved; nothing to do if nothing was begun."""
 
     def close(self) -> None:
         """Close files; nothing else may be called afterwards."""
@@ -80,7 +86,9 @@ class MemoryStorage:
     def __init__(self, n_events: int = 10_000) -> None:
         self._events: deque[TopicEvent] = deque(maxlen=check_kept(n_events))
         self._revision = 0
-        self._draft: list[TopicEvent] = []
+        # No more than are kept: of a transaction of a million events the first are forgotten at once.
+        self._draft: deque[TopicEvent] = deque(maxlen=n_events)
+        self._n_saved = 0
 
     @property
     def revision(self) -> int:
@@ -116,25 +124,33 @@ class MemoryStorage:
         # Revisions count up by one, so the events after one are the last of the queue, and nothing is searched.
         return tuple(islice(self._events, len(self._events) - missed, None))
 
-    def add_namespace(self, namespace: str) -> None:
-        """Keep nothing: the catalog has its namespaces."""
-
-    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
-        """Keep an event until newer ones push it out."""
-        self._draft.append(event)
-
     def reading(self) -> AbstractContextManager[None]:
         """Return a block that does nothing: no other process can write meanwhile."""
         return nullcontext()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Keep the events saved in the block when it ends, and none if it raises."""
-        # Begun anew each time: a block that raised has left its events here.
-        self._draft = []
-        yield
-        self._events.extend(self._draft)
-        self._revision += len(self._draft)
+    def begin(self) -> None:
+        """Forget what an unfinished transaction saved."""
+        self.rollback()
+
+    def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
+        """Keep an event until newer ones push it out."""
+        self._draft.append(event)
+        self._n_saved += 1
+
+    def commit(self) -> None:
+        """Keep the events that were saved."""
+        try:
+            self._events.extend(self._draft)
+            self._revision += self._n_saved
+        except BaseException:
+            while self._events and self._events[-1].revision > self._revision:
+                self._events.pop()
+            raise
+
+    def rollback(self) -> None:
+        """Forget the events that were saved."""
+        self._draft.clear()
+        self._n_saved = 0
 
     def close(self) -> None:
         """Do nothing: there is no file."""

@@ -261,10 +261,10 @@ def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None
     catalog = filled(make(tmp_path, 2))
 
     assert len(catalog.events_since(catalog.revision - 2)) == 2
-    with pytest.raises(StateError, match="of the 3 events since revision 2 only the last 2 are kept"):
+    with pytest.raises(StateError, match="of the 3 events since revision 3 only the last 2 are kept"):
         catalog.events_since(catalog.revision - 3)
-    with pytest.raises(StateError, match="there is no revision 6: the catalog is at 5"):
-        catalog.events_since(6)
+    with pytest.raises(StateError, match="there is no revision 7: the catalog is at 6"):
+        catalog.events_since(7)
     catalog.close()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -233,13 +232,11 @@ class _Disk(MemoryStorage):
 
     is_full = False
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def commit(self) -> None:
         """Keep what is saved, unless there is no room."""
-        with super().writing():
-            yield
-            if self.is_full:
-                raise OSError("the disk is full")
+        if self.is_full:
+            raise OSError("the disk is full")
+        super().commit()
 
 
 def test_what_a_listener_of_the_target_carries_over_follows() -> None:
@@ -255,8 +252,8 @@ def test_what_a_listener_of_the_target_carries_over_follows() -> None:
     _assert_equal(source, target)
 
 
-def test_a_namespace_comes_with_its_first_topic() -> None:
-    """It has no event of its own, and needs none."""
+def test_namespaces_come_and_go_by_their_events() -> None:
+    """With everything in them, which the source announces topic by topic."""
     source, target = filled(), Catalog()
     follower = Follower(target)
     follower.catch_up(source)
@@ -265,18 +262,22 @@ def test_a_namespace_comes_with_its_first_topic() -> None:
     source.create("persistent://t/new/a")
 
     assert list(target.topics("t/new")) == ["persistent://t/new/a"]
+    source.delete_namespace("t/new")
+    source.create_namespace("t/empty")
+    assert target.namespaces() == source.namespaces() == ["t/empty", NAMESPACE]
     assert follower.position == source.revision
 
 
-def test_a_namespace_without_topics_comes_with_a_catch_up() -> None:
-    """With and without events since the last one."""
-    source, target = filled(), Catalog()
+@pytest.mark.parametrize("n_events", [1, 1_000], ids=["snapshot", "events"])
+def test_namespaces_come_and_go_with_a_catch_up(n_events: int) -> None:
+    """By the events that are kept, or by a snapshot."""
+    source, target = filled(MemoryStorage(n_events)), Catalog()
     follower = Follower(target)
     follower.catch_up(source)
     source.create_namespace("t/empty")
-    follower.catch_up(source)
+    source.delete_namespace(NAMESPACE)
     source.create_namespace("t/other")
-    source.load(topic("q"))
     follower.catch_up(source)
 
-    assert target.namespaces() == source.namespaces()
+    assert list(target.snapshot().entries) == []
+    assert target.namespaces() == source.namespaces() == ["t/empty", "t/other"]

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError
 from lookup.topics.catalog.pairs import (
+    LABEL_RULES,
+    PROPERTY_RULES,
+    PairRules,
     checked_keys,
     checked_pairs,
     encoded_pairs,
@@ -68,13 +71,13 @@ def test_keys_are_separated_by_commas() -> None:
 
 @pytest.mark.parametrize("mark", ["\t", "\x1c", "\x85", "\u200b", "\u202e", "\u2028", "\u2029", "\ufeff", "\u00ad"])
 @pytest.mark.parametrize("place", ["{}ab", "a{}b", "ab{}"])
-@pytest.mark.parametrize("what", ["label", "property"])
-def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, what: str) -> None:
+@pytest.mark.parametrize("rules", [LABEL_RULES, PROPERTY_RULES], ids=["label", "property"])
+def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, rules: PairRules) -> None:
     """Two texts that look alike are alike; the mark is written so that it is seen."""
     text = place.format(mark)
     for pairs in ({text: "v"}, {"k": text}):
-        with pytest.raises(ArgumentError, match=rf"{what}.*{re.escape(repr(text)[1:-1])}") as told:
-            checked_pairs(pairs, what)
+        with pytest.raises(ArgumentError, match=rf"{rules.word}.*{re.escape(repr(text)[1:-1])}") as told:
+            checked_pairs(pairs, rules)
         assert str(told.value).isprintable()
 
 
@@ -109,4 +112,4 @@ def test_pairs_are_written_in_the_order_of_keys() -> None:
 def test_one_text_is_no_list_of_keys() -> None:
     """Its letters would be removed, one by one, as keys."""
     with pytest.raises(ArgumentError, match="the labels to remove are 'env', which is one text and no list of keys"):
-        checked_keys("env", everything=False, what="labels")
+        checked_keys("env", LABEL_RULES, everything=False)

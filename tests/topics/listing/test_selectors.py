@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import Equals, Exists, In, Selector
-from lookup.topics.catalog.pairs import checked_pairs
+from lookup.topics.catalog.pairs import LABEL_RULES, checked_pairs
 from lookup.topics.listing.selectors import MAX_SELECTOR_LENGTH, parse
 
 _WORDS = st.text("abcins-", min_size=1, max_size=5)
@@ -100,7 +100,7 @@ def test_what_is_no_selector_is_a_sentence(text: str, sentence: str) -> None:
 def test_every_label_that_a_topic_may_have_can_be_asked_for(key: str, value: str) -> None:
     """A label that is not refused when it is set is found by each of the conditions."""
     try:
-        checked_pairs({key: value}, "label")
+        checked_pairs({key: value}, LABEL_RULES)
     except ArgumentError:
         return
 
