@@ -87,9 +87,7 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     estimates = [costs, *(costs.slower(policy) for policy in range(len(costs.policies)))]
     candidates = [_longest_first(shares, sizes, costs) for shares in divisions]
     # If several end at the same time the first: whole clusters are prepared once.
-    return min(
-        candidates, key=lambda tasks: sum(end_of(tasks, sizes, estimate, cores=cores) for estimate in estimates)
-    )
+    return min(candidates, key=lambda tasks: sum(end_of(tasks, sizes, estimate, cores=cores) for estimate in estimates))
 
 
 def end_of(tasks: Sequence[TaskRuns], sizes: Sequence[int], costs: Costs, *, cores: int) -> float:
