@@ -84,8 +84,8 @@ Listener = Callable[[TopicEvent], None]
 class Announcer:
     """A queue of events for listeners: each hears every event once, by revision, whatever the others do.
 
-    One thread at a time calls listeners. Events that come meanwhile, from a listener or another thread, wait until every
-    listener has heard those before them, and are then announced by the same thread.
+    One thread at a time calls listeners. Events that come meanwhile, from a listener or another thread, wait until
+    every listener has heard those before them, and are then announced by the same thread.
     """
 
     def __init__(self) -> None:

@@ -45,8 +45,8 @@ class _Fault:
         """Trace the functions of the room, line by line."""
         if not frame.f_code.co_filename.startswith(_ROOM):
             return None
-        # At the end of a `with` block Python names its first line again, before it leaves the block: no memory is needed
-        # there, and an error from here would keep a lock for ever.
+        # At the end of a `with` block Python names its first line again, before it leaves the block: no memory is
+        # needed there, and an error from here would keep a lock for ever.
         if what == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
             self.n_lines += 1
             if self.n_lines == self._at:
@@ -177,7 +177,7 @@ def test_a_write_that_cannot_be_undone_ends_the_catalog(monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="full"):
         catalog.create_namespace(NAMESPACE)
     monkeypatch.setattr(NamespaceTopics, "remove", fail)
-    with pytest.raises(MemoryError), catalog.together():
+    with pytest.raises(MemoryError), catalog.together():  # noqa: PT012  one transaction
         catalog.create_namespace(NAMESPACE)
         catalog.create(topic("a"))
     monkeypatch.setattr(NamespaceTopics, "remove", put)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import ArgumentError, InputError, NotFoundError, StateError
+from lookup.errors import ArgumentError, InputError, NotFoundError
 from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
