@@ -131,8 +131,10 @@ class SqliteStorage:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Answer every question of the block from one revision."""
-        self._ask("BEGIN")
+        # A block before this one may have been interrupted while it ended.
+        self._reader.rollback()
         try:
+            self._ask("BEGIN")
             yield
         finally:
             self._reader.rollback()

@@ -84,8 +84,8 @@ Listener = Callable[[TopicEvent], None]
 class Announcer:
     """A queue of events for listeners: each hears every event once, by revision, whatever the others do.
 
-    One thread at a time calls listeners. Events that come meanwhile, from a listener or another thread, wait until every
-    listener has heard those before them, and are then announced by the same thread.
+    One thread at a time calls listeners. Events that come meanwhile, from a listener or another thread, wait until
+    every listener has heard those before them, and are then announced by the same thread.
     """
 
     def __init__(self) -> None:
@@ -121,12 +121,13 @@ class Announcer:
         Raises:
             Exception: the first that a listener raised, after all listeners heard all events.
         """
-        with self._lock:
-            if self._is_announcing:
-                return
-            self._is_announcing = True
         errors: list[Exception] = []
+        is_ours = False
         try:
+            with self._lock:
+                if self._is_announcing:
+                    return
+                self._is_announcing = is_ours = True
             while (event := self._next()) is not None:
                 for token in tuple(self._listeners):
                     # One listener may have taken another out a moment ago.
@@ -138,7 +139,8 @@ class Announcer:
                     except Exception as error:  # noqa: BLE001  it may raise anything; the others must hear the event
                         errors.append(error)
         except BaseException:
-            with self._lock:
+            # Events that were not announced are noticed as missing; the next ones come.
+            if is_ours:
                 self._is_announcing = False
             raise
         if errors:
@@ -293,8 +295,7 @@ class CatalogState:
         with self.asking():
             if self._draft is not None:
                 return
-            with self._storage.reading():
-                self._take_in()
+            self._take_in()
         self._announcer.announce()
 
     @contextmanager
@@ -321,20 +322,21 @@ class CatalogState:
 
     def _take_in(self) -> None:
         """Repeat the writes of other processes, all or none; they are not undone with a transaction of ours."""
-        current = self._storage.revision
-        if current == self.revision:
-            return
-        draft = _Draft(self.revision)
-        try:
-            events = self._missed(current)
-            for event in events:
-                self._place(event, draft)
-            self.revision = current
-        except BaseException:
-            self._undo(draft)
-            raise
-        # In the queue before our own events, whose revisions are higher.
-        self._announcer.expect(events)
+        with self._storage.reading():
+            current = self._storage.revision
+            if current == self.revision:
+                return
+            draft = _Draft(self.revision)
+            try:
+                events = self._missed(current)
+                for event in events:
+                    self._place(event, draft)
+                self.revision = current
+            except BaseException:
+                self._undo(draft)
+                raise
+            # In the queue before our own events, whose revisions are higher.
+            self._announcer.expect(events)
 
     def _missed(self, current: int) -> Sequence[TopicEvent]:
         """Return the events up to the storage's revision, or the differences if some of them are no longer kept."""

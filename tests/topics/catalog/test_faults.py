@@ -1,0 +1,221 @@
+"""A write that fails at any step leaves a catalog as it was, or as it is afterwards, and the next write works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from linecache import getline
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lookup.topics.catalog
+from lookup.errors import StateError
+from lookup.model.catalog import Equals
+from lookup.topics.catalog import Catalog, CatalogSnapshot, Follower, MemoryStorage, SqliteStorage
+from lookup.topics.catalog import index as index_module
+from lookup.topics.catalog.namespace import NamespaceTopics
+from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
+
+_ROOM = str(Path(lookup.topics.catalog.__file__).parent)
+
+#: A transaction with a write of each kind, on topics that are there, that come, and that go.
+_WRITES: dict[str, Callable[[Catalog], None]] = {
+    "create": lambda catalog: catalog.create(topic("z"), partitions=2, labels={"env": "prod", "new": "1"}),
+    "delete": lambda catalog: catalog.delete(topic("q")),
+    "labels": lambda catalog: catalog.set_labels(topic("p"), {"env": "test", "team": "a"}),
+    "properties": lambda catalog: catalog.remove_properties(topic("q"), everything=True),
+    "load": lambda catalog: catalog.load(topic("p-partition-1")),
+    "namespace": lambda catalog: catalog.delete_namespace(NAMESPACE),
+}
+
+
+class _Fault:
+    """Raises at the n-th line of the room that a thread comes to; counts them."""
+
+    def __init__(self, at: int | None, error: type[BaseException]) -> None:
+        self.n_lines = 0
+        self._at, self._error = at, error
+
+    def trace(self, frame: FrameType, what: str, _: Any) -> Any:
+        """Trace the functions of the room, line by line."""
+        if not frame.f_code.co_filename.startswith(_ROOM):
+            return None
+        # At the end of a `with` block Python names its first line again, before it leaves the block: no memory is
+        # needed there, and an error from here would keep a lock for ever.
+        if what == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self.n_lines += 1
+            if self.n_lines == self._at:
+                raise self._error
+        return self.trace
+
+
+@contextmanager
+def _failing(at: int | None, error: type[BaseException] = MemoryError) -> Iterator[_Fault]:
+    fault, before = _Fault(at, error), sys.gettrace()
+    sys.settrace(fault.trace)
+    try:
+        yield fault
+    finally:
+        sys.settrace(before)
+
+
+def _everything(catalog: Catalog) -> tuple[CatalogSnapshot, object]:
+    questions = [
+        (catalog.topics(name, "all"), catalog.labels_in(name), catalog.selected(name, (Equals("env", "prod"),)))
+        for name in catalog.namespaces()
+    ]
+    return catalog.snapshot(), questions
+
+
+@pytest.mark.parametrize("make", STORAGES.values(), ids=STORAGES)
+@pytest.mark.parametrize("write", _WRITES.values(), ids=_WRITES)
+def test_a_fault_at_any_step_is_as_if_it_had_come_before_or_after(
+    write: Callable[[Catalog], None], make: MakeStorage, tmp_path: Path
+) -> None:
+    """Line by line of the room: topics, index, revision, storage and events agree, and the next write works."""
+    (tmp_path / "whole").mkdir()
+    whole = filled(make(tmp_path / "whole", 1_000))
+    before = _everything(whole)
+    with _failing(None) as counted:
+        write(whole)
+    after = _everything(whole)
+    whole.close()
+    for at in range(1, counted.n_lines + 1, 1 if make is STORAGES["memory"] else 7):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        _check_fault(write, filled(make(folder, 1_000)), at, (before, after))
+
+
+def _check_fault(write: Callable[[Catalog], None], catalog: Catalog, at: int, states: tuple[object, object]) -> None:
+    # Asked before, so that index, sorted names and answers are there to be kept right.
+    _everything(catalog)
+    copy = Catalog()
+    follower, events = Follower(copy), heard(catalog)
+    follower.catch_up(catalog)
+    with suppress(MemoryError), _failing(at):
+        write(catalog)
+
+    state = _everything(catalog)
+    assert state in states, f"line {at}"
+    if NAMESPACE in catalog.namespaces():
+        assert catalog.index(NAMESPACE) == rebuilt(catalog)
+    if state == states[0]:
+        assert events == []
+        write(catalog)
+    assert _everything(catalog) == states[1], f"line {at}"
+    assert [event.revision for event in catalog.events_since(0)] == list(range(1, catalog.revision + 1))
+    catalog.create_namespace("t/more")
+    for event in events:
+        if not follower.hear(event):
+            follower.catch_up(catalog)
+    assert copy.snapshot().entries == catalog.snapshot().entries
+    catalog.close()
+
+
+def test_an_index_that_something_looks_at_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array cannot grow while its buffer is in use; the index is built anew from the topics."""
+    catalog, views = filled(), list[object]()
+    frombuffer = np.frombuffer
+
+    def keep(*arguments: Any, **options: Any) -> Any:
+        views.append(frombuffer(*arguments, **options))
+        return views[-1]
+
+    monkeypatch.setattr(index_module.np, "frombuffer", keep)
+    catalog.selected(NAMESPACE, (Equals("env", "prod"),))
+    assert views
+    for number in range(2 * index_module._LAG):
+        catalog.create(topic(f"x-{number}"), labels={"env": "prod"})
+
+    assert len(catalog.selected(NAMESPACE, (Equals("env", "prod"),))) == 3 + 2 * index_module._LAG
+    assert catalog.index(NAMESPACE) == rebuilt(catalog)
+
+
+def test_a_failed_question_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that could not follow the topics is forgotten, not answered from."""
+    catalog = filled()
+    catalog.set_labels(topic("q"), {"env": "prod"})
+    insert = index_module._insert
+    calls: list[int] = []
+
+    def fail_once(posting: Any, number: int) -> None:
+        calls.append(number)
+        if len(calls) == 1:
+            raise MemoryError
+        insert(posting, number)
+
+    catalog.labels_in(NAMESPACE)
+    catalog.set_labels(topic("q"), {"tier": "a"})
+    monkeypatch.setattr(index_module, "_insert", fail_once)
+    with pytest.raises(MemoryError):
+        catalog.labels_in(NAMESPACE)
+
+    assert catalog.index(NAMESPACE) == rebuilt(catalog)
+
+
+class _Full(MemoryStorage):
+    """A storage that cannot keep what was saved."""
+
+    def commit(self) -> None:
+        """Fail."""
+        raise OSError("the disk is full")
+
+
+def test_a_write_that_cannot_be_undone_ends_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No list is better than a wrong one."""
+    catalog = Catalog(_Full())
+    put = NamespaceTopics.remove
+
+    def fail(topics: NamespaceTopics, name: str) -> None:
+        raise MemoryError
+
+    with pytest.raises(OSError, match="full"):
+        catalog.create_namespace(NAMESPACE)
+    monkeypatch.setattr(NamespaceTopics, "remove", fail)
+    with pytest.raises(MemoryError), catalog.together():  # noqa: PT012  one transaction
+        catalog.create_namespace(NAMESPACE)
+        catalog.create(topic("a"))
+    monkeypatch.setattr(NamespaceTopics, "remove", put)
+
+    with pytest.raises(StateError, match="could not be undone; open the catalog anew"):
+        catalog.namespaces()
+
+
+@pytest.mark.parametrize("n_events", [1, 1_000], ids=["snapshot", "events"])
+def test_writes_of_others_are_taken_in_as_a_whole(n_events: int, tmp_path: Path) -> None:
+    """A fault in the middle leaves none of them or all, and the next look takes in all."""
+    at, n_lines = 1, 2
+    while at < n_lines:
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        # The first time no line fails: it counts them.
+        n_lines = max(n_lines, _check_taken_in(folder, n_events, at if at > 1 else None))
+        at += 9
+
+
+def _check_taken_in(folder: Path, n_events: int, at: int | None) -> int:
+    one, two = (Catalog(SqliteStorage(folder / "topics.db", n_events=n_events)) for _ in range(2))
+    _fill(one)
+    two.refresh()
+    before = two.snapshot()
+    one.create(topic("b"), partitions=2, labels={"env": "test"})
+    one.delete(topic("a"))
+    with suppress(MemoryError), _failing(at) as counted:
+        two.refresh()
+    assert two.snapshot() in (before, one.snapshot())
+    two.refresh()
+    assert two.snapshot() == one.snapshot()
+    assert two.index(NAMESPACE) == rebuilt(two)
+    one.close()
+    two.close()
+    return counted.n_lines
+
+
+def _fill(catalog: Catalog) -> None:
+    catalog.create_namespace(NAMESPACE)
+    catalog.create(topic("a"), labels={"env": "prod"})

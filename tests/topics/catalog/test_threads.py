@@ -1,0 +1,198 @@
+"""A catalog in threads: every list is one that a model says, nothing raises, nothing waits for another process."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import InputError
+from lookup.model.catalog import Equals, TopicEvent
+from lookup.topics.catalog import Catalog, SqliteStorage
+from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, topic
+
+#: For a longer run by hand, s.
+_SECONDS = float(os.environ.get("CATALOG_THREADS_S", "1"))
+_PROD = (Equals("env", "prod"),)
+_LATE = 30.0
+
+
+@contextmanager
+def _threads(n: int) -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(n) as pool:
+        yield pool
+
+
+class _World:
+    """A writer that moves topics between two sets in transactions, and what readers may find: all or nothing of each.
+
+    Of each pair of topics `a-N` and `b-N` exactly one is there after every transaction, and of those only `a-N` is
+    in production and has an owner.
+    """
+
+    N = 40
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.is_over = threading.Event()
+        catalog.create_namespace(NAMESPACE)
+        with catalog.together():
+            for number in range(self.N):
+                self._make("a", number)
+
+    def _make(self, side: str, number: int) -> None:
+        described: dict[str, str] = {"env": "prod"} if side == "a" else {}
+        self.catalog.create(topic(f"{side}-{number}"), labels=described, properties=described)
+
+    def write(self) -> int:
+        """Move topics until the time is over; return how many transactions there were."""
+        ends, n_writes, sides = time.monotonic() + _SECONDS, 0, dict.fromkeys(range(self.N), "a")
+        while time.monotonic() < ends:
+            number = n_writes % self.N
+            with self.catalog.together():
+                self.catalog.delete(topic(f"{sides[number]}-{number}"))
+                sides[number] = "b" if sides[number] == "a" else "a"
+                self._make(sides[number], number)
+            n_writes += 1
+        self.is_over.set()
+        return n_writes
+
+    def read(self) -> int:
+        """Ask until the writer is done; return how often."""
+        n_reads, previous = 0, 0
+        while not self.is_over.is_set():
+            names = self.catalog.topics(NAMESPACE)
+            assert sorted(int(name.rsplit("-", 1)[1]) for name in names) == list(range(self.N))
+            for found in (
+                self.catalog.selected(NAMESPACE, _PROD),
+                self.catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"}),
+            ):
+                assert all("/a-" in name for name in found)
+                assert list(found) == sorted(set(found))
+            entries = self.catalog.snapshot().entries
+            assert len(entries) == self.N
+            assert all(bool(entry.labels) == ("/a-" in entry.name) for entry in entries)
+            revision = self.catalog.revision
+            assert revision >= previous
+            assert all(event.revision <= self.catalog.revision for event in self.catalog.events_since(revision))
+            self.catalog.refresh()
+            previous = revision
+            n_reads += 1
+        return n_reads
+
+
+@pytest.mark.parametrize("make", STORAGES.values(), ids=STORAGES)
+def test_eight_readers_and_a_writer(make: MakeStorage, tmp_path: Path) -> None:
+    """Every answer is of one revision between two transactions; listeners hear all events in order."""
+    world = _World(Catalog(make(tmp_path, 1_000_000)))
+    start, events = world.catalog.revision, heard(world.catalog)
+    with _threads(9) as pool:
+        readers = [pool.submit(world.read) for _ in range(8)]
+        n_writes = pool.submit(world.write).result()
+        n_reads = [reader.result() for reader in readers]
+
+    assert n_writes > 1
+    assert all(n_reads)
+    world.catalog.refresh()
+    assert [event.revision for event in events] == list(range(start + 1, start + 2 * n_writes + 1))
+    world.catalog.close()
+
+
+@pytest.mark.parametrize("make", STORAGES.values(), ids=STORAGES)
+def test_many_writers_write_one_after_the_other(make: MakeStorage, tmp_path: Path) -> None:
+    """No write is lost, no revision is taken twice, and each event is heard once."""
+    catalog = filled(make(tmp_path, 1_000))
+    start, events = catalog.revision, heard(catalog)
+    with _threads(4) as pool:
+        list(pool.map(lambda number: catalog.create(topic(f"new-{number}")), range(40)))
+
+    assert {topic(f"new-{number}") for number in range(40)} <= set(catalog.topics(NAMESPACE))
+    assert [event.revision for event in events] == list(range(start + 1, start + 41))
+    catalog.close()
+
+
+def test_a_catalog_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
+    """A file is opened in one thread, written in another, closed in a third."""
+    made: list[Catalog] = []
+    steps: list[Callable[[], object]] = [
+        lambda: made.append(filled(SqliteStorage(tmp_path / "topics.db"))),
+        lambda: made[0].load(topic("q")),
+        lambda: made[0].refresh(),  # noqa: PLW0108  it is made by the first step
+        lambda: made[0].close(),  # noqa: PLW0108  as above
+    ]
+    for step in steps:
+        with _threads(1) as pool:
+            pool.submit(step).result()
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Write to the file as another process does, and do not end."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.close()
+
+
+def test_readers_do_not_wait_with_a_writer(tmp_path: Path) -> None:
+    """While a write waits for another process, every question and a refresh are answered; then the write is done."""
+    path = tmp_path / "topics.db"
+    catalog = filled(SqliteStorage(path, lock_timeout_s=_LATE))
+    with _threads(2) as pool:
+        with _held(path):
+            writing = pool.submit(catalog.delete, topic("q"))
+            reading: Future[object] = pool.submit(_ask_everything, catalog)
+            reading.result(_LATE / 2)
+            assert not writing.done()
+        writing.result(_LATE)
+
+    assert catalog.entry(topic("q")) is None
+    catalog.close()
+
+
+def _ask_everything(catalog: Catalog) -> None:
+    # Long enough for the writer to be waiting in all of them but the first.
+    for _ in range(20):
+        assert topic("q") in catalog.topics(NAMESPACE)
+        assert catalog.selected(NAMESPACE, _PROD)
+        assert catalog.events_since(catalog.revision - 1)
+        catalog.snapshot()
+        catalog.refresh()
+        time.sleep(0.01)
+
+
+def test_how_long_a_write_waits_is_said(tmp_path: Path) -> None:
+    """Not at all with 0; the catalog is as it was, and can be written to afterwards."""
+    path = tmp_path / "topics.db"
+    catalog = filled(SqliteStorage(path, lock_timeout_s=0))
+    before = catalog.snapshot()
+    with _held(path), pytest.raises(InputError, match="database is locked"):
+        catalog.delete(topic("q"))
+
+    assert catalog.snapshot() == before
+    catalog.delete(topic("q"))
+    catalog.close()
+
+
+def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:
+    """One may wait for another thread that reads and writes; what that thread wrote is announced afterwards."""
+    catalog, told = filled(STORAGES["sqlite"](tmp_path, 1_000)), list[TopicEvent]()
+
+    def listen(event: TopicEvent) -> None:
+        told.append(event)
+        if event.kind == "deleted":
+            with _threads(1) as pool:
+                pool.submit(catalog.create, topic("z")).result(_LATE)
+
+    catalog.subscribe(listen)
+    catalog.delete(topic("q"))
+
+    assert [event.kind for event in told] == ["deleted", "created"]
+    catalog.close()
