@@ -60,7 +60,7 @@ def slices_of_day(
         InputError: if a single cell has more rows than fit into a task's memory.
     """
     rows = sum(part.written.rows for parts in tables for part in parts)
-    if rows <= most_rows or len(grid) <= 1:
+    if rows <= most_rows or not len(grid):
         yield Slice(None, None, tuple(tuple(map(PartSlice.whole, parts)) for parts in tables))
         return
     # Rows before the first instant of the grid belong to its cell, which begins with the day.

@@ -96,3 +96,7 @@ def test_a_tick_that_no_task_can_hold_is_refused(tmp_path: Path, monkeypatch: py
         _sliced(plan, 2)
     monkeypatch.setattr(slices, "task_memory", lambda: 10 * slices.BYTES_PER_ROW)
     assert len(_sliced(plan, 2)) == 3
+
+    alone = planned(tmp_path / "alone", [lookup(place) for place in range(11)])
+    with pytest.raises(InputError, match="has 11 rows in the tick that begins at 2026-01-01T12:00:00"):
+        _sliced(alone, 2)
