@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -128,12 +129,14 @@ def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None
 
 
 def _javas_of(folder: Path) -> list[int]:
-    """Return the processes that have a folder for temporary files."""
-    return [
-        process.pid
-        for process in psutil.process_iter()
-        if "java" in process.name() and process.environ().get("TMPDIR") == str(folder)
-    ]
+    """Return the processes of Java that have a folder for temporary files."""
+    found = []
+    for process in psutil.process_iter():
+        # One that ends meanwhile, or has ended, is none of them.
+        with suppress(psutil.Error):
+            if "java" in process.name() and process.environ().get("TMPDIR") == str(folder):
+                found.append(process.pid)
+    return found
 
 
 @pytest.mark.parametrize(

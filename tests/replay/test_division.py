@@ -91,7 +91,7 @@ def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
     for policy in range(16):
         truth = costs.slower(policy)
         work = sum(sizes[task.cluster] * truth.of_task(task.runs) for task in tasks)
-        assert end_of(tasks, sizes, truth, cores=cores) <= 1.1 * work / cores
+        assert end_of(tasks, sizes, truth, cores=cores) <= 1.15 * work / cores
 
 
 @given(
