@@ -40,7 +40,7 @@ _PATIENCE_S = 5.0
 #: case it has ended, and a busy system may take long to report that.
 _END_S, _LAST_S = 0.5, 60.0
 #: Seconds to wait at most, at the end of a process, for a Java that it started and did not need.
-_LEAVING_S = 1.0
+_LEAVING_S = 10.0
 #: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
@@ -64,8 +64,7 @@ class EarlySpark:
         self.workers: StartingSpark | None = None
         if is_local(url) and not _is_submitted() and has_java() and SparkSession.getActiveSession() is None:
             self.workers = StartingSpark(local_cores(url), self._started)
-            # One that does not hold the process: after a mistake its sentence comes at once, and Java ends with its
-            # stdin.
+            # After a mistake its sentence comes at once; Java ends with its stdin.
             self._thread = threading.Thread(target=self._start, args=(url,), daemon=True)
             self._thread.start()
 
@@ -81,7 +80,7 @@ class EarlySpark:
             yield self.workers
 
     def leave(self) -> None:
-        """Stop it; if it has not started yet it ends with this process, which does not wait for it."""
+        """Stop it; if it has not started yet it ends as soon as it has, and this process with it."""
         self._is_wanted = False
         context = self._context()
         if context is not None:
