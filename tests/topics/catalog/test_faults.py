@@ -156,6 +156,7 @@ def test_a_failed_question_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPat
         catalog.labels_in(NAMESPACE)
 
     assert len(calls) == 2
+    assert list(catalog.selected(NAMESPACE, (Equals("team", "b"),))) == [topic("q")]
     assert catalog.index(NAMESPACE) == rebuilt(catalog)
 
 
