@@ -256,6 +256,36 @@ def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
     assert [event.revision for event in events] == [before.revision + 1]
 
 
+def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) -> None:
+    """What is loaded changes no list by names, labels change no list of all names."""
+    names, selected = catalog.topics(NAMESPACE), catalog.selected(NAMESPACE, (Equals("env", "prod"),))
+    catalog.load(topic("q"))
+
+    assert catalog.topics(NAMESPACE) is names
+    assert catalog.selected(NAMESPACE, (Equals("env", "prod"),)) is selected
+    catalog.set_labels(topic("q"), {"env": "prod"})
+    assert catalog.topics(NAMESPACE) is names
+    assert topic("q") in catalog.selected(NAMESPACE, (Equals("env", "prod"),))
+    catalog.create(topic("z"))
+    assert topic("z") in catalog.topics(NAMESPACE)
+    assert topic("z") not in names
+
+
+def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
+    """Each topic is announced, then the namespace; the name can be used again."""
+    names, events = catalog.topics(NAMESPACE, "all"), heard(catalog)
+    catalog.delete_namespace(NAMESPACE)
+
+    assert [(event.kind, event.topic) for event in events] == [
+        *(("deleted", name) for name in names),
+        ("namespace-deleted", NAMESPACE),
+    ]
+    with pytest.raises(NotFoundError, match="there is no namespace 't/ns'"):
+        catalog.delete_namespace(NAMESPACE)
+    catalog.create_namespace(NAMESPACE)
+    assert list(catalog.topics(NAMESPACE, "all")) == []
+
+
 def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None:
     """A question for older ones is an error, never answered with a part of them."""
     catalog = filled(make(tmp_path, 2))

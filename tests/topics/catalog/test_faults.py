@@ -143,18 +143,20 @@ def test_a_failed_question_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPat
     insert = index_module._insert
     calls: list[int] = []
 
-    def fail_once(posting: Any, number: int) -> None:
+    def fail_later(posting: Any, number: int) -> None:
         calls.append(number)
-        if len(calls) == 1:
+        if len(calls) == 2:
             raise MemoryError
         insert(posting, number)
 
     catalog.labels_in(NAMESPACE)
-    catalog.set_labels(topic("q"), {"tier": "a"})
-    monkeypatch.setattr(index_module, "_insert", fail_once)
+    catalog.set_labels(topic("q"), {"tier": "a", "team": "b"})
+    monkeypatch.setattr(index_module, "_insert", fail_later)
     with pytest.raises(MemoryError):
         catalog.labels_in(NAMESPACE)
 
+    assert len(calls) == 2
+    assert list(catalog.selected(NAMESPACE, (Equals("team", "b"),))) == [topic("q")]
     assert catalog.index(NAMESPACE) == rebuilt(catalog)
 
 

@@ -49,6 +49,64 @@ def test_a_catalog_opens_as_it_was_closed(tmp_path: Path) -> None:
     again.close()
 
 
+def test_no_topic_is_loaded_when_a_catalog_opens(tmp_path: Path) -> None:
+    """The broker that served it may be gone; a catalog that is open hears of it and keeps it."""
+    one = filled(SqliteStorage(tmp_path / "topics.db"))
+    two = _opened(tmp_path)
+    one.load(topic("q"))
+    two.refresh()
+    three = _opened(tmp_path)
+
+    assert (list(two.loaded(NAMESPACE)), list(three.loaded(NAMESPACE))) == ([topic("q")], [])
+    for catalog in (one, two, three):
+        catalog.close()
+
+
+def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) -> None:
+    """Listeners get the differences up to the file's revision, after a gap; what is loaded stays so."""
+    one, two = filled(SqliteStorage(tmp_path / "topics.db", n_events=2)), _opened(tmp_path)
+    two.load(topic("p-partition-0"))
+    one.refresh()
+    start, events = two.revision, heard(two)
+    one.create_namespace("t/other")
+    for value in "abc":
+        one.set_labels(topic("q"), {"env": value})
+    one.delete(topic("n", "non-persistent"))
+    two.refresh()
+
+    assert [(event.revision - start, event.kind) for event in events] == [
+        (3, "deleted"),
+        (4, "namespace-created"),
+        (5, "labels"),
+    ]
+    assert two.snapshot() == one.snapshot()
+    assert list(two.loaded(NAMESPACE)) == [topic("p-partition-0")]
+    assert two.index(NAMESPACE) == rebuilt(two)
+    one.close()
+    two.close()
+
+
+def test_a_file_of_version_1_is_read_and_then_changed_by_a_write(tmp_path: Path) -> None:
+    """It says which topics are loaded, which is left out."""
+    path = tmp_path / "topics.db"
+    before = filled(SqliteStorage(path)).snapshot()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE topics ADD COLUMN is_loaded INTEGER NOT NULL DEFAULT 1")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    catalog = _opened(tmp_path)
+
+    assert catalog.snapshot() == before
+    catalog.create(topic("z"))
+    catalog.close()
+    again = _opened(tmp_path)
+    assert topic("z") in again.topics(NAMESPACE)
+    again.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    connection.close()
+
+
 def test_a_killed_process_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Every topic whose write had returned is there with its labels, and at most one more."""
     said = _killed(tmp_path, "one by one", 25)
