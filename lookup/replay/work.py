@@ -25,7 +25,7 @@ from lookup.logs.rows import Quarantined
 from lookup.logs.schema import QUARANTINE
 from lookup.logs.sources import locate
 
-__all__ = ["WorkDir", "write_quarantine", "write_table"]
+__all__ = ["WorkDir", "fetched", "write_quarantine", "write_table"]
 
 Columns = Mapping[str, NDArray[Any]]
 _ALL = slice(None)
@@ -58,7 +58,7 @@ class WorkDir:
             table = pa.ipc.open_file(pa.memory_map(source)).read_all()[rows]
         else:
             with system.open_input_file(source) as stream:
-                table = _fetched(pa.ipc.open_file(stream), rows)
+                table = fetched(pa.ipc.open_file(stream), rows)
         note = json.loads(table.schema.metadata[b"note"])
         columns: dict[str, NDArray[Any]] = {}
         for key in table.column_names:
@@ -89,16 +89,13 @@ class WorkDir:
             remove_folder(system, root)
 
 
-def _fetched(reader: pa.RecordBatchFileReader, rows: slice) -> pa.Table:
-    """Return some rows of a file that was written in pieces; others are not fetched."""
+def fetched(reader: pa.RecordBatchFileReader, rows: slice, *, piece_rows: int = _PIECE_ROWS) -> pa.Table:
+    """Return some rows of a file that was written in pieces of so many rows; pieces without any are not fetched."""
     n_pieces = reader.num_record_batches
-    first = min((rows.start or 0) // _PIECE_ROWS, n_pieces)
-    stop = n_pieces if rows.stop is None else min(-(-rows.stop // _PIECE_ROWS), n_pieces)
-    pieces = [reader.get_batch(number) for number in range(first, stop)]
-    offset = first * _PIECE_ROWS
-    return pa.Table.from_batches(pieces, reader.schema)[
-        (rows.start or 0) - offset : None if rows.stop is None else rows.stop - offset
-    ]
+    low, high, _ = rows.indices(n_pieces * piece_rows)
+    pieces = [reader.get_batch(number) for number in range(low // piece_rows, min(-(-high // piece_rows), n_pieces))]
+    offset = low // piece_rows * piece_rows
+    return pa.Table.from_batches(pieces, reader.schema)[low - offset : max(high, low) - offset]
 
 
 def write_table(table: pa.Table, folder: str, file: str) -> None:
