@@ -21,6 +21,7 @@ from weakref import WeakSet
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from lookup.errors import InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess, StartingSpark, Workers
@@ -260,7 +261,7 @@ def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str,
         tasks = max(context.defaultParallelism, workers)
         try:
             answers |= dict(context.parallelize(range(tasks), tasks).mapPartitions(visit).collect())
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise _sentence_of(error) from None
         if len(answers) >= workers:
             break
@@ -303,7 +304,7 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
         more = "; start one, free one, or allow more than "
         raise SettingsError(Sentence(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s")))
     for failure in failures:
-        raise _sentence_of(failure) if isinstance(failure, Py4JJavaError) else failure
+        raise _sentence_of(failure) if isinstance(failure, Exception) else failure
 
 
 def _has_begun(context: SparkContext, group: str) -> bool:
@@ -321,9 +322,10 @@ def _no_worker(context: SparkContext, waited_s: float) -> str:
     )
 
 
-def _sentence_of(error: Py4JJavaError) -> PulsarLookupError | Py4JJavaError:
+def _sentence_of(error: Exception) -> Exception:
     """Return what a failure that comes before any code of ours means, the failure itself if that is not known."""
-    text = str(error.java_exception)
+    # Of what Python itself raised on a worker a session makes an exception of its own.
+    text = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     program = _NO_PYTHON.search(text)
     if program is not None:
         where = "set PYSPARK_PYTHON, here, to the path it has on all workers"

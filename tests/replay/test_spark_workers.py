@@ -248,11 +248,14 @@ def test_python_that_workers_lack_is_named(cluster: Standalone, sample: Path, tm
     assert "Traceback" not in done.stderr
 
 
-#: An interpreter that says it is of another version, to whom a worker runs in it.
+#: An interpreter that says it is of another version when a task asks; what is imported before must believe in its own.
 _OTHER = """#!/bin/sh
 PYTHONPATH="{wheels}:$PYTHONPATH" exec {interpreter} -S -c '
-import runpy, sys
-sys.version_info = (3, 99, 0, "final", 0)
+import collections, runpy, sys
+import pyspark.worker
+known = sys.version_info
+names = "major minor micro releaselevel serial"
+sys.version_info = collections.namedtuple("version_info", names)(known.major, 99, *known[2:])
 sys.argv[:] = sys.argv[2:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 ' "$@"
