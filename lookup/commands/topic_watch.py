@@ -143,7 +143,7 @@ def print_change(message: Message, topics: ListCopy, form: str) -> None:
         content = {"kind": kind, "removed": removed, "added": added, "hash": message.topics_hash, "count": count}
         stdout().write(json.dumps(content, ensure_ascii=False) + "\n")
     else:
-        again = "; told anew, too much had changed" if kind == "resync" else ""
+        again = "; printed anew, too much had changed" if kind == "resync" else ""
         lines = [f"- {name}" for name in removed] + [f"+ {name}" for name in added]
         stdout().writelines(f"{line}\n" for line in [*lines, f"= {message.topics_hash}, {count} topics{again}"])
     # A program at the other end of a pipe waits for every change.

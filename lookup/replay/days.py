@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
@@ -302,6 +303,21 @@ def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
         order = np.lexsort((columns["ts"],) if seq is None else (seq, columns["ts"]))
         columns = {name: column[order] for name, column in columns.items()}
     return SliceRows(columns, constants)
+
+
+#: Rows [low, high) of a slice.
+Span = tuple[SliceRows, int, int]
+
+
+def outlive(rows: SliceRows, held: Sequence[list[Span]]) -> None:
+    """Let spans, in place, refer to a copy of the last rows of a slice that ends: the slice itself is not held then."""
+    lows = [low for spans in held for of, low, _ in spans if of is rows]
+    if not lows:
+        return
+    first = min(lows)
+    tail = rows.once(("tail", first), partial(rows.after, first))
+    for spans in held:
+        spans[:] = [(tail, low - first, high - first) if of is rows else (of, low, high) for of, low, high in spans]
 
 
 def standing(rows: SliceRows, name: str) -> SliceRows:

@@ -18,9 +18,9 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.replay.counted import Counted
-from lookup.replay.days import SliceRows
+from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.grouping import occurring
-from lookup.replay.loads import AtomLoads, BrokerLoads, Demand, Span, outlive
+from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
 from lookup.replay.tally import ChangeRecord, OwnerTally
@@ -108,7 +108,7 @@ class ExclusiveReplay(PolicyWalk):
         #: rows since the last grid instant
         self._spans: list[Span] = []
         #: of the load that the policy sees, or will see
-        self._demand: Demand | None = None
+        self._demand = Demand(cluster, [], run.tick_us / MICRO)
         self._tally = OwnerTally(cluster, run, self._cells)
         self._changes: list[ChangeRecord] = []
         #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
@@ -143,7 +143,7 @@ class ExclusiveReplay(PolicyWalk):
         self._tally.end_slice(rows)
         self._settle_load()
         self._loads.end_slice(rows)
-        outlive(rows, [self._spans, *(() if self._demand is None else (self._demand.spans,))])
+        outlive(rows, [self._spans, self._demand.spans])
 
     def _take_events(self, tick: Tick) -> None:
         """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
 from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import SliceRows
+from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
 from lookup.replay.walk import Reports, Tick
 
-__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "Span", "outlive", "set_spans"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "set_spans"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Rows [low, high) of a slice.
-Span = tuple[SliceRows, int, int]
 
 
 class _Cell:
@@ -44,17 +42,6 @@ class _Cell:
                 self._micro += sums() if high - low < self._n_atoms else rows.once(("weights", low, high), sums)
             self.spans = []
         return self._micro
-
-
-def outlive(rows: SliceRows, held: Sequence[list[Span]]) -> None:
-    """Let spans, in place, refer to a copy of the last rows of a slice that ends: the slice itself is not held then."""
-    lows = [low for spans in held for of, low, _ in spans if of is rows]
-    if not lows:
-        return
-    first = min(lows)
-    tail = rows.once(("tail", first), partial(rows.after, first))
-    for spans in held:
-        spans[:] = [(tail, low - first, high - first) if of is rows else (of, low, high) for of, low, high in spans]
 
 
 def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
@@ -221,11 +208,7 @@ class ReportedLoads:
 
 
 class Demand(Mapping[str, Mapping[str, float]]):
-    """Weight per second by value of a client property, over some rows; summed when a policy asks.
-
-    Args:
-        sums: micro-units by code of the lookup properties, computed when first needed.
-    """
+    """Weight per second by value of a client property, over spans that took so long; summed when a policy asks."""
 
     def __init__(self, cluster: ClusterPlan, spans: list[Span], seconds: float) -> None:
         self._cluster, self.spans, self._seconds = cluster, spans, seconds
@@ -385,7 +368,7 @@ class SharedLoads:
         self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
         self._open = np.zeros(self._n_brokers)
         self._spans: list[Span] = []
-        self._demand: Demand | None = None
+        self._demand = Demand(cluster, [], run.tick_us / MICRO)
         self._closed_at = -1
         self._figures = Load.unknown(self._n_brokers)
 
@@ -401,7 +384,7 @@ class SharedLoads:
 
     def end_slice(self, rows: SliceRows) -> None:
         """Let go of a slice but for its rows since the last grid instant but one."""
-        outlive(rows, [self._spans, *(() if self._demand is None else (self._demand.spans,))])
+        outlive(rows, [self._spans, self._demand.spans])
 
     def usage(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Floats:
         """Return usage at a tick that begins at a grid instant."""

@@ -206,7 +206,7 @@ def test_properties_reach_the_lister(watch: Watch) -> None:
 
 
 def test_more_changes_than_may_wait_are_told_as_the_whole_list(watch: Watch) -> None:
-    """The list is told anew and says so; nothing is lost in silence."""
+    """The whole list is printed anew, which is said; nothing is lost in silence."""
 
     def flood(other: Catalog) -> None:
         for number in range(4):
