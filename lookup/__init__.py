@@ -1,21 +1,28 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
 The public names of the model and of the hooks are here, and `evaluate`, `explain`, `explain_run` and `ingest`, which
-are loaded when first named: they need packages that the core does without. Everything else is imported from its room.
+need packages that the core does without. Everything else is imported from its room. A name is loaded when it is first
+asked for: commands and Spark's workers, which import this package before their own modules, need few of them.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lookup import hooks as _hooks
-from lookup import model as _model
-from lookup.hooks import *
-from lookup.model import *
+if TYPE_CHECKING:
+    from lookup.api.evaluating import evaluate as evaluate
+    from lookup.api.explaining import explain as explain
+    from lookup.api.explaining_runs import explain_run as explain_run
+    from lookup.api.ingesting import ingest as ingest
+    from lookup.hooks import *
+    from lookup.model import *
 
-__all__ = [*_hooks.__all__, *_model.__all__]  # noqa: PLE0604  both are lists of names
+#: Of the rooms below; `__getattr__` lists it.
+__all__: list[str]
 
-#: Functions that bring packages of an extra with them, by name.
-_LATER = {
+#: Rooms whose public names are all here.
+_WHOLE = ("lookup.hooks", "lookup.model")
+#: Modules of functions for programs, by name.
+_FUNCTIONS = {
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
     "explain_run": "lookup.api.explaining_runs",
@@ -24,12 +31,19 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a function for programs when it is first named."""
-    if name not in _LATER:
-        raise AttributeError(f"module 'lookup' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    """Load a public name when it is first asked for."""
+    if name == "__all__":
+        return [public for room in _WHOLE for public in import_module(room).__all__]
+    if name in _FUNCTIONS:
+        return getattr(import_module(_FUNCTIONS[name]), name)
+    # Names of submodules are asked for here as well, while those are imported.
+    if not name.startswith("_"):
+        for room in map(import_module, _WHOLE):
+            if name in room.__all__:
+                return getattr(room, name)
+    raise AttributeError(f"module 'lookup' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List the functions for programs as well, loaded or not."""
-    return sorted({*globals(), *_LATER})
+    """List the public names, loaded or not."""
+    return sorted({*globals(), "__all__", *__getattr__("__all__"), *_FUNCTIONS})

@@ -22,27 +22,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from lookup.commands import (
-    check,
-    collect,
-    diff,
-    evaluate,
-    explain,
-    generate,
-    ingest,
-    init,
-    inspect,
-    plugins,
-    report,
-    serve,
-    shipped,
-    show,
-    simulate,
-    topic_pairs,
-    topic_watch,
-    topics,
-    verify,
-)
 from lookup.commands.failures import (
     ENDING,
     handled_by,
@@ -55,34 +34,31 @@ from lookup.commands.options import Command, Parser, add_volume, parsed
 from lookup.commands.streams import detail, prints_apart, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
 
-__all__ = ["COMMANDS", "main", "root_parser"]
+__all__ = ["commands", "main", "root_parser"]
 
-COMMANDS: tuple[Command, ...] = (
-    init.COMMAND,
-    evaluate.COMMAND,
-    report.COMMAND,
-    diff.COMMAND,
-    ingest.COMMAND,
-    inspect.COMMAND,
-    collect.COMMAND,
-    generate.COMMAND,
-    explain.COMMAND,
-    simulate.COMMAND,
-    serve.COMMAND,
-    verify.COMMAND,
-    plugins.COMMAND,
-    show.COMMAND,
-    shipped.COMMAND,
-    check.COMMAND,
-    *topics.COMMANDS,
-    *topic_pairs.COMMANDS,
-    topic_watch.COMMAND,
-)
-
+#: Modules of `lookup.commands` that hold commands, by the first word of their names, in the order of the help.
+_MODULES = {
+    "init": ("init",),
+    "evaluate": ("evaluate",),
+    "report": ("report",),
+    "diff": ("diff",),
+    "ingest": ("ingest",),
+    "inspect": ("inspect",),
+    "collect": ("collect",),
+    "generate": ("generate",),
+    "explain": ("explain",),
+    "simulate": ("simulate",),
+    "serve": ("serve",),
+    "verify": ("verify",),
+    "plugins": ("plugins",),
+    "config": ("show", "shipped", "check"),
+    "topics": ("topics", "topic_pairs", "topic_watch"),
+}
 _GROUPS = {
     "plugins": "see which parts, listers, log readers and metrics there are",
     "config": "look at settings and check them",
     "topics": "list, label and watch topics of a catalog",
+    "topics namespaces": "delete namespaces of a catalog",
     "topics labels": "labels of topics, and topics by labels",
     "topics properties": "properties of topics",
 }
@@ -103,13 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
     # under nohup, stays so: the run is meant to outlive its terminal.
     ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
-    parser, is_verbose = root_parser(), False
+    words = sys.argv[1:] if argv is None else argv
+    # A command loads what it needs, not what all need: half a second less until it begins.
+    parser, is_verbose = root_parser(words[0] if words else None), False
     if "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None:
         # A shell asks for completions: they are written, and this process ends.
         import_module("argcomplete").autocomplete(parser)
     try:
         with handled_by(signal.default_int_handler, ending):
-            arguments = _parsed(parser, sys.argv[1:] if argv is None else argv)
+            arguments = _parsed(parser, words)
             if arguments is None:
                 return 0
             parser, is_verbose = arguments.parser, arguments.verbose
@@ -173,8 +151,16 @@ def _parsed(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
     return arguments
 
 
-def root_parser() -> Parser:
-    """Build the parser of all commands."""
+def commands(first: str | None = None) -> tuple[Command, ...]:
+    """Return the commands whose names begin with a word; all of them if none does."""
+    names = _MODULES.get(first or "") or [name for some in _MODULES.values() for name in some]
+    modules = [import_module(f"lookup.commands.{name}") for name in names]
+    # A module holds one command, or a few about the same things.
+    return tuple(command for module in modules for command in getattr(module, "COMMANDS", None) or (module.COMMAND,))
+
+
+def root_parser(first: str | None = None) -> Parser:
+    """Build the parser of the commands whose names begin with a word, of all if none does."""
     root = Parser(
         prog="lookup",
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
@@ -186,7 +172,7 @@ def root_parser() -> Parser:
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
-    for command in COMMANDS:
+    for command in commands(first):
         group, _, name = command.name.rpartition(" ")
         examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
         parser = _commands_of(group, groups).add_parser(

@@ -9,6 +9,7 @@
     │   └── LimitError           a request is larger than a server accepts
     ├── ArgumentError            an operation was given a value it cannot work with
     ├── StateError               an operation does not fit the state things are in
+    │   └── ConflictError        what is there forbids an operation, until somebody changes it
     ├── NotFoundError            what an operation asks for is not there
     ├── NotSupportedError        a server cannot do what it is asked for, and nothing less will do
     └── PolicyError              a part of a policy failed while deciding
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
-    "ArgumentError", "ContractError", "InputError", "InvalidNameError", "LimitError", "NotFoundError",
+    "ArgumentError", "ConflictError", "ContractError", "InputError", "InvalidNameError", "LimitError", "NotFoundError",
     "NotSupportedError", "PatternError", "PluginError", "PolicyError", "PulsarLookupError", "ReadsError",
     "SettingsError", "StateError",
 ]  # fmt: skip
@@ -71,6 +72,10 @@ class ArgumentError(PulsarLookupError):
 
 class StateError(PulsarLookupError):
     """An operation does not fit the state things are in; Pulsar's illegal state."""
+
+
+class ConflictError(StateError):
+    """What is there forbids an operation: asked again, it is refused again until that is changed."""
 
 
 class NotFoundError(PulsarLookupError):

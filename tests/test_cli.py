@@ -37,7 +37,7 @@ def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
 def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], int]) -> int:
     """Run a command line whose only command does what the test says."""
     command = Command("try", "try something", (), lambda parser: None, run)
-    monkeypatch.setattr(cli, "COMMANDS", (command,))
+    monkeypatch.setattr(cli, "commands", lambda first=None: (command,))
     return cli.main(["try"])
 
 
@@ -276,12 +276,24 @@ def test_help_needs_neither_spark_nor_arrow() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_command_loads_no_module_of_another_one() -> None:
+    """Nor does the package load names of its own that are not asked for."""
+    body = (
+        "import sys; from lookup.cli import root_parser; root_parser('diff'); "
+        "others = {'lookup.commands.topics', 'lookup.commands.evaluate', 'lookup.hooks'}; "
+        "sys.exit(', '.join(sorted(others & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def _parsers() -> list[tuple[str, Parser]]:
-    words = [command.name.split() for command in cli.COMMANDS]
+    words = [command.name.split() for command in cli.commands()]
     return [(" ".join(name), cli.root_parser().parse_known_args(name)[0].parser) for name in words]
 
 
-@pytest.mark.parametrize(("name", "parser"), _parsers(), ids=[command.name for command in cli.COMMANDS])
+@pytest.mark.parametrize(("name", "parser"), _parsers(), ids=[command.name for command in cli.commands()])
 def test_the_page_names_every_command_and_flag(name: str, parser: Parser) -> None:
     """`docs/cli.md` has a heading for every command, and in its section an example and every flag."""
     text = PAGE.read_text(encoding="utf-8")
@@ -299,7 +311,7 @@ def test_the_page_names_nothing_else() -> None:
     text = PAGE.read_text(encoding="utf-8")
     known = {flag for _, parser in _parsers() for action in parser._actions for flag in action.option_strings}
 
-    assert re.findall(r"^## `lookup ([^`]+)`$", text, re.MULTILINE) == [command.name for command in cli.COMMANDS]
+    assert re.findall(r"^## `lookup ([^`]+)`$", text, re.MULTILINE) == [command.name for command in cli.commands()]
     assert {flag for flag in re.findall(r"`(--[a-z-]+)", text) if flag not in known} <= {"--version"}
 
 

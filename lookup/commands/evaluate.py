@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
-from lookup.api.selection import select
+from lookup.commands.early import EarlySpark, early_spark
 from lookup.commands.gates import add_gate, demands_of
 from lookup.commands.options import (
     COMMAND_LINE,
@@ -24,13 +24,11 @@ from lookup.commands.options import (
     settings_flags,
 )
 from lookup.commands.streams import data_console, note, progress, warn
-from lookup.engine.ledger import MICRO
 from lookup.errors import SettingsError
-from lookup.settings import EvaluationFile
 
 if TYPE_CHECKING:
-    # A run without Spark does not load it.
-    from lookup.commands.sessions import EarlySpark
+    # Java starts before the other modules of a run are loaded.
+    from lookup.settings import EvaluationFile
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -61,16 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    with loading(arguments):
-        from lookup.commands.workers import early_workers
-    with early_workers(arguments.master) as early:
+    with early_spark(arguments.master) as early:
         return _evaluated(arguments, early)
 
 
-def _evaluated(arguments: argparse.Namespace, early: EarlySpark | None) -> int:
+def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
     with loading(arguments):
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
+        from lookup.api.selection import select
         from lookup.commands.workers import NO_SPARK, few_rows, java_version, workers_of
+        from lookup.engine.ledger import MICRO
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import draft, keeps
         from lookup.replay.counted import check_by
@@ -86,6 +84,8 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark | None) -> int:
     settings = selection.settings
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
     _check_output(arguments, settings)
+    # By now the modules of plug-ins are loaded as well.
+    early.loaded()
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))

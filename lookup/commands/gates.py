@@ -15,7 +15,6 @@ from lookup.commands.diff import print_difference
 from lookup.commands.options import Parser
 from lookup.commands.streams import data_console, plain, plain_table, say
 from lookup.errors import SettingsError
-from lookup.settings import load_budget
 
 if TYPE_CHECKING:
     from lookup.hooks import Metric
@@ -153,13 +152,19 @@ def demands_of(arguments: argparse.Namespace) -> Demands:
     if arguments.page_url is not None and arguments.comment is None:
         raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
     earlier = None
+    # Loaded if asked for: a parser of these flags needs none of it.
     if arguments.against is not None:
         from lookup.report.folder import read_run
 
         earlier = read_run(arguments.against)
+    budget = None
+    if arguments.budget is not None:
+        from lookup.settings import load_budget
+
+        budget = load_budget(arguments.budget)
     in_actions = os.environ.get("GITHUB_ACTIONS") == "true"
     return Demands(
-        budget=None if arguments.budget is None else load_budget(arguments.budget),
+        budget=budget,
         earlier=earlier,
         files=files,
         page_url=arguments.page_url,

@@ -23,7 +23,6 @@ from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
 from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
-from lookup.settings.shipped import shipped_path
 
 __all__ = [
     "ANY_SETTINGS",
@@ -316,6 +315,11 @@ def pairs(flag: str, written: Iterable[str], example: str) -> list[tuple[str, st
 
 def settings_path(text: str) -> str:
     """Read the path of a file of settings, which `shipped:NAME` names as well."""
+    if not text.startswith("shipped:"):
+        return text
+    # Settings take long to load, and files are named by most.
+    from lookup.settings.shipped import shipped_path
+
     try:
         return shipped_path(text)
     except SettingsError as error:

@@ -7,17 +7,13 @@ as well, the exit code of the JVM, and Java's own functions. This file alone use
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import re
 import signal
 import socket
 import subprocess
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,90 +24,20 @@ from pyspark.sql import SparkSession
 from lookup.commands.failures import ENDING, handled_by
 from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
-from lookup.logs.jobs import StartingSpark
 from lookup.model.sentences import Argument
-from lookup.replay.session import create_session, has_java, is_local, local_cores, start_context
+from lookup.replay.java import is_submitted
+from lookup.replay.session import create_session
 
-__all__ = ["EarlySpark", "early_spark", "spark_session"]
+__all__ = ["silenced", "spark_session", "stopped_at_the_end"]
 
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
 #: Seconds to wait for the end of Java once a call has failed: if Java still answers, and if it does not. In the second
 #: case it has ended, and a busy system may take long to report that.
 _END_S, _LAST_S = 0.5, 60.0
-#: Seconds to wait at most, at the end of a process, for a Java that it started and did not need.
-_LEAVING_S = 10.0
 #: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
 _MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
-
-
-class EarlySpark:
-    """A Spark of this machine that starts beside the imports and checks of a command.
-
-    Nothing is started for a master elsewhere, under `spark-submit`, in an active session, or without Java: `workers_of`
-    finds out by itself what to do then.
-
-    Args:
-        master: Spark's URL; None: this machine.
-    """
-
-    def __init__(self, master: str | None) -> None:
-        url = master or "local[*]"
-        self._started: Future[SparkContext] = Future()
-        self._is_wanted = True
-        #: what runs tasks; None if nothing was started
-        self.workers: StartingSpark | None = None
-        if is_local(url) and not _is_submitted() and has_java() and SparkSession.getActiveSession() is None:
-            self.workers = StartingSpark(local_cores(url), self._started)
-            # After a mistake its sentence comes at once; Java ends with its stdin.
-            self._thread = threading.Thread(target=self._start, args=(url,), daemon=True)
-            self._thread.start()
-
-    @contextmanager
-    def running(self) -> Iterator[StartingSpark]:
-        """Yield what runs tasks, and stop it at the end.
-
-        Raises:
-            PulsarLookupError: if its JVM ends before the body does.
-        """
-        assert self.workers is not None
-        with _stopped_at_the_end(self._context, self.leave):
-            yield self.workers
-
-    def leave(self) -> None:
-        """Stop it; if it has not started yet it ends as soon as it has, and this process with it."""
-        self._is_wanted = False
-        context = self._context()
-        if context is not None:
-            context.stop()
-        elif self.workers is not None:
-            # Its launcher keeps a file in the folder for temporary ones until Java answers.
-            atexit.register(self._thread.join, _LEAVING_S)
-
-    def _context(self) -> SparkContext | None:
-        """Return the context, None if there is none, or none yet."""
-        is_there = self._started.done() and self._started.exception() is None
-        return self._started.result() if is_there else None
-
-    def _start(self, master: str) -> None:
-        try:
-            context = _silenced(master, lambda: start_context(master, is_wanted=lambda: self._is_wanted))
-        except BaseException as error:  # noqa: BLE001  it is raised again by who waits for the context
-            self._started.set_exception(error)
-        else:
-            self._started.set_result(context)
-
-
-@contextmanager
-def early_spark(master: str | None) -> Iterator[EarlySpark]:
-    """Let a Spark of this machine start; it is left if the body ends with a mistake."""
-    early = EarlySpark(master)
-    try:
-        yield early
-    except BaseException:
-        early.leave()
-        raise
 
 
 @contextmanager
@@ -136,13 +62,13 @@ def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterato
         return
     with _interrupted_later():
         session = _started(master)
-    with _stopped_at_the_end(lambda: session.sparkContext, session.stop):
+    with stopped_at_the_end(lambda: session.sparkContext, session.stop):
         join_workers(session, wait_s=wait_s, say=warn)
         yield session
 
 
 @contextmanager
-def _stopped_at_the_end(context_of: Callable[[], SparkContext | None], stop: Callable[[], None]) -> Iterator[None]:
+def stopped_at_the_end(context_of: Callable[[], SparkContext | None], stop: Callable[[], None]) -> Iterator[None]:
     """Stop Spark at the end; say in a sentence that its JVM has ended, if that is why the body fails."""
     try:
         try:
@@ -168,18 +94,13 @@ def _stopped_at_the_end(context_of: Callable[[], SparkContext | None], stop: Cal
         raise PulsarLookupError(f"Spark's Java process ended too early, with {how}; out of memory?") from error
 
 
-def _is_submitted() -> bool:
-    """Return whether `spark-submit` has started this process, and with it its own Spark."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def _started(master: str | None) -> SparkSession:
     if master is not None and not _MASTER.fullmatch(master):
         right = "local[*], local[4], none (this process), spark://host:7077, yarn or k8s://https://host:443"
         raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
-    url = master or (None if _is_submitted() else "local[*]")
+    url = master or (None if is_submitted() else "local[*]")
     session: SparkSession | None = None
 
     def start() -> SparkContext:
@@ -187,12 +108,12 @@ def _started(master: str | None) -> SparkSession:
         session = create_session(url, without=Argument("master", "none"))
         return session.sparkContext
 
-    _silenced(url, start)
+    silenced(url, start)
     assert session is not None
     return session
 
 
-def _silenced(master: str | None, start: Callable[[], SparkContext]) -> SparkContext:
+def silenced(master: str | None, start: Callable[[], SparkContext]) -> SparkContext:
     """Start Spark, and let it keep to itself what becomes a sentence here.
 
     Raises:

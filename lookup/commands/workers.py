@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,9 @@ from lookup.model.quoting import quantity
 
 if TYPE_CHECKING:
     # A run without Spark does not load it.
-    from contextlib import AbstractContextManager
+    from lookup.commands.early import EarlySpark
 
-    from lookup.commands.sessions import EarlySpark
-
-__all__ = ["NO_SPARK", "early_workers", "few_bytes", "few_rows", "java_version", "reach_of", "workers_of"]
+__all__ = ["NO_SPARK", "few_bytes", "few_rows", "java_version", "reach_of", "workers_of"]
 
 #: Value of --master that means this process.
 NO_SPARK = "none"
@@ -58,19 +56,6 @@ def workers_of(
         yield session
 
 
-def early_workers(master: str | None) -> AbstractContextManager[EarlySpark | None]:
-    """Let a Spark of this machine start, if a command is going to need one, beside what comes before its tasks.
-
-    Args:
-        master: Spark's URL, or "none"; None: this machine.
-    """
-    if master == NO_SPARK:
-        return nullcontext()
-    from lookup.commands.sessions import early_spark
-
-    return early_spark(master)
-
-
 def reach_of(workers: Workers) -> Callable[[Sequence[str], str], None]:
     """Return a function that lets the workers of a cluster read files and write into a folder, and refuses others."""
     if isinstance(workers, InProcess):
@@ -103,7 +88,7 @@ def _has_to_do_without_spark(small: Callable[[], str | None]) -> bool:
     """Return whether a log is small and there is no Java; say so if that is the case."""
     from pyspark.sql import SparkSession
 
-    from lookup.replay.session import has_java
+    from lookup.replay.java import has_java
 
     if os.environ.get("JAVA_HOME") or has_java():
         return False

@@ -15,29 +15,48 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
-import pyspark
-
 __all__ = [
-    "PATIENCE_S", "SILENT", "SWITCH", "archive_name", "archive_of", "finished_archive", "is_being_made", "java_options",
-    "make_later", "marked",
+    "PATIENCE_S", "SILENT", "SWITCH", "archive_name", "archive_of", "command_file", "finished_archive", "is_being_made",
+    "java_options", "kept_command", "make_later", "marked",
 ]  # fmt: skip
 
 #: Environment variable; "off": no archive is used or made.
 SWITCH = "PULSAR_LOOKUP_CLASS_ARCHIVE"
 #: After so long, s, a file that says an archive is being made was left by a process that was killed.
 PATIENCE_S = 600.0
+#: Variables of Spark that this process sets.
+_OWN = frozenset({"SPARK_LOCAL_IP"})
 #: Without it Java writes to stdout, among a command's data, that an archive does not fit.
 SILENT = "-Xlog:disable"
 
 
-def java_options() -> str:
+def java_options() -> list[str]:
     """Return what Java is to be started with: an archive that was made before, else nothing."""
     archive = finished_archive()
-    if archive is None:
-        return ""
-    return f"-XX:SharedArchiveFile={archive} -Xshare:auto {SILENT}"
+    return [] if archive is None else [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", SILENT]
+
+
+def kept_command() -> list[str] | None:
+    """Return the words of Java's command line, before the options of `java_options`, that are kept with the archive.
+
+    Spark's own script finds them anew at every start, for which it starts a Java as well.
+    """
+    archive = finished_archive()
+    # What the script would take from its settings and variables may have changed since.
+    if archive is None or any(name.startswith("SPARK_") and name not in _OWN for name in os.environ):
+        return None
+    file = command_file(archive)
+    is_ours = file.exists() and file.stat().st_uid == os.getuid()
+    return file.read_text(encoding="utf-8").split("\0") if is_ours else None
+
+
+def command_file(archive: Path) -> Path:
+    """Return the file beside an archive that keeps a command line."""
+    return archive.with_suffix(".command")
 
 
 def make_later() -> None:
@@ -59,7 +78,10 @@ def archive_of() -> Path | None:
     # Written by the build of a Java: its version and its maker.
     release = java.parent.parent / "release"
     build = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
-    of = "\n".join((str(java), build, pyspark.__version__, *pyspark.__path__))
+    # Not loaded for it: Java starts before that.
+    found = find_spec("pyspark")
+    places = (found.submodule_search_locations if found else None) or ()
+    of = "\n".join((str(java), build, version("pyspark"), *places))
     return cache / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
-from lookup.replay.class_archive import PATIENCE_S, SILENT, archive_name, archive_of, finished_archive, marked
+from lookup.replay.class_archive import (
+    PATIENCE_S,
+    SILENT,
+    archive_name,
+    archive_of,
+    command_file,
+    finished_archive,
+    marked,
+)
 from lookup.replay.session import create_session
 
 __all__ = ["main"]
 
 #: Archives that are kept, of the latest versions, and what one may take, bytes; it takes some 150 MB.
 _KEPT, _LARGEST = 2, 400_000_000
+#: What Spark's script runs.
+_SCRIPTS_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _MONTH_S = 30 * 86_400.0
 
 
@@ -30,14 +41,17 @@ def main() -> int:
         return 1
     draft = prefix.with_suffix(f".{os.getpid()}")
     try:
-        _dump(draft)
+        words = _dump(draft)
         size = draft.stat().st_size if draft.exists() else 0
         if not 0 < size <= _LARGEST:
             # A Java that makes none is asked again when the mark is old, a month from now.
             later = time.time() + _MONTH_S
             os.utime(mark, (later, later))
             return 1
-        draft.replace(prefix.with_name(archive_name(prefix, size)))
+        archive = prefix.with_name(archive_name(prefix, size))
+        if words:
+            command_file(archive).write_text("\0".join(words), encoding="utf-8")
+        draft.replace(archive)
         _prune(prefix.parent)
         mark.unlink()
     except BaseException:
@@ -48,12 +62,17 @@ def main() -> int:
     return 0
 
 
-def _dump(draft: Path) -> None:
-    """Start Spark, have it do what an evaluation asks of it, and wait until its JVM has written what it has loaded."""
+def _dump(draft: Path) -> list[str]:
+    """Start Spark, have it do what an evaluation asks of it, and wait until its JVM has written what it has loaded.
+
+    Returns:
+        The words of Java's command line that are the same at every start; none where the system does not tell them.
+    """
     options = f"-XX:ArchiveClassesAtExit={draft} {SILENT}"
     session = create_session("local[1]", settings={"spark.driver.extraJavaOptions": options})
     context = session.sparkContext
     gateway: Any = context._gateway
+    words = _command_of(gateway.proc.pid, set(options.split()))
     shared = context.broadcast(1)
     context.parallelize([1], 1).map(lambda item: item + shared.value).collect()
     session.range(2).groupBy("id").count().collect()
@@ -62,6 +81,16 @@ def _dump(draft: Path) -> None:
     # It ends with its stdin, and writes the archive before.
     gateway.proc.stdin.close()
     gateway.proc.wait(PATIENCE_S)
+    return words
+
+
+def _command_of(process: int, options: Set[str]) -> list[str]:
+    """Return the command line of a Java up to the class that it runs, without some options."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0")
+        return [word for word in words[: words.index(_SCRIPTS_CLASS)] if word not in options]
+    except (OSError, ValueError):
+        return []
 
 
 def _prune(folder: Path) -> None:
@@ -69,6 +98,7 @@ def _prune(folder: Path) -> None:
     archives = sorted(folder.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)
+        command_file(old).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,12 @@ or a `spark-submit`'s, is used as it is.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -23,13 +20,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
-from lookup.model.sentences import Argument, Sentence
+from lookup.model.sentences import Argument
 from lookup.replay.class_archive import java_options, make_later
+from lookup.replay.java import LOCAL_MEMORY, LOOPBACK, forward, is_local, is_submitted, local_cores, require_java
 
-__all__ = ["create_session", "has_java", "is_local", "local_cores", "require_java", "start_context"]
+__all__ = ["configured", "connected", "create_session", "settings_of"]
 
-_LOOPBACK = "127.0.0.1"
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
 
 #: Settings of every session.
 _EVERYWHERE = {
@@ -58,25 +54,6 @@ _EVERYWHERE = {
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
 }
 
-#: Settings of a context whose only work is to hand tasks to Python.
-_QUICK = {
-    # Workers are forked from a process that has loaded their modules, those of pyspark as compiled before.
-    "spark.python.daemon.module": "lookup.replay.spark_daemon",
-}
-
-#: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
-_STARTUP_NOISE = (
-    # The JVM itself, about a module that Spark's launcher always adds.
-    "WARNING: Using incubator modules",
-    # Spark's logging reports that it is not configured, and how to do so in a shell.
-    "Using Spark's default log4j profile",
-    "Setting default log level to",
-    "To adjust logging level use",
-    "Setting Spark log level to",
-    # Hadoop has no native library for pip installations; its Java classes do the same.
-    "WARN NativeCodeLoader",
-)
-
 
 def create_session(
     master: str | None = "local[*]",
@@ -100,132 +77,59 @@ def create_session(
     if active is not None:
         return active
     require_java(without)
-    return SparkSession(_context_of(master, app_name, _settings(master, settings or {})))
+    chosen = {**settings_of(master), **(settings or {})}
+    return SparkSession(_start(configured(master, chosen, app_name)))
 
 
-def start_context(master: str, *, is_wanted: Callable[[], bool] = lambda: True) -> SparkContext:
-    """Start Spark on this machine for the tasks of a replay alone: sooner than a session, which also loads Spark's SQL.
-
-    Each core has a worker with its modules loaded when this returns.
-
-    Args:
-        is_wanted: asked once Java has started.
-
-    Raises:
-        SettingsError: if Spark refuses to start, or is not wanted any more.
-    """
-    context = _context_of(master, "pulsar-lookup", _settings(master, _QUICK) | _quick_java(), is_wanted)
-    context.parallelize(range(local_cores(master)), local_cores(master)).foreach(_nothing)
-    return context
-
-
-def _nothing(item: int) -> None:
-    """Do nothing, on a worker that then is there."""
-
-
-def _quick_java() -> dict[str, str]:
-    """Return options of Java for tasks in Python: code that is compiled well pays only where Java does the work."""
-    return {"spark.driver.extraJavaOptions": f"{java_options()} -XX:TieredStopAtLevel=1".strip()}
-
-
-def _context_of(
-    master: str | None, app_name: str, chosen: Mapping[str, str], is_wanted: Callable[[], bool] = lambda: True
-) -> SparkContext:
+def configured(master: str | None, settings: Mapping[str, str], app_name: str = "pulsar-lookup") -> SparkConf:
+    """Return settings as Spark wants them; in the environment of this process is what has to be there as well."""
     make_later()
-    conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))
     if is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        # Without it Spark warns that the host's name resolves to a loopback address.
-        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return _start(conf, is_wanted)
+    return SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(settings.items()))
 
 
-def local_cores(master: str) -> int:
-    """Return how many tasks a local master runs at a time."""
-    match = _LOCAL.match(master)
-    cores = match[1] if match else None
-    if cores == "*":
-        return os.cpu_count() or 1
-    return int(cores or 1)
-
-
-def is_local(master: str | None) -> bool:
-    """Return whether a master is this machine."""
-    return master is not None and _LOCAL.match(master) is not None
-
-
-def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
-    """Put together the settings for a master; the caller's win."""
+def settings_of(master: str | None) -> dict[str, str]:
+    """Return the settings of a session for a master."""
     chosen = dict(_EVERYWHERE)
     options = java_options()
     if options:
-        chosen["spark.driver.extraJavaOptions"] = options
+        chosen["spark.driver.extraJavaOptions"] = " ".join(options)
     if master is not None:
         chosen["spark.master"] = master
     if master is not None and is_local(master):
         chosen |= {
             # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
-            "spark.driver.host": _LOOPBACK,
-            "spark.driver.bindAddress": _LOOPBACK,
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
             # The default of 200 makes 200 files and tasks of nothing.
             "spark.sql.shuffle.partitions": str(local_cores(master)),
-            # Executor and driver are one JVM here; 1 GiB, the default, spills when a big log is sorted.
-            "spark.driver.memory": "2g",
+            "spark.driver.memory": LOCAL_MEMORY,
         }
-    return chosen | dict(extra)
+    return chosen
 
 
-def has_java() -> bool:
-    """Return whether there is a Java to start Spark with: that of JAVA_HOME, else one on the path."""
-    home = os.environ.get("JAVA_HOME")
-    return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
-
-
-def require_java(without: str | Argument) -> None:
-    """Refuse to go on without a Java to start Spark with.
-
-    Args:
-        without: what the caller may say to do without Spark.
-
-    Raises:
-        SettingsError: that says what to install.
-    """
-    if has_java():
-        return
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")
-    raise SettingsError(
-        Sentence(
-            "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
-            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a small log needs neither with ",
-            without,
-        )
-    )
-
-
-def _start(conf: SparkConf, is_wanted: Callable[[], bool]) -> SparkContext:
+def _start(conf: SparkConf) -> SparkContext:
     """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
     if SparkContext._gateway is not None:
-        return _context(conf, SparkContext._gateway)
+        return connected(conf, SparkContext._gateway)
     # A session of its own: Ctrl-C goes to everything in front of the terminal, and workers that it ends print
     # tracebacks. The JVM ends when its stdin does, with this process, however that ends.
     isolated: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
     try:
-        gateway = launch_gateway(conf, popen_kwargs={} if "PYSPARK_GATEWAY_PORT" in os.environ else isolated)
+        gateway = launch_gateway(conf, popen_kwargs={} if is_submitted() else isolated)
         process = getattr(gateway, "proc", None)
         if process is not None and process.stderr is not None:
-            threading.Thread(target=_forward, args=(process.stderr,), daemon=True).start()
-        if not is_wanted():
-            raise SettingsError("Spark has started, and is not wanted any more")
-        return _context(conf, gateway)
+            forward(process.stderr)
+        return connected(conf, gateway)
     except PySparkRuntimeError as error:
         raise SettingsError(f"Spark did not start: {error}; it needs Java 17 or newer, set JAVA_HOME") from error
 
 
-def _context(conf: SparkConf, gateway: Any) -> SparkContext:
+def connected(conf: SparkConf, gateway: Any) -> SparkContext:
     """Start the context; if the caller has a handler of Ctrl-C, pyspark's own does not stay in its place."""
     before = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
@@ -233,12 +137,3 @@ def _context(conf: SparkConf, gateway: Any) -> SparkContext:
     if is_callers and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
     return context
-
-
-def _forward(source: IO[bytes]) -> None:
-    """Copy the JVM's stderr to ours, line by line, until it ends."""
-    for line in source:
-        text = line.decode(errors="replace")
-        if not any(noise in text for noise in _STARTUP_NOISE):
-            sys.stderr.write(text)
-            sys.stderr.flush()

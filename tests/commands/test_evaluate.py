@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options, sessions, workers
+from lookup.commands import early, options, workers
 from lookup.commands.evaluate import OUTPUTS
-from lookup.replay import session
+from lookup.replay import java
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
 #: A policy beside `stock` that answers nobody.
@@ -262,7 +262,7 @@ def test_without_java_a_small_log_is_evaluated_all_the_same(
 ) -> None:
     """A note says so; who asks for Spark, or has a larger log, is told how to get Java, and of `--master none`."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    for module in (session, sessions):
+    for module in (early, java):
         monkeypatch.setattr(module, "has_java", lambda: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     path = evaluation_of(tmp_path, log)

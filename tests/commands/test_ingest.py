@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.commands import options, workers
-from lookup.replay import session
+from lookup.replay import java
 from tests.commands.projects import Run, names_in
 
 MAPPING = """
@@ -299,7 +299,7 @@ def test_without_java_small_files_are_read_all_the_same(
 ) -> None:
     """A note says so; larger files need Spark, and a sentence says what would do without."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(session, "has_java", lambda: False)
+    monkeypatch.setattr(java, "has_java", lambda: False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     files = _files(tmp_path, log=LOG, mapping=MAPPING)
     words = ("ingest", files["log"], "--mapping", files["mapping"], "--output")

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-from lookup.cli import COMMANDS, root_parser
+from lookup.cli import commands, root_parser
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import SettingsError
 from lookup.model.sentences import Argument, Sentence
@@ -20,12 +20,12 @@ def test_help_lists_every_command_in_a_line(lookup: Run) -> None:
     ran = lookup("--help")
 
     assert (ran.code, ran.err) == (0, "")
-    for command in COMMANDS:
+    for command in commands():
         assert f"    {command.name.partition(' ')[0]} " in ran.out
     assert "2 could not run" in ran.out
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
 def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
     """The help of a command says what it does, describes every flag and ends with examples."""
     ran = lookup(*command.name.split(), "-h")
@@ -46,7 +46,7 @@ def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
     assert "[-h] --output DIR [--force]" in ingest
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
 def test_examples_parse(command: Command) -> None:
     """Every example of a help text is a command line the parser takes."""
     for line, _ in command.examples:

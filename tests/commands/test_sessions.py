@@ -7,19 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from py4j import java_gateway
 from pyspark import SparkContext
 from pyspark.core import context
 from pyspark.sql import SparkSession
 
-from lookup.commands.sessions import EarlySpark
 from lookup.commands.workers import java_version
-from tests.processes import awaited
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """
@@ -101,58 +97,6 @@ def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
 
     said = _said(LATE, JAVA_HOME=str(tmp_path))
     assert said == "Spark's Java process ended too early, with exit code 9; out of memory?\n"
-
-
-#: A mistake that is found while Java starts, and what of Java is left when the process has ended.
-MISTAKEN = """
-import sys, threading
-from lookup.commands.sessions import early_spark
-from lookup.errors import SettingsError
-
-try:
-    with early_spark("local[1]") as early:
-        assert early.workers is not None
-        {wait}
-        raise SettingsError("a mistake")
-except SettingsError as error:
-    print(error, flush=True)
-"""
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("wait", ["pass", "early.workers.sparkContext"], ids=["starting", "started"])
-def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None:
-    """The sentence is printed, Java ends, and no file is left of its start."""
-    assert _said(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake\n"
-    assert awaited(lambda: not _javas_of(tmp_path))
-    assert awaited(lambda: not [path for path in tmp_path.iterdir() if path.name.startswith("tmp")])
-
-
-def _javas_of(folder: Path) -> list[int]:
-    """Return the processes of Java that have a folder for temporary files."""
-    found = []
-    for process in psutil.process_iter():
-        # One that ends meanwhile, or has ended, is none of them.
-        with suppress(psutil.Error):
-            if "java" in process.name() and process.environ().get("TMPDIR") == str(folder):
-                found.append(process.pid)
-    return found
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [{"PYSPARK_GATEWAY_PORT": "1"}, {"JAVA_HOME": "/no/java"}],
-    ids=["spark-submit", "no Java"],
-)
-def test_nothing_is_started_where_it_is_not_for_a_command_to_start(
-    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who runs the tasks then is found out later, with its own sentences."""
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-
-    assert EarlySpark("local[2]").workers is None
-    assert EarlySpark("spark://10.0.0.1:7077").workers is None
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,18 @@ from lookup.replay.class_archive import (
     SWITCH,
     archive_name,
     archive_of,
+    command_file,
     finished_archive,
     is_being_made,
     java_options,
+    kept_command,
 )
 
 #: Starts Spark, with `-Xshare:on` in place of `auto` if there is an archive: Java then ends if it does not fit.
 _START = """
 from lookup.replay.class_archive import java_options
 from lookup.replay.session import create_session
-options = java_options()
+options = " ".join(java_options())
 strict = {"spark.driver.extraJavaOptions": options.replace("auto", "on")} if options else {}
 context = create_session("local[1]", settings=strict if __import__("sys").argv[1] == "strict" else None).sparkContext
 print(context.parallelize([1], 1).collect(), "SharedArchiveFile" in options)
@@ -51,8 +53,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the name that an archive has in a cache in which there is none."""
+    """Return the name that an archive has in a cache in which there is none, for a process that sets no Spark up."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # A kept command line is not for a process whose environment says something to Spark, as after an earlier session.
+    for name in [name for name in os.environ if name.startswith("SPARK_")]:
+        monkeypatch.delenv(name)
     found = archive_of()
     if found is None:
         pytest.skip("there is no Java")
@@ -61,9 +66,10 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.spark
 def test_an_archive_is_made_once_and_fits(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file and nothing beside it, from which Java starts; it is not made a second time."""
+    """It and a command line beside it, from which Java starts; it is not made a second time."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    (archive,) = (cache / "pulsar-lookup").iterdir()
+    (archive,) = (cache / "pulsar-lookup").glob("*.jsa")
+    assert set((cache / "pulsar-lookup").iterdir()) == {archive, command_file(archive)}
     made = archive.stat().st_mtime_ns
 
     assert archive == finished_archive()
@@ -75,7 +81,7 @@ def test_an_archive_is_made_once_and_fits(cache: Path, monkeypatch: pytest.Monke
 @pytest.mark.spark
 def test_an_archive_that_does_not_fit_is_passed_over(cache: Path, tmp_path: Path) -> None:
     """A part of one is not used, with which Java would crash; what is none is, and Java says nothing on stdout."""
-    (archive,) = (cache / "pulsar-lookup").iterdir()
+    (archive,) = (cache / "pulsar-lookup").glob("*.jsa")
     prefix = archive.with_name(archive.name.rpartition("-")[0])
     torn, other = tmp_path / "torn" / "pulsar-lookup", tmp_path / "other" / "pulsar-lookup"
     for folder, name, content in (
@@ -93,16 +99,38 @@ def test_without_an_archive_or_with_it_switched_off_java_starts_as_ever(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No option is given; nor is one for the archive of another user."""
-    assert java_options() == ""
+    assert java_options() == []
     prefix.parent.mkdir()
     archive = prefix.with_name(archive_name(prefix, 0))
     archive.touch()
 
-    assert java_options() == f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable"
+    assert java_options() == [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"]
     monkeypatch.setattr(os, "getuid", lambda: archive.stat().st_uid + 1)
-    assert java_options() == ""
+    assert java_options() == []
     monkeypatch.setenv(SWITCH, "off")
     assert archive_of() is None
+
+
+def test_a_kept_command_line_is_for_an_archive_of_this_user_and_untouched_settings(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's script is asked where it could say something else: of its variables it reads more than can be known."""
+    for name in [name for name in os.environ if name.startswith("SPARK_")]:
+        monkeypatch.delenv(name)
+    prefix.parent.mkdir()
+    archive = prefix.with_name(archive_name(prefix, 0))
+    command_file(archive).write_text("java\0-Xmx2g", encoding="utf-8")
+
+    assert kept_command() is None
+    archive.touch()
+    assert kept_command() == ["java", "-Xmx2g"]
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    assert kept_command() == ["java", "-Xmx2g"]
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert kept_command() is None
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    command_file(archive).unlink()
+    assert kept_command() is None
 
 
 def test_archives_of_earlier_versions_are_removed(tmp_path: Path) -> None:
@@ -110,16 +138,19 @@ def test_archives_of_earlier_versions_are_removed(tmp_path: Path) -> None:
     for age, name in enumerate(("a", "b", "c")):
         path = tmp_path / f"spark-{name}.jsa"
         path.touch()
+        command_file(path).touch()
         os.utime(path, (1_000 - age, 1_000 - age))
 
     class_archiving._prune(tmp_path)
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-a.jsa", "spark-b.jsa"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "spark-a.command", "spark-a.jsa", "spark-b.command", "spark-b.jsa",
+    ]  # fmt: skip
 
 
 def test_only_one_process_makes_an_archive(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another one does nothing is started; what was left behind long ago does not count."""
-    monkeypatch.setattr(class_archiving, "_dump", lambda draft: draft.write_bytes(b"x"))
+    monkeypatch.setattr(class_archiving, "_dump", lambda draft: draft.write_bytes(b"x") and ["java"])
     prefix.parent.mkdir()
     making = prefix.with_suffix(".making")
     making.touch()
@@ -127,12 +158,14 @@ def test_only_one_process_makes_an_archive(prefix: Path, monkeypatch: pytest.Mon
     assert class_archiving.main() == 1
     os.utime(making, (1.0, 1.0))
     assert class_archiving.main() == 0
-    assert [path.name for path in prefix.parent.iterdir()] == [archive_name(prefix, 1)]
+    archive = prefix.with_name(archive_name(prefix, 1))
+    assert {*prefix.parent.iterdir()} == {archive, command_file(archive)}
+    assert kept_command() == ["java"]
 
 
 def test_a_java_that_makes_no_archive_is_left_alone_for_a_month(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else every command would leave a process behind that tries once more."""
-    monkeypatch.setattr(class_archiving, "_dump", lambda draft: None)
+    monkeypatch.setattr(class_archiving, "_dump", lambda draft: [])
 
     assert class_archiving.main() == 1
     (mark,) = prefix.parent.iterdir()
@@ -145,7 +178,7 @@ def test_without_a_home_no_archive_is_wanted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
 
-    assert (archive_of(), java_options()) == (None, "")
+    assert (archive_of(), java_options()) == (None, [])
 
 
 def _no_home() -> Path:

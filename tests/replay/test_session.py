@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -10,19 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
-from lookup.replay.session import create_session, local_cores
+from lookup.replay.session import create_session
 from tests.processes import awaited, is_gone
-
-
-@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
-def test_a_local_master_says_its_cores(master: str, cores: int) -> None:
-    """The number in brackets counts, without one it is one task at a time."""
-    assert local_cores(master) == cores
-
-
-def test_a_star_is_every_core() -> None:
-    """`local[*]` uses the machine."""
-    assert local_cores("local[*]") == os.cpu_count()
 
 
 @pytest.mark.spark

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 
 from lookup.replay.spark_daemon import without_archives
+from tests.processes import awaited, is_gone
 
+#: Starts a context as commands do, with a module that only this process has loaded, and prints what a task finds.
 _WORKERS = """
-import json, sys
-from lookup.replay.session import start_context
+import json, os, sys, wave
+from lookup.replay.java import EarlyJava
+from lookup.replay.quick_start import QuickStart
 
 def look(item):
-    import sys
-    import pyspark
-    return pyspark.__file__, "lookup.replay.tasks" in sys.modules, item
+    import os, sys
+    import pyarrow, pyspark
+    return {
+        "pyspark": pyspark.__file__, "is_forked": "wave" in sys.modules,
+        "has_tasks": "lookup.replay.tasks" in sys.modules,
+        "pool": pyarrow.default_memory_pool().backend_name, "variable": os.environ["PYTHONSAFEPATH"], "item": item,
+        "daemon": os.getppid(),
+    }
 
-context = start_context("local[2]")
+java = EarlyJava()
+quick = QuickStart("local[2]", java)
+BETWEEN
+context = quick.context()
 look.__module__ = "__main__"
-print(json.dumps(context.parallelize([1, 2], 2).map(look).collect()))
+print(json.dumps(context.parallelize([1, 2], 2).map(look).collect()), flush=True)
+AFTER
 """
+
+
+def _workers(folder: Path, between: str = "", after: str = "") -> list[dict[str, Any]]:
+    """Return what tasks find on two workers; files for the moment are in a folder."""
+    body = _WORKERS.replace("BETWEEN", between).replace("AFTER", after)
+    variables = {**os.environ, "TMPDIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", body], env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
 
 
 def test_only_archives_beside_an_installed_package_are_left_out(tmp_path: Path) -> None:
@@ -38,9 +64,44 @@ def test_only_archives_beside_an_installed_package_are_left_out(tmp_path: Path) 
 
 
 @pytest.mark.spark
-def test_workers_have_their_modules_from_the_start() -> None:
-    """A task finds the replay loaded, and pyspark as it is installed here."""
-    done = subprocess.run([sys.executable, "-c", _WORKERS], capture_output=True, text=True, timeout=300, check=False)
+@pytest.mark.skipif(sys.platform != "linux", reason="a fork is safe on Linux alone")
+def test_workers_come_from_the_fork_that_waits(tmp_path: Path) -> None:
+    """They have what the process that forked had loaded, Spark's variables, and memory that is kept."""
+    found = _workers(tmp_path)
 
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[pyspark.__file__, True, item] for item in (1, 2)]
+    assert [worker["item"] for worker in found] == [1, 2]
+    for worker in found:
+        assert (worker["is_forked"], worker["has_tasks"], worker["pool"]) == (True, True, "system")
+        assert (worker["pyspark"], worker["variable"]) == (pyspark.__file__, "1")
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform != "linux", reason="a fork is safe on Linux alone")
+def test_without_a_fork_workers_load_their_modules_themselves(tmp_path: Path) -> None:
+    """The fork has ended, as if the system had killed it: nothing else is different."""
+    # The last process that was started here; Java has been started before it.
+    last = "open(f'/proc/self/task/{os.getpid()}/children').read().split()[-1]"
+    found = _workers(tmp_path, between=f"os.kill(int({last}), 9)")
+
+    for worker in found:
+        assert (worker["is_forked"], worker["has_tasks"], worker["pool"]) == (False, True, "system")
+        assert worker["pyspark"] == pyspark.__file__
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("end", ["context.stop()", "os.kill(os.getpid(), 9)"])
+def test_the_fork_ends_with_spark_and_with_its_process(end: str, tmp_path: Path) -> None:
+    """Whether it is used or still waits, nothing is left of it, its socket included."""
+    found = _workers(tmp_path, after=end)
+
+    awaited(lambda: all(is_gone(worker["daemon"]) for worker in found))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a fork is safe on Linux alone")
+def test_a_fork_that_waits_ends_with_its_process(tmp_path: Path) -> None:
+    """Its socket and the folder of that go with it."""
+    body = "import os\nfrom lookup.replay.spark_daemon import WaitingDaemon\nWaitingDaemon()\nos.kill(os.getpid(), 9)"
+    process = subprocess.run([sys.executable, "-c", body], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
+
+    assert process.returncode == -9
+    awaited(lambda: not list(tmp_path.iterdir()))

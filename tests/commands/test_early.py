@@ -1,0 +1,105 @@
+"""Spark starts beside a command, and is left where it is not wanted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lookup.commands.early import EarlySpark
+from tests.processes import awaited
+
+#: A mistake that is found while Java starts, and what of Java is left when the process has ended.
+MISTAKEN = """
+import sys, threading
+from lookup.commands.early import early_spark
+from lookup.errors import SettingsError
+
+try:
+    with early_spark("local[1]") as early:
+        {wait}
+        raise SettingsError("a mistake")
+except SettingsError as error:
+    print(error, flush=True)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "wait",
+    ["pass", "early.loaded()", "early.loaded(); early.workers.sparkContext"],
+    ids=["java", "starting", "started"],
+)
+def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None:
+    """The sentence is printed, Java ends, and no file is left of its start."""
+    assert _said(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake\n"
+    assert awaited(lambda: not _javas_of(tmp_path))
+    assert awaited(lambda: not list(tmp_path.iterdir()))
+
+
+def _javas_of(folder: Path) -> list[int]:
+    """Return the processes of Java that have a folder for temporary files."""
+    found = []
+    for process in psutil.process_iter():
+        # One that ends meanwhile, or has ended, is none of them.
+        with suppress(psutil.Error):
+            if "java" in process.name() and process.environ().get("TMPDIR") == str(folder):
+                found.append(process.pid)
+    return found
+
+
+@pytest.mark.spark
+def test_java_starts_before_modules_of_spark_and_arrow_are_loaded() -> None:
+    """Both start at the same time only if nobody waits for the other."""
+    heavy = "sorted({'pyspark', 'py4j', 'pyarrow', 'lookup.settings'} & set(sys.modules))"
+    body = f"""
+import subprocess, sys
+start = subprocess.Popen.__init__
+def noted(*arguments, **keywords):
+    print({heavy})
+    start(*arguments, **keywords)
+subprocess.Popen.__init__ = noted
+from lookup import cli
+sys.exit(cli.main(["evaluate", "--config", "none.toml", "--output", "o", "--master", "local[1]"]) - 2)
+"""
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, timeout=300, check=False)
+
+    # What a command prints besides its data goes to stderr.
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "[]"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"PYSPARK_GATEWAY_PORT": "1"}, {"JAVA_HOME": "/no/java"}],
+    ids=["spark-submit", "no Java"],
+)
+def test_nothing_is_started_where_it_is_not_for_a_command_to_start(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who runs the tasks then is found out later, with its own sentences."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    for master in ("local[2]", "spark://10.0.0.1:7077", "none"):
+        early = EarlySpark(master)
+        early.loaded()
+        assert early.workers is None
+
+
+def _said(script: str, **environment: str) -> str:
+    """Run a script that ends well and writes no traceback; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
