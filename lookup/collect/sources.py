@@ -6,6 +6,7 @@ tried again: a source that is away at the start may come later. No credential ap
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
 import os
@@ -194,13 +195,13 @@ class AdminRest:
         token = self._credentials.current_token()
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         failure: OSError | None = None
-        for number, address in enumerate(self._addresses):
+        # Several threads may ask.
+        addresses = self._addresses
+        for number, address in enumerate(addresses):
             request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
             try:
                 with self._opener.open(request, timeout=_REQUEST_S) as answer:
-                    # The next request begins with the address that answered.
-                    self._addresses = [*self._addresses[number:], *self._addresses[:number]]
-                    return json.loads(answer.read())
+                    text = answer.read()
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -208,20 +209,29 @@ class AdminRest:
                 failure = error
             except OSError as error:
                 failure = error
+            except http.client.HTTPException as error:
+                failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+            else:
+                # The next request begins with the address that answered.
+                self._addresses = [*addresses[number:], *addresses[:number]]
+                return json.loads(text)
         raise failure or OSError("no address is given")
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""
-        tenants = self.get("tenants")
-        return [str(namespace) for tenant in tenants for namespace in self.get(f"namespaces/{quote(tenant)}")]
+        tenants = self._names("tenants")
+        return [namespace for tenant in tenants for namespace in self._names(f"namespaces/{quote(tenant)}")]
 
     def topics(self, namespace: str) -> list[str]:
         """Return all topics of a namespace, as the brokers' own listing has them; errors as of `get`."""
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
-        names = self.get(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true")
-        if not isinstance(names, list):
-            raise ValueError(f"the topics of {namespace} are no list")
-        return [str(name) for name in names]
+        return self._names(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true")
+
+    def _names(self, path: str) -> list[str]:
+        names = self.get(path)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{path} was answered with no list of names")
+        return names
 
     def cluster(self) -> str:
         """Return the name of the cluster.

@@ -72,7 +72,12 @@ async def _listen(
     gc.collect()
     gc.freeze()
     runner = web.AppRunner(
-        server.application(), access_log=None, logger=server.connections.logger, shutdown_timeout=2.0
+        server.application(),
+        access_log=None,
+        logger=server.connections.logger,
+        shutdown_timeout=2.0,
+        # A client that has left waits for nothing.
+        handler_cancellation=True,
     )
     await runner.setup()
     loop = asyncio.get_running_loop()

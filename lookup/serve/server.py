@@ -45,7 +45,9 @@ _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
-_PATHS = ("/admin", "/decide", "/explain", "/health", "/labels", "/list", "/metrics", "/record")
+#: Paths about topics. Requests for them may wait for the cluster, so they are counted apart from all others.
+_TOPIC_PATHS = ("/admin", "/labels", "/list")
+_PATHS = (*_TOPIC_PATHS, "/decide", "/explain", "/health", "/metrics", "/record")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -133,7 +135,8 @@ class DecisionServer:
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
-        self._in_flight = 0
+        #: is it about topics -> requests under way
+        self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
         self._brokers: set[str] = set()
         for sentence in served.warnings:
@@ -163,9 +166,14 @@ class DecisionServer:
         # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
         path = "/" + request.path.partition("/")[2].partition("/")[0]
         self.connections.heard(request.protocol)
-        response = await self._answered(request, handler, path)
-        self.metrics.count_request(path if path in _PATHS else "other", response.status)
-        return response
+        status = 400
+        try:
+            response = await self._answered(request, handler, path)
+            status = response.status
+            return response
+        finally:
+            # Also where the client has left, with which its request ends.
+            self.metrics.count_request(path if path in _PATHS else "other", status)
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
@@ -177,10 +185,11 @@ class DecisionServer:
         if asked != str(PROTOCOL):
             return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
         # Whoever watches the server must not take a busy one for a broken one.
-        is_full = path != "/health" and self._in_flight >= configured.section.max_in_flight
+        is_about_topics = path in _TOPIC_PATHS
+        is_full = path != "/health" and self._in_flight[is_about_topics] >= configured.section.max_in_flight
         if self._is_stopping or is_full:
             return _problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
-        self._in_flight += 1
+        self._in_flight[is_about_topics] += 1
         try:
             return await handler(request)
         except (InputError, PolicyError) as error:
@@ -193,7 +202,7 @@ class DecisionServer:
         except web.HTTPException as error:
             return _problem(error.status, str(error.reason))
         finally:
-            self._in_flight -= 1
+            self._in_flight[is_about_topics] -= 1
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         body = body_of(await read_body(request, self._configured.section.max_record_bytes))

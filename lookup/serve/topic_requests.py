@@ -1,6 +1,7 @@
 """Answer requests about topics over HTTP: lists for brokers and commands, labels and properties in the PIPs' forms.
 
 POST    /list                        a list, with properties, pattern and selector: `docs/decisions/bridge-protocol.md`
+POST    /labels                      the same without lister and properties
 GET     /labels/TENANT/NAMESPACE     every key of a label with its values
 *       /admin/v2/...                `lookup.topics.listing.rest`
 """
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from lookup.errors import (
     ArgumentError,
+    ConflictError,
     InputError,
     InvalidNameError,
     LimitError,
@@ -49,6 +51,7 @@ class TopicRequests:
         """Return the paths with their handlers."""
         return [
             web.post("/list", self._list),
+            web.post("/labels", self._select),
             web.get("/labels/{tenant}/{namespace}", self._labels),
             web.route("*", "/admin/v2/{path:.*}", self._admin),
         ]
@@ -58,6 +61,14 @@ class TopicRequests:
             return _problem(404, _ABSENT)
         listing = list_message(body_of(await read_body(request, _MOST_BYTES)))
         return await _answered(self._topics.listed(listing))
+
+    async def _select(self, request: web.Request) -> web.StreamResponse:
+        if self._topics is None:
+            return _problem(404, _ABSENT)
+        query = list_message(body_of(await read_body(request, _MOST_BYTES)))
+        if query.properties:
+            return _problem(400, "properties: they are for a lister, which is not asked here; send them to /list")
+        return await _answered(self._topics.selected(query))
 
     async def _labels(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
@@ -98,6 +109,8 @@ def _status(error: PulsarLookupError) -> int:
             return 400
         case NotFoundError():
             return 404
+        case ConflictError():
+            return 409
         case StateError() | InputError():  # topics that are not known, and a catalog that cannot be written
             return 503
         case _:

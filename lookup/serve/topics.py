@@ -1,7 +1,13 @@
 """Serve the topics of a cluster: a catalog that follows the cluster, a lister over it, labels and properties.
 
-All that touches the catalog runs in one thread of its own, request by request, so that neither a long list nor a slow
-disk holds up a decision. A list is answered as a whole or refused: many clients give up the topics that a list lacks.
+No decision waits for a topic, and no list for a write:
+
+    event loop   requests, and what they wait for
+    questions    one thread: lists and what else reads the catalog, one after the other
+    writes       one thread, which may wait for another process that writes to the catalog's file
+    cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does
+
+A list is answered as a whole or refused: many clients give up the topics that a list lacks.
 """
 
 from __future__ import annotations
@@ -12,25 +18,37 @@ import time
 import urllib.error
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
-from lookup.errors import ArgumentError, NotFoundError, PluginError, PulsarLookupError, SettingsError, StateError
+from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
 from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.catalog.naming import namespace_of, without_partition
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.catalog.naming import namespace_of
+from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import GetPairs, ListTopics, Operation, RemovePairs, SetPairs, print_map
+from lookup.topics.listing.rest import (
+    CatalogOperation,
+    DeleteNamespace,
+    GetPairs,
+    ListTopics,
+    Operation,
+    carry_out,
+    print_map,
+    print_topics,
+)
 from lookup.topics.rules import list_limits
 
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
 
 Result = TypeVar("Result")
+#: Requests to the cluster at a time.
+_READERS = 8
 
 
 class TopicSource(Protocol):
@@ -60,6 +78,15 @@ def served_topics(settings: ServingFile, reach: Reach, report: Callable[[str], N
     return ServedTopics(settings, None if collect is None else reach(collect), report)
 
 
+@dataclass(slots=True, eq=False)
+class _Look:
+    """A look at a namespace that is under way; all requests that need one share it, with its failure."""
+
+    #: requests that wait for it; without any it need not begin
+    waiting: int = 0
+    task: asyncio.Task[None] = field(init=False)
+
+
 class ServedTopics:
     """A catalog and its lister; use it as an asynchronous context, which opens and closes the catalog.
 
@@ -82,39 +109,46 @@ class ServedTopics:
         self._part = build_lister(registry, settings.topics.lister, "topics.lister")
         if "properties" not in interests_of(self._part):
             report(f"warning: lister {self._part.name!r} does not look at properties and lists every topic")
-        self._thread = ThreadPoolExecutor(1, "catalog")
+        self._questions = ThreadPoolExecutor(1, "questions")
+        self._writes = ThreadPoolExecutor(1, "writes")
+        # One more than looks, for the names of namespaces.
+        self._readers, self._places = ThreadPoolExecutor(_READERS + 1, "cluster"), asyncio.Semaphore(_READERS)
         self._catalog: Catalog
         self._lister: TopicLister
-        #: one look at a time: an older answer of the cluster must not undo a newer one
-        self._looking = asyncio.Lock()
+        #: namespace -> one look at a time: an older answer of the cluster must not undo a newer one
+        self._looks: dict[str, _Look] = {}
         #: namespace -> when it was looked at last, by the monotonic clock
         self._looked: dict[str, float] = {}
         #: why the cluster cannot be read; None while it can
         self.trouble: str | None = None
 
     async def __aenter__(self) -> ServedTopics:
-        await self._run(self._open)
+        # In a thread: it may wait for the lock of another process.
+        await self._write(self._open)
+        # A lister has one thread from its beginning to its end.
+        await self._ask(self._lister.__enter__)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._run(self._close)
-        self._thread.shutdown()
+        for look in self._looks.values():
+            look.task.cancel()
+        try:
+            await self._ask(self._lister.__exit__, None, None, None)
+        finally:
+            await self._write(self._catalog.close)
+            for threads in (self._questions, self._writes, self._readers):
+                threads.shutdown(wait=False)
 
     def _open(self) -> None:
-        # In its own thread: it may wait for the lock of another process.
         storage = SqliteStorage(self._section.catalog, lock_timeout_s=self._section.lock_timeout_s)
         self._catalog = Catalog(storage, allowed_label_keys=self._section.allowed_label_keys)
         self._lister = TopicLister(self._part, self._catalog, list_limits(self._section))
-        self._lister.__enter__()
 
-    def _close(self) -> None:
-        try:
-            self._lister.__exit__(None, None, None)
-        finally:
-            self._catalog.close()
+    async def _ask(self, question: Callable[..., Result], *arguments: object) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._questions, question, *arguments)
 
-    async def _run(self, work: Callable[..., Result], *arguments: object) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+    async def _write(self, write: Callable[..., Result], *arguments: object) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._writes, write, *arguments)
 
     # Requests
 
@@ -123,11 +157,16 @@ class ServedTopics:
 
         Raises:
             NotFoundError: for a namespace that does not exist.
-            StateError: if the topics are not known, or the lister has a part of them only.
+            StateError: if the topics cannot be read, or the lister has a part of them only.
             PulsarLookupError: as the lister refuses.
         """
         await self._require_look(request.namespace)
-        return await self._run(self._list, request)
+        return await self._ask(self._list, request)
+
+    async def selected(self, query: TopicQuery) -> str:
+        """Return the topics of a query by labels as `listed` does, those too that the lister leaves out."""
+        await self._require_look(query.namespace)
+        return await self._ask(self._select, query)
 
     async def carried_out(self, operation: Operation) -> str | None:
         """Carry out a request of the admin API; return the body of its answer, None if that has none.
@@ -135,152 +174,212 @@ class ServedTopics:
         Raises:
             NotFoundError: for a namespace or topic that does not exist.
             ArgumentError: for pairs that are not allowed, and for a bundle.
+            ConflictError: for a namespace to delete that has topics, or that the cluster has.
             PulsarLookupError: as `listed` does.
         """
         if isinstance(operation, ListTopics):
+            if operation.bundle is not None:
+                raise ArgumentError("topics are not listed by bundle here; leave it out")
             await self._require_look(operation.namespace)
+            return print_topics((await self._ask(self._answered, operation)).topics)
+        run = self._ask if isinstance(operation, GetPairs) else self._write
+        if isinstance(operation, DeleteNamespace):
+            await self._require_gone(operation.namespace)
+            return await run(self._carry_out, operation)
         try:
-            return await self._run(self._carry_out, operation)
+            return await run(self._carry_out, operation)
         except NotFoundError:
-            if isinstance(operation, ListTopics) or self._source is None:
+            if self._source is None:
                 raise
-        # It may have been created since the last look.
-        await self._look(namespace_of(operation.topic))
-        return await self._run(self._carry_out, operation)
+        # It may have been created since the last look, and since one that is under way began.
+        namespace = namespace_of(operation.topic)
+        if namespace in self._looks:
+            with suppress(NotFoundError):
+                await self._look(namespace)
+        await self._look(namespace)
+        return await run(self._carry_out, operation)
 
     async def labels_in(self, namespace: str) -> str:
         """Return every key of a label in a namespace with its values, as JSON."""
         await self._require_look(namespace)
-        return await self._run(self._labels_in, namespace)
+        return await self._ask(self._labels_in, namespace)
 
     def _list(self, request: ListRequest) -> str:
+        return _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
+
+    def _answered(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()
-        answer = self._lister.answer(request)
-        # The names are encoded once for each list, however often it is asked for.
-        content = {
-            "topicsHash": answer.topics_hash,
-            "filtered": answer.filtered,
-            "changed": answer.changed,
-            "readsProperties": "properties" in self._lister.interests,
-        }
-        return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
+        # One revision, since a lister may ask several questions: a list of two may lack a topic that both have.
+        with self._catalog.reading():
+            return self._lister.answer(request)
+
+    def _select(self, query: TopicQuery) -> str:
+        self._catalog.refresh()
+        topics = query.narrow(self._catalog.selected(query.namespace, query.selector))
+        return _printed(ListAnswer(topics, topics.topics_hash, filtered=True, changed=True), reads_properties=False)
 
     def _labels_in(self, namespace: str) -> str:
         self._catalog.refresh()
         return json.dumps({key: list(values) for key, values in self._catalog.labels_in(namespace).items()})
 
-    def _carry_out(self, operation: Operation) -> str | None:
-        catalog = self._catalog
-        catalog.refresh()
-        match operation:
-            case ListTopics():
-                if operation.bundle is not None:
-                    raise ArgumentError("topics are not listed by bundle here; leave it out")
-                return self._lister.answer(operation).topics.json
-            case GetPairs(kind, topic):
-                return print_map(kind.read(catalog.meant_by(topic)[0]))
-            case SetPairs(kind, topic, pairs):
-                kind.write(catalog, topic, pairs)
-            case RemovePairs(kind, topic, keys, everything):
-                kind.remove(catalog, topic, keys, everything)
-        return None
+    def _carry_out(self, operation: CatalogOperation) -> str | None:
+        self._catalog.refresh()
+        pairs = carry_out(operation, self._catalog)
+        return None if pairs is None else print_map(pairs)
 
     # The cluster
 
     async def follow(self) -> None:
         """Look at all namespaces again and again, and report what stops it; return at once if there is no cluster."""
         while self._source is not None and self._collect is not None:
-            trouble: str | None = None
-            listed: set[str] = set()
-            namespaces: list[str] = []
             try:
-                listed = set(await asyncio.to_thread(self._source.namespaces))
-                namespaces = sorted(listed.union(await self._run(self._known)))
-            except (OSError, ValueError, PulsarLookupError) as error:
-                trouble = f"namespaces: {error}"
-            for namespace in namespaces:
-                try:
-                    await self._look(namespace, is_listed=namespace in listed)
-                except NotFoundError:
-                    continue
-                except PulsarLookupError as error:
-                    trouble = str(error)
+                trouble = await self._follow_once(self._source)
+            # Whatever it is: a job that ends would leave the catalog as it is for ever.
+            except Exception as error:  # noqa: BLE001
+                trouble = f"namespaces: {_reason(error)}"
             if (trouble is None) != (self.trouble is None):
                 what = f"the topics of the cluster cannot be read: {trouble}"
                 self._report("the topics of the cluster can be read again" if trouble is None else what)
             self.trouble = trouble
             await asyncio.sleep(self._collect.topics_every_s)
 
+    async def _follow_once(self, source: TopicSource) -> str | None:
+        """Look at all namespaces; return why the last of those that cannot be read cannot."""
+        trouble: str | None = None
+        listed = set(await asyncio.get_running_loop().run_in_executor(self._readers, source.namespaces))
+        for namespace in sorted(listed.union(await self._ask(self._known))):
+            try:
+                await self._look(namespace, is_listed=namespace in listed)
+            except NotFoundError:
+                continue
+            except StateError as error:
+                trouble = str(error)
+        return trouble
+
     async def _require_look(self, namespace: str) -> None:
         """Look at a namespace if its topics are not known, or were read too long ago; errors as of `_look`."""
-        if self._source is not None and not self._is_fresh(namespace):
-            await self._look(namespace, is_needed=lambda: not self._is_fresh(namespace))
-
-    def _is_fresh(self, namespace: str) -> bool:
-        looked = self._looked.get(namespace)
+        if self._source is None:
+            return
         assert self._collect is not None
-        return looked is not None and time.monotonic() - looked <= self._collect.topics_stale_s
+        looked = self._looked.get(namespace)
+        if looked is None or time.monotonic() - looked > self._collect.topics_stale_s:
+            await self._look(namespace)
 
-    async def _look(
-        self, namespace: str, *, is_listed: bool = True, is_needed: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Read the topics of a namespace, and bring the catalog up to date.
+    async def _require_gone(self, namespace: str) -> None:
+        """Refuse to delete a namespace that the cluster has: it would come back, without labels and properties."""
+        if self._source is None:
+            return
+        try:
+            await self._look(namespace)
+        except NotFoundError:
+            return
+        raise ConflictError(f"the cluster has the namespace {namespace}; it is deleted there, and then here as well")
+
+    async def _look(self, namespace: str, *, is_listed: bool = True) -> None:
+        """Read the topics of a namespace, and bring the catalog up to date; or wait for a look that is under way.
 
         Args:
             is_listed: whether the cluster has named the namespace, as far as is known.
-            is_needed: asked after earlier looks have ended, one of which may have been at this namespace.
 
         Raises:
             NotFoundError: if there is no such namespace.
-            StateError: if the cluster cannot be read; the catalog stays as it is.
-            InputError: if the catalog cannot be written.
+            StateError: if the cluster cannot be read, or the catalog not be written; it stays as it is.
         """
-        source = self._source
-        assert source is not None
-        async with self._looking:
-            if not is_needed():
-                return
-            began = time.monotonic()
-            try:
-                topics = await asyncio.to_thread(source.topics, namespace)
-            except (OSError, ValueError) as error:
-                if not isinstance(error, urllib.error.HTTPError) or error.code != 404:
-                    raise StateError(f"the topics of {namespace} cannot be read: {error}") from None
-                self._looked.pop(namespace, None)
-                # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
-                if not is_listed:
-                    await self._run(self._take, namespace, None)
-                raise NotFoundError(f"there is no namespace {shown(namespace)}") from None
-            await self._run(self._take, namespace, topics)
-            self._looked[namespace] = began
+        look = self._looks.get(namespace)
+        if look is None:
+            look = self._looks[namespace] = _Look()
+            look.task = asyncio.create_task(self._read(namespace, look, is_listed=is_listed))
+            # A failure is nobody's if all clients have left.
+            look.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        look.waiting += 1
+        try:
+            await asyncio.wait([look.task])
+        finally:
+            look.waiting -= 1
+        look.task.result()
+
+    async def _read(self, namespace: str, look: _Look, *, is_listed: bool) -> None:
+        assert self._source is not None
+        try:
+            async with self._places:
+                if not look.waiting:
+                    return
+                began = time.monotonic()
+                topics = await asyncio.get_running_loop().run_in_executor(
+                    self._readers, _topics_of, self._source, namespace
+                )
+            # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
+            if (topics is not None or not is_listed) and await self._ask(self._topics, namespace) != topics:
+                await self._write(self._take, namespace, topics)
+        # Whatever it is: clients are answered, and the next round may do better.
+        except Exception as error:
+            raise StateError(f"the topics of {namespace} cannot be read: {_reason(error)}") from error
+        finally:
+            del self._looks[namespace]
+        if topics is None:
+            self._looked.pop(namespace, None)
+            raise NotFoundError(f"there is no namespace {shown(namespace)}")
+        self._looked[namespace] = began
 
     def _known(self) -> Sequence[str]:
-        return [namespace for namespace in self._catalog.namespaces() if self._catalog.topics(namespace, "all")]
+        catalog = self._catalog
+        with catalog.reading():
+            return [namespace for namespace in catalog.namespaces() if catalog.topics(namespace, "all")]
 
-    def _take(self, namespace: str, topics: Sequence[str] | None) -> None:
+    def _topics(self, namespace: str) -> set[str] | None:
+        """Return the topics that the catalog has now, None if it has no such namespace."""
+        self._catalog.refresh()
+        try:
+            return set(self._catalog.topics(namespace, "all"))
+        except NotFoundError:
+            return None
+
+    def _take(self, namespace: str, after: set[str] | None) -> None:
         """Give a namespace of the catalog the topics that the cluster has; those that stay keep their pairs.
 
         Args:
-            topics: in no order; None: the namespace is gone.
+            after: the topics; None: the namespace is gone.
         """
         catalog = self._catalog
-        catalog.refresh()
-        is_known = namespace in catalog.namespaces()
-        if topics is None:
-            if is_known:
-                catalog.delete_namespace(namespace)
-            return
-        before, after = set(catalog.topics(namespace, "all")) if is_known else set(), set(topics)
-        if before == after and is_known:
-            return
         with catalog.together():
+            before = self._topics(namespace)
+            if after is None:
+                if before is not None:
+                    catalog.delete_namespace(namespace, force=True)
+                return
             catalog.create_namespace(namespace)
+            before = before or set()
             # Removed first: a topic that was deleted and made again with partitions is another one.
             for topic in before - after:
                 catalog.mirror(topic, None)
             for topic in sorted(after - before):
                 # A new partition has what its topic has.
-                siblings = catalog.parts(without_partition(topic))
+                siblings = catalog.siblings(topic)
                 like = catalog.entry(siblings[0]) if siblings else None
                 entry = TopicEntry(topic, {}, {}, is_loaded=False)
                 catalog.mirror(topic, entry if like is None else replace(like, name=topic, is_loaded=False))
+
+
+def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
+    # The names are encoded once for each list, however often it is asked for.
+    content = {
+        "topicsHash": answer.topics_hash,
+        "filtered": answer.filtered,
+        "changed": answer.changed,
+        "readsProperties": reads_properties,
+    }
+    return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
+
+
+def _topics_of(source: TopicSource, namespace: str) -> set[str] | None:
+    """Return the topics that the cluster has in a namespace, None if it has no such namespace."""
+    try:
+        return set(source.topics(namespace))
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return None
+        raise
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -50,7 +50,7 @@ class ServingSection(Strict):
     max_record_bytes: Positive = 4 << 20
     """Greatest size of a batch of lookups."""
     max_in_flight: Positive = 256
-    """Requests that may be under way; further ones are refused at once."""
+    """Requests that may be under way, and as many about topics; further ones are refused at once."""
     max_properties: Positive = 64
     """Lookup properties that a request may have."""
     max_property_length: Positive = 4096

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
 from lookup.collect.observing import Bundles, Leader, Record, Registry, Trouble
 from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
+from tests.answering import answering
 from tests.collect.rest import Rest, running_rest
 
 
@@ -126,6 +128,24 @@ def test_next_address_is_asked_if_one_is_away(rest: Rest) -> None:
     asked = AdminRest(f"http://127.0.0.1:1,{rest.url.removeprefix('http://')}", Credentials())
 
     assert asked.cluster() == "east"
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[", b""])
+def test_next_address_is_asked_if_one_is_killed_meanwhile(rest: Rest, answer: bytes) -> None:
+    """An answer that is cut off, or no HTTP, is as good as none; with no other address it is an OSError."""
+    with answering(answer) as port:
+        asked = AdminRest(f"http://127.0.0.1:{port},{rest.url.removeprefix('http://')}", Credentials())
+        assert asked.cluster() == "east"
+        with pytest.raises(OSError, match=r"127|closed"):
+            AdminRest(f"http://127.0.0.1:{port}", Credentials()).get("clusters")
+
+
+@pytest.mark.parametrize("answer", [{"a": 1}, None, "abc", [1], [["a"]]])
+def test_names_that_are_none_are_refused(rest: Rest, answer: Any) -> None:
+    """Whatever lists names answers a list of texts, or it is no broker."""
+    rest.answers["tenants"] = answer
+    with pytest.raises(ValueError, match="tenants was answered with no list of names"):
+        AdminRest(rest.url, Credentials()).namespaces()
 
 
 def test_refusal_is_not_tried_elsewhere(rest: Rest) -> None:

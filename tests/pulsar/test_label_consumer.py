@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import re
 import threading
 import time
 from collections import defaultdict
@@ -23,11 +21,11 @@ from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import Pace
 from tests.processes import awaited
 from tests.pulsar.cluster import Cluster
+from tests.serve.label_consumer import consumer_page
 from tests.serve.servers import Server, started
 
 pytestmark = pytest.mark.pulsar
 
-_PAGE = Path(__file__).parents[2] / "docs" / "label-consumer.md"
 _NUMBERS = itertools.count()
 _SETTINGS = """
 [serving]
@@ -49,18 +47,7 @@ _PACE = Pace(poll_us=500_000, retry_us=300_000, grace_us=6_000_000)
 @pytest.fixture
 def page(tmp_path: Path) -> ModuleType:
     """Return the program of the page as a module."""
-    text = re.search(
-        r"<!-- file: topic_consumer.py -->\n```python\n(.*?)^```", _PAGE.read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert text is not None
-    path = tmp_path / "topic_consumer.py"
-    path.write_text(text[1])
-    spec = importlib.util.spec_from_file_location("topic_consumer", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return consumer_page(tmp_path)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import signal
 import threading
 import urllib.error
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ from tests.pulsar.clients import Client, JavaClients
 from tests.pulsar.cluster import RACKS, Cluster, free_ports, running_cluster
 from tests.pulsar.jvm import Installation, with_bridge
 from tests.serve.servers import Server, started
+from tests.topics.plugins import lister_plugin
 
 pytestmark = pytest.mark.pulsar
 
@@ -45,44 +46,14 @@ catalog = "topics.db"
 lister = {{ use = "{lister}" }}
 """
 #: Lists by properties, without what is labelled as frozen; and one that never has more than a part.
-_LISTERS = '''
-"""Listers of these tests."""
-from dataclasses import dataclass
-from typing import ClassVar
-
-from lookup.hooks import Lister, hookimpl
-from lookup.model import Listing
-
-
-@dataclass(frozen=True)
-class Thawed(Lister):
-    """Hide what is frozen."""
-
-    name: ClassVar[str] = "thawed"
-    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "properties", "labels"})
-
-    def list_topics(self, namespace, mode, properties, catalog):
-        """Look at properties and labels."""
+_LISTERS = lister_plugin(
+    ["properties", "labels"],
+    thawed="""
         names = catalog.with_properties(namespace, mode, properties)
         return Listing([name for name in names if catalog.entry(name).labels.get("state") != "frozen"])
-
-
-@dataclass(frozen=True)
-class Halved(Thawed):
-    """Know a part."""
-
-    name: ClassVar[str] = "halved"
-
-    def list_topics(self, namespace, mode, properties, catalog):
-        """Leave the rest out."""
-        return Listing(super().list_topics(namespace, mode, properties, catalog).topics[:1], partial=True)
-
-
-@hookimpl
-def lookup_register_listers():
-    """Register."""
-    return (Thawed, Halved)
-'''
+    """,
+    halved="return Listing(catalog.with_properties(namespace, mode, properties)[:1], partial=True)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +205,7 @@ def test_without_the_server_subscriptions_stay_and_new_lists_fail(
         listing.admin("GET", f"persistent/{namespace}", properties="team=x")
     assert failed.value.code == HTTPStatus.INTERNAL_SERVER_ERROR
     log = "".join(broker.log("clock").read_text() for broker in listing.running)
-    assert "Lists of topics by properties fail: The decision server http://127.0.0.1:" in log
+    assert f"Lists of topics by properties of {namespace} fail: The decision server http://127.0.0.1:" in log
     consumer().await_topics("a b c d e-partition-0 e-partition-1")
     with serving() as server:
         _set(server, f"{namespace}/b/properties", {"team": "x"})
@@ -274,9 +245,30 @@ def test_server_that_hangs_is_an_error(listing: Cluster, serving: Serving, names
     assert names == [f"persistent://{namespace}/a"]
 
 
+def test_failure_is_logged_once_for_its_namespace(listing: Cluster, serving: Serving, namespace: str) -> None:
+    """Also if lists of another namespace, which are answered, come in between."""
+    refused = f"public/listing-{next(_NUMBERS)}"
+    listing.create_namespace(refused, 4)
+    with serving() as server:
+        _set(server, f"{namespace}/a/properties", {"team": "x"})
+        for _ in range(5):
+            assert listing.admin("GET", f"persistent/{namespace}", properties="team=x")
+            with pytest.raises(urllib.error.HTTPError):
+                listing.admin("GET", f"persistent/{refused}", properties=f"team={'x' * 300}")
+
+    logs = [broker.log("clock").read_text() for broker in listing.running]
+    assert {log.count(f"Lists of topics by properties of {refused} fail") for log in logs} <= {0, 1}
+    assert sum(log.count(f"Lists of topics by properties of {refused} fail") for log in logs) >= 1
+    assert not any(f"by properties of {namespace} are answered again" in log for log in logs)
+
+
 @contextmanager
-def _answering(port: int, body: str, length: int) -> Iterator[None]:
-    """Answer every request with status 200 and a body, and a length that need not be its own."""
+def _answering(port: int, body: str, length: int, freed: threading.Event | None = None) -> Iterator[None]:
+    """Answer every request with status 200 and a body, and a length that need not be its own.
+
+    Args:
+        freed: if given, connections stay open until the client closes them, and the event is set when it does.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -285,6 +277,11 @@ def _answering(port: int, body: str, length: int) -> Iterator[None]:
             self.send_header("Content-Length", str(length))
             self.end_headers()
             self.wfile.write(body.encode())
+            if freed is not None:
+                self.connection.settimeout(60)
+                with suppress(ConnectionError):
+                    assert self.rfile.read(1) == b""
+                freed.set()
 
         def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
             """Say nothing."""
@@ -295,6 +292,16 @@ def _answering(port: int, body: str, length: int) -> Iterator[None]:
         yield
         server.shutdown()
         thread.join()
+
+
+def test_connection_to_a_server_that_stalls_is_freed(listing: Cluster, namespace: str, port: int) -> None:
+    """If it hangs within its answer the request fails, and a broker does not keep a connection for each of these."""
+    freed = threading.Event()
+    with _answering(port, '{"topics": [', 1_000, freed):
+        with pytest.raises(urllib.error.HTTPError):
+            listing.admin("GET", f"persistent/{namespace}", properties="team=x")
+
+        assert freed.wait(60)
 
 
 @pytest.mark.parametrize(

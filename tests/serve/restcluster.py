@@ -22,6 +22,22 @@ class RestCluster:
         #: status of every answer in place of 200, and what is sent in place of a list
         self.status: int | None = None
         self.junk: str | None = None
+        #: what is cut off in its answers: `tenants`, `namespaces` or `topics`
+        self.cut: str | None = None
+        #: while it is there, each list of topics waits for it once it was made
+        self.held: threading.Event | None = None
+        #: namespaces whose topics were asked for
+        self.asked: list[str] = []
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Hold back every list of topics that is asked for in the block, until its end."""
+        self.held = held = threading.Event()
+        try:
+            yield
+        finally:
+            self.held = None
+            held.set()
 
     def answer(self, path: str) -> tuple[int, str]:
         """Return status and body of an answer."""
@@ -37,6 +53,15 @@ class RestCluster:
             return 404, '{"reason": "no such namespace"}'
         return 200, self.junk or json.dumps(names)
 
+    def answers(self, path: str) -> tuple[int, str]:
+        """Return what `answer` does, after a list that is held back was let go."""
+        answer, held = self.answer(path), self.held
+        if path.endswith("/topics"):
+            self.asked.append(unquote(path).removeprefix("/admin/v2/namespaces/").removesuffix("/topics"))
+            if held is not None:
+                held.wait()
+        return answer
+
 
 @contextmanager
 def rest_cluster() -> Iterator[RestCluster]:
@@ -44,9 +69,12 @@ def rest_cluster() -> Iterator[RestCluster]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, body = cluster.answer(urlsplit(self.path).path)
+            path = urlsplit(self.path).path
+            status, body = cluster.answers(path)
+            parts = path.removeprefix("/admin/v2/").split("/")
+            what = parts[0] if len(parts) < 3 else parts[-1]
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body.encode())))
+            self.send_header("Content-Length", str(len(body.encode()) + (what == cluster.cut)))
             self.end_headers()
             self.wfile.write(body.encode())
 

@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lookup.serve.topics import ServedTopics
+from lookup.settings import ServingFile, load_serving
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.listing import topics_hash
+from lookup.topics.listing import ListRequest, topics_hash
 from tests.processes import awaited
 from tests.serve.restcluster import RestCluster, rest_cluster
 from tests.serve.servers import Server, settings_file, started
+from tests.topics.catalogs import lock_timeout_s, locked
+from tests.topics.plugins import lister_plugin
 
 NS = "public/default"
 HERE = f"persistent://{NS}/"
-#: Listers that answer a part, and that fail.
-LISTERS = '''
-"""Listers of these tests."""
-from dataclasses import dataclass
-from typing import ClassVar
-
-from lookup.hooks import Lister, hookimpl
-from lookup.model import Listing
-
-
-@dataclass(frozen=True)
-class Odd(Lister):
-    """Answer by the property `do`."""
-
-    name: ClassVar[str] = "odd"
-    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "properties"})
-
-    def list_topics(self, namespace, mode, properties, catalog):
-        """Do as the client says."""
+#: A lister that answers a part, fails, or asks twice and takes its time.
+LISTERS = lister_plugin(
+    ["created", "deleted", "properties"],
+    odd="""
         if properties.get("do") == "fail":
             raise RuntimeError("on purpose")
+        if properties.get("do") == "twice":
+            before = catalog.with_properties(namespace, mode, {"team": "x"})
+            Path(__file__).with_name("asked").touch()
+            time.sleep(0.5)
+            return Listing(before + catalog.with_properties(namespace, mode, {"team": "x"}))
         names = catalog.topics(namespace, mode)
+        if properties.get("do") == "wait":
+            time.sleep(1.5)
+            assert all(catalog.entry(name) for name in names)
         return Listing(names[:1] if properties.get("do") == "part" else names, partial=properties.get("do") == "part")
-
-
-@hookimpl
-def lookup_register_listers():
-    """Register."""
-    return (Odd,)
-'''
+    """,
+)
 
 
 @pytest.fixture
@@ -57,7 +54,16 @@ def cluster() -> Iterator[RestCluster]:
         yield cluster
 
 
-def settings_of(folder: Path, cluster: RestCluster, lister: str = "indexed", more: str = "") -> Path:
+def settings_of(
+    folder: Path,
+    cluster: RestCluster,
+    lister: str = "indexed",
+    more: str = "",
+    *,
+    every_s: float = 0.2,
+    stale_s: float = 1.0,
+    lock_s: float = 5.0,
+) -> Path:
     """Write the settings of a server that follows a cluster, and only records lookups."""
     (folder / "odd.py").write_text(LISTERS, encoding="utf-8")
     path = settings_file(
@@ -65,11 +71,12 @@ def settings_of(folder: Path, cluster: RestCluster, lister: str = "indexed", mor
         f"""{more}
 [collect]
 admin = "{cluster.url}"
-topics_every_s = 0.2
-topics_stale_s = 1.0
+topics_every_s = {every_s}
+topics_stale_s = {stale_s}
 
 [topics]
 catalog = "topics.db"
+lock_timeout_s = {lock_s}
 lister = {{ use = "{lister}" }}
 """,
         policies="",
@@ -200,11 +207,19 @@ def test_catalog_follows_the_cluster(server: Server, cluster: RestCluster) -> No
     assert listed(server, selector="of") == "c-partition-0"
 
 
+def test_topic_beside_one_with_a_partition_s_name_has_labels_of_its_own(server: Server, cluster: RestCluster) -> None:
+    """Set on the one they are not the other's, also if that comes later."""
+    cluster.topics[NS] += [f"{HERE}o", f"{HERE}o-partition-0"]
+    assert admin(server, "POST", f"topics/{NS}/o/custom-labels", {"labels": {"env": "prod"}}) == 204
+    cluster.topics[NS] += [f"{HERE}o-partition-1"]
+
+    assert admin(server, "GET", f"topics/{NS}/o-partition-1/custom-labels") == {}
+    assert listed(server, selector="env=prod") == "o"
+
+
 def test_new_names_are_known_at_once(tmp_path: Path, cluster: RestCluster) -> None:
     """A topic or namespace that was created since the last look is looked for when it is asked for."""
-    path = settings_of(tmp_path, cluster)
-    path.write_text(path.read_text().replace("_every_s = 0.2", "_every_s = 3000.0").replace("_s = 1.0", "_s = 3600.0"))
-    with started(path) as server:
+    with started(settings_of(tmp_path, cluster, every_s=3000.0, stale_s=3600.0)) as server:
         awaited(lambda: listed(server) == "a b c-partition-0")
         cluster.topics[NS].append(f"{HERE}new")
         cluster.topics["public/other"] = ["persistent://public/other/x"]
@@ -218,13 +233,14 @@ def test_topics_that_cannot_be_read_are_not_listed_for_long(server: Server, clus
     """A cluster that fails, or answers no list, makes lists fail, changes no label, and is read again afterwards."""
     admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
 
-    for fault in ({"status": 500}, {"junk": '{"reason": "not a list"}'}, {"junk": '["persistent://pub'}):
+    junk = ('{"reason": "not a list"}', '["persistent://pub', '["x"]', "[1]", f'["{HERE}\\ud800"]', "[" * 200_000)
+    for fault in ({"status": 500}, {"cut": "topics"}, *({"junk": text} for text in junk)):
         for name, value in fault.items():
             setattr(cluster, name, value)
         refused = awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 503)
         assert f"the topics of {NS} cannot be read: " in refused[1]
         assert server.ask("GET", "/health")[0] == 503
-        cluster.status = cluster.junk = None
+        cluster.status = cluster.junk = cluster.cut = None
         awaited(lambda: listed(server) == "a b c-partition-0")
     assert listed(server, selector="env=prod") == "a"
     assert awaited(lambda: server.ask("GET", "/health")[0] == 200)
@@ -241,6 +257,27 @@ def test_namespace_that_is_deleted_goes_with_its_topics(server: Server, cluster:
 
     awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 404)
     cluster.topics[NS] = topics
+    awaited(lambda: listed(server) == "a b c-partition-0")
+    assert listed(server, selector="env=prod") == ""
+
+
+def test_namespace_of_the_cluster_is_not_deleted_here(server: Server, cluster: RestCluster) -> None:
+    """Its labels would be lost when it comes back; one that the cluster does not have any more can be deleted."""
+    admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+    here = f"namespaces/{NS}?force=true"
+
+    assert admin(server, "DELETE", here) == (
+        409, f"the cluster has the namespace {NS}; it is deleted there, and then here as well"
+    )  # fmt: skip
+    assert listed(server, selector="env=prod") == "a"
+    cluster.status = 500
+    assert admin(server, "DELETE", here)[0] == 503
+    cluster.status = 404
+    status, said = admin(server, "DELETE", f"namespaces/{NS}")
+    assert (status, f"namespace {NS} is not empty (users' topics: 3)" in said) == (409, True)
+    assert admin(server, "DELETE", here) == 204
+    assert admin(server, "DELETE", here)[0] == 404
+    cluster.status = None
     awaited(lambda: listed(server) == "a b c-partition-0")
     assert listed(server, selector="env=prod") == ""
 
@@ -290,6 +327,47 @@ def test_catalog_without_a_cluster_is_served(tmp_path: Path) -> None:
     catalog.close()
 
 
+def test_what_is_asked_does_not_wait_with_a_write(tmp_path: Path, cluster: RestCluster) -> None:
+    """While a write waits for another process that writes to the file, all else is answered; then it is done."""
+    settings = settings_of(tmp_path, cluster, lock_s=30.0)
+    with started(settings) as server, ThreadPoolExecutor(1) as pool:
+        assert listed(server) == "a b c-partition-0"
+        with locked(settings.with_name("topics.db")):
+            writing = pool.submit(admin, server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"})
+            # Longer than what was read from the cluster may be listed without another look.
+            for _ in range(30):
+                assert listed(server) == "a b c-partition-0"
+                assert admin(server, "GET", f"persistent/{NS}/a/properties") == {}
+                assert server.ask("GET", f"/labels/{NS}") == (200, {})
+                assert server.ask("GET", "/health")[0] == 200
+                time.sleep(0.05)
+            assert not writing.done()
+        assert writing.result() == 204
+        assert listed(server, properties={"team": "x"}) == "a"
+
+
+def test_list_is_of_one_revision(tmp_path: Path, cluster: RestCluster) -> None:
+    """A write that comes while a lister asks the catalog several questions waits for the last one."""
+    with started(settings_of(tmp_path, cluster, "odd")) as server, ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(listed, server, properties={"do": "twice"})
+        awaited((tmp_path / "asked").exists)
+        assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"team": "x"}) == 204
+        assert listing.result() == ""
+        assert listed(server, properties={"do": "twice"}) == "a"
+
+
+def test_server_waits_for_a_lock_as_long_as_it_is_set(tmp_path: Path) -> None:
+    """`lock_timeout_s` is what SQLite waits."""
+    section = {"catalog": str(tmp_path / "topics.db"), "lock_timeout_s": 0.25}
+    settings = ServingFile.model_validate({"serving": {"cluster": "c1", "record": "record"}, "topics": section})
+
+    async def waited() -> float:
+        async with ServedTopics(settings, None, print) as topics:
+            return lock_timeout_s(topics._catalog)
+
+    assert asyncio.run(waited()) == 0.25
+
+
 def test_server_without_topics_says_so(tmp_path: Path) -> None:
     """A broker that asks it for a list gets an error."""
     with started(settings_file(tmp_path, policies="")) as server:
@@ -311,3 +389,175 @@ def test_topics_cannot_change_while_the_server_runs(settings: Path, server: Serv
     server.process.send_signal(signal.SIGHUP)
 
     awaited(lambda: [line for line in server.said if "topics: cannot change while the server runs" in line])
+
+
+@pytest.mark.parametrize("cut", ["tenants", "namespaces", "topics"])
+def test_answer_that_is_cut_off_does_not_end_the_following(tmp_path: Path, cluster: RestCluster, cut: str) -> None:
+    """It is the reason in /health; the next whole answer is taken, also if nobody asks for a list."""
+    with started(settings_of(tmp_path, cluster, stale_s=3600.0)) as server:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        cluster.cut = cut
+        reason = awaited(lambda: server.ask("GET", "/health")[1].get("reason"))
+        assert "cut off" in reason
+        cluster.topics[NS] = [f"{HERE}z"]
+        cluster.cut = None
+
+        awaited(lambda: listed(server) == "z")
+        assert server.ask("GET", "/health")[0] == 200
+
+
+@contextmanager
+def lists_waiting(server: Server, *namespaces: str) -> Iterator[None]:
+    """Ask for lists whose clients leave at the end of the block, without an answer."""
+    connections = [HTTPConnection("127.0.0.1", server.port) for _ in namespaces]
+    for connection, namespace in zip(connections, namespaces, strict=True):
+        connection.request("POST", "/list", f'{{"namespace": "{namespace}"}}')
+    yield
+    for connection in connections:
+        connection.close()
+
+
+def listed_long_ago(server: Server) -> None:
+    """Wait until topics are known, and too old to be listed without another look."""
+    awaited(lambda: listed(server) == "a b c-partition-0")
+    time.sleep(1.1)
+
+
+def waits(server: Server) -> bool:
+    """Ask for a list and leave after a while; return whether no answer came until then, not even a refusal."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=1.0)
+    connection.request("POST", "/list", f'{{"namespace": "{NS}"}}')
+    try:
+        return connection.getresponse().status != 503
+    except TimeoutError:
+        return True
+    finally:
+        connection.close()
+
+
+def test_cluster_that_hangs_holds_up_lists_only(tmp_path: Path, cluster: RestCluster) -> None:
+    """Lists have places of their own, which clients free by leaving; all that wait share one look."""
+    with started(settings_of(tmp_path, cluster, more="max_in_flight = 4", every_s=3000.0)) as server:
+        listed_long_ago(server)
+        cluster.asked.clear()
+        with cluster.holding():
+            with lists_waiting(server, *[NS] * 4):
+                refused = awaited(lambda: listed(server), "a list that is refused", enough=lambda seen: seen[0] == 503)
+                assert "too many requests are in flight" in refused[1]
+                assert server.ask("POST", "/record", {"broker": "b1:8080", "lookups": []})[0] == 200
+            # The server notices that they left, and lets others wait, although the cluster still hangs.
+            awaited(lambda: waits(server))
+        assert cluster.asked == [NS]
+        awaited(lambda: listed(server) == "a b c-partition-0")
+
+
+def test_requests_that_wait_for_a_look_share_its_failure(tmp_path: Path, cluster: RestCluster) -> None:
+    """The cluster is not asked once more for each of them."""
+    with started(settings_of(tmp_path, cluster, every_s=3000.0)) as server, ThreadPoolExecutor(5) as pool:
+        listed_long_ago(server)
+        cluster.asked.clear()
+        cluster.status = 500
+        with cluster.holding():
+            lists = [pool.submit(listed, server) for _ in range(5)]
+            awaited(lambda: cluster.asked)
+            time.sleep(0.5)
+
+        assert {future.result()[0] for future in lists} == {503}
+        assert cluster.asked == [NS]
+
+
+def test_look_that_nobody_waits_for_does_not_begin(tmp_path: Path, cluster: RestCluster) -> None:
+    """If more namespaces hang than are asked for at once, the list of a client that has left is not looked for."""
+    with started(settings_of(tmp_path, cluster, every_s=3000.0)) as server:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        hung = {f"public/n{number}" for number in range(8)}
+        cluster.asked.clear()
+        with cluster.holding(), lists_waiting(server, *hung):
+            awaited(lambda: set(cluster.asked) == hung)
+            with lists_waiting(server, "public/left"):
+                time.sleep(0.5)
+            with lists_waiting(server, "public/last"):
+                time.sleep(0.5)
+                cluster.held.set()
+                awaited(lambda: "public/last" in cluster.asked)
+
+        assert set(cluster.asked) == {*hung, "public/last"}
+
+
+def test_older_answer_does_not_undo_a_newer_one(tmp_path: Path, cluster: RestCluster) -> None:
+    """A topic that was created after a look began is looked for after that look, and keeps what it is given."""
+    with started(settings_of(tmp_path, cluster, every_s=3000.0)) as server, ThreadPoolExecutor(2) as pool:
+        listed_long_ago(server)
+        cluster.asked.clear()
+        with cluster.holding():
+            older = pool.submit(listed, server)
+            awaited(lambda: len(cluster.asked) == 1)
+            held, cluster.held = cluster.held, None
+            cluster.topics[NS].append(f"{HERE}new")
+            given = pool.submit(admin, server, "POST", f"topics/{NS}/new/custom-labels", {"labels": {"env": "prod"}})
+            # Long enough for a look that does not wait.
+            time.sleep(1.0)
+            held.set()
+
+            assert (older.result(), given.result()) == ("a b c-partition-0", 204)
+        assert listed(server, selector="env=prod") == "new"
+
+
+def test_list_does_not_wait_with_a_write(tmp_path: Path, cluster: RestCluster) -> None:
+    """A label, or a change of the cluster, that another process keeps from being written holds up no list."""
+    with started(settings_of(tmp_path, cluster, lock_s=3600.0)) as server, ThreadPoolExecutor(1) as pool:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        with locked(tmp_path / "topics.db"):
+            label = pool.submit(admin, server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}})
+            # Also when topics are to be read again, as long as they are the same.
+            ends = time.monotonic() + 2.0
+            while time.monotonic() < ends:
+                assert listed(server) == "a b c-partition-0"
+            assert admin(server, "GET", f"topics/{NS}/a/custom-labels") == {}
+            assert not label.done()
+        assert label.result() == 204
+    with started(settings_of(tmp_path, cluster, lock_s=3600.0, stale_s=3600.0)) as server:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        with locked(tmp_path / "topics.db"):
+            cluster.topics[NS] = [f"{HERE}z"]
+            time.sleep(1.0)
+            assert listed(server) == "a b c-partition-0"
+        awaited(lambda: listed(server) == "z")
+
+
+def test_lister_sees_one_revision(tmp_path: Path, cluster: RestCluster) -> None:
+    """A topic that is deleted while it answers is there until it has."""
+    with started(settings_of(tmp_path, cluster, "odd", stale_s=3600.0)) as server, ThreadPoolExecutor(1) as pool:
+        awaited(lambda: listed(server) == "a b c-partition-0")
+        with locked(tmp_path / "topics.db"):
+            cluster.topics[NS] = [f"{HERE}a"]
+            # Seen by now, and not written: lists do not wait for that.
+            time.sleep(1.0)
+            waiting = pool.submit(listed, server, properties={"do": "wait"})
+            time.sleep(0.5)
+
+        assert waiting.result() == "a b c-partition-0"
+        awaited(lambda: listed(server) == "a")
+
+
+def test_look_asks_for_its_namespace_only(
+    settings: Path, cluster: RestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With twenty thousand namespaces a round would else sort them as often as there are namespaces."""
+
+    class Source:
+        def namespaces(self) -> list[str]:
+            return []
+
+        def topics(self, namespace: str) -> list[str]:
+            return cluster.topics[namespace]
+
+    def refused(_: Catalog) -> None:
+        raise AssertionError("all namespaces were asked for")
+
+    async def look() -> str:
+        async with ServedTopics(load_serving(str(settings)), Source(), print) as served:
+            monkeypatch.setattr(Catalog, "namespaces", refused)
+            return await served.listed(ListRequest(NS))
+
+    assert f'"{HERE}a"' in asyncio.run(look())

@@ -101,7 +101,8 @@ final class DecisionServer {
     /** Ask for topics; the result fails unless within the time-out a whole list comes, each of whose names has one of the prefixes. */
     CompletableFuture<List<String>> list(ObjectNode question, List<String> prefixes) {
         CompletableFuture<HttpResponse<String>> sent = send("/list", question);
-        return sent.orTimeout(settings.timeout().toMillis(), TimeUnit.MILLISECONDS).handle((answer, failure) -> {
+        // Of a copy: a time-out that completed the request itself would leave nothing to cancel, and its connection open.
+        return sent.copy().orTimeout(settings.timeout().toMillis(), TimeUnit.MILLISECONDS).handle((answer, failure) -> {
             sent.cancel(true);
             if (failure != null || answer.statusCode() != 200) {
                 throw new IllegalStateException("The decision server " + settings.server() + " gave no list of topics: "

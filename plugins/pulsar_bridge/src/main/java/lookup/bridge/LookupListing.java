@@ -1,11 +1,13 @@
 package lookup.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.google.common.cache.CacheBuilder;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.pulsar.broker.PulsarResourcesExtended;
 import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.PulsarService;
@@ -25,7 +27,9 @@ public class LookupListing implements PulsarResourcesExtended {
 
     private PulsarService pulsar;
     private DecisionServer server;
-    private final AtomicBoolean isFailing = new AtomicBoolean();
+    /** Namespaces whose last list failed; not more than some, since a client may send any name. */
+    private final Set<NamespaceName> failing = Collections.newSetFromMap(
+            CacheBuilder.newBuilder().maximumSize(1000).<NamespaceName, Boolean>build().asMap());
 
     /** Read the settings; one that is missing or wrong keeps the broker from starting, with a sentence in its log. */
     @Override
@@ -59,8 +63,8 @@ public class LookupListing implements PulsarResourcesExtended {
             case ALL -> List.of(persistent, other);
         }).whenComplete((topics, failure) -> {
             // The broker logs that a request failed and not why; clients ask again and again, so only the first is logged.
-            if (isFailing.getAndSet(failure != null) != (failure != null)) {
-                LOG.warn("Lists of topics by properties {}", failure == null ? "are answered again"
+            if (failure == null ? failing.remove(namespace) : failing.add(namespace)) {
+                LOG.warn("Lists of topics by properties of {} {}", namespace, failure == null ? "are answered again"
                         : "fail: " + FutureUtil.unwrapCompletionException(failure).getMessage());
             }
         });
