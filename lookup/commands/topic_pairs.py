@@ -16,7 +16,7 @@ from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
-from lookup.topics.listing.rest import LABELS, PROPERTIES, PairKind
+from lookup.topics.listing.rest import LABELS, PROPERTIES, GetPairs, PairKind, RemovePairs, SetPairs
 from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
@@ -50,7 +50,7 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
         with asked(arguments) as topics:
-            topics.write(kind, name, pairs)
+            topics.carry_out(SetPairs(kind, name, pairs))
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
@@ -68,7 +68,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def run(arguments: argparse.Namespace) -> int:
         with asked(arguments) as topics:
-            pairs = topics.read(kind, topic(arguments.topic))
+            pairs = topics.carry_out(GetPairs(kind, topic(arguments.topic))) or {}
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -96,7 +96,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
         with asked(arguments) as topics:
-            topics.remove(kind, name, keys, everything=arguments.all)
+            topics.carry_out(RemovePairs(kind, name, tuple(keys), everything=arguments.all))
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 

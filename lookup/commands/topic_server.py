@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
-from lookup.errors import ArgumentError, InputError, NotFoundError, PolicyError, PulsarLookupError, StateError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from lookup.errors import (
+    ArgumentError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    PolicyError,
+    PulsarLookupError,
+    StateError,
+)
 from lookup.model.names import url_problem
+from lookup.model.quoting import printable, shown
 from lookup.topics.catalog import Catalog
-from lookup.topics.listing import ListRequest, TopicQuery
-from lookup.topics.listing.rest import GetPairs, Operation, PairKind, RemovePairs, SetPairs, print_call
+from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
+from lookup.topics.listing.rest import CatalogOperation, GetPairs, RemovePairs, carry_out, print_call
 
 __all__ = ["CatalogTopics", "TopicServer", "Topics"]
 
@@ -22,24 +35,37 @@ __all__ = ["CatalogTopics", "TopicServer", "Topics"]
 _REQUEST_S = 30.0
 _ERRORS: Mapping[int, type[PulsarLookupError]] = {
     400: ArgumentError,
+    401: InputError,
     404: NotFoundError,
+    409: ConflictError,
     413: ArgumentError,
     500: PolicyError,
     503: StateError,
 }
 
 
+class _List(BaseModel):
+    """The form of a list; any other answer is not of a decision server."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    topics: list[str]
+    topics_hash: str
+    filtered: bool
+    changed: bool
+    reads_properties: bool
+
+
+_LIST = TypeAdapter(_List)
+_PAIRS = TypeAdapter(dict[str, str])
+_VALUES = TypeAdapter(dict[str, list[str]])
+
+
 class Topics(Protocol):
-    """Topics that commands about labels and properties read and write: of a catalog, or of a server."""
+    """Topics that commands read and write: of a catalog, or of a server."""
 
-    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
-        """Return the labels or properties of a topic."""
-
-    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
-        """Add labels or properties to a topic's."""
-
-    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
-        """Remove labels or properties of a topic, some or all."""
+    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -54,17 +80,9 @@ class CatalogTopics:
 
     catalog: Catalog
 
-    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
-        """Return the labels or properties of a topic: of a partitioned one, those that all partitions have."""
-        return kind.read(self.catalog.meant_by(topic)[0])
-
-    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
-        """Add labels or properties to a topic's."""
-        kind.write(self.catalog, topic, pairs)
-
-    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
-        """Remove labels or properties of a topic, some or all."""
-        kind.remove(self.catalog, topic, keys, everything)
+    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
+        return carry_out(operation, self.catalog)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -95,15 +113,50 @@ class TopicServer:
             raise ArgumentError(f"the server's URL: {problem}")
         self._url = url.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
+        # No server of ours sends its clients elsewhere, and the token is for it alone.
+        self._opener = OpenerDirector()
+        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler()):
+            self._opener.add_handler(handler)
         if token_file is not None:
             try:
                 token = Path(token_file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"the token cannot be read from {token_file}: {error}") from None
+            if re.fullmatch("[ -~]+", token) is None:
+                raise InputError(f"the token in {token_file} should be one line of ASCII, and is not")
             self._headers["Authorization"] = f"Bearer {token}"
 
     def listed(self, request: ListRequest) -> Mapping[str, Any]:
         """Return the answer to a request for topics: `docs/decisions/bridge-protocol.md`."""
+        return self._listed("/list", request)
+
+    def selected(self, query: TopicQuery) -> Sequence[str]:
+        """Return the topics of a query by labels, sorted."""
+        request = ListRequest(query.namespace, query.mode, selector=query.selector)
+        names: Sequence[str] = self._listed("/labels", request)["topics"]
+        return names
+
+    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
+        """Return every key of a label in a namespace with its values, both sorted."""
+        labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None, _VALUES)
+        return labels
+
+    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
+        operations = [operation]
+        if isinstance(operation, RemovePairs) and not operation.kind.removes_many:
+            # One request has room for one key.
+            keys = operation.keys
+            if operation.everything:
+                keys = tuple(self.carry_out(GetPairs(operation.kind, operation.topic)) or ())
+            operations = [RemovePairs(operation.kind, operation.topic, (key,)) for key in keys]
+        form = _PAIRS if isinstance(operation, GetPairs) else None
+        pairs: Mapping[str, str] | None = None
+        for call in map(print_call, operations):
+            pairs = self._ask(call.method, call.target, call.body, form)
+        return pairs
+
+    def _listed(self, path: str, request: ListRequest) -> Mapping[str, Any]:
         body = {
             "namespace": request.namespace,
             "mode": request.mode,
@@ -113,64 +166,41 @@ class TopicServer:
             "includeSystemTopic": request.include_system,
             "topicsHash": request.topics_hash,
         }
-        answer = self._ask("POST", "/list", json.dumps(body))
-        if not isinstance(answer, dict) or not isinstance(answer.get("topics"), list):
-            raise InputError(f"{self._url} answered no list of topics; is it a decision server?")
-        return answer
+        answer: _List = self._ask("POST", path, json.dumps(body), _LIST)
+        # Whole, or the one that is known: a list that lacks topics would be believed.
+        hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
+        if hashed != answer.topics_hash:
+            raise self._stranger("a list that does not fit its hash")
+        return answer.model_dump(by_alias=True)
 
-    def selected(self, query: TopicQuery) -> Sequence[str]:
-        """Return the topics of a query by labels, sorted."""
-        names: Sequence[str] = self.listed(ListRequest(query.namespace, query.mode, selector=query.selector))["topics"]
-        return names
+    def _ask(self, method: str, target: str, body: str | None, form: TypeAdapter[Any] | None) -> Any:
+        """Return the answer to a request.
 
-    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
-        """Return every key of a label in a namespace with its values, both sorted."""
-        labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None)
-        return labels
+        Args:
+            form: of the answer; None: it has no body.
 
-    def read(self, kind: PairKind, topic: str) -> Mapping[str, str]:
-        """Return the labels or properties of a topic: of a partitioned one, those that all partitions have."""
-        pairs: Mapping[str, str] = self._carry_out(GetPairs(kind, topic))
-        return pairs
-
-    def write(self, kind: PairKind, topic: str, pairs: Mapping[str, str]) -> None:
-        """Add labels or properties to a topic's."""
-        self._carry_out(SetPairs(kind, topic, pairs))
-
-    def remove(self, kind: PairKind, topic: str, keys: Sequence[str], *, everything: bool) -> None:
-        """Remove labels or properties of a topic, some or all; by several requests if one has room for one key only."""
-        if kind.removes_many:
-            self._carry_out(RemovePairs(kind, topic, tuple(keys), everything))
-            return
-        for key in self.read(kind, topic) if everything else keys:
-            self._carry_out(RemovePairs(kind, topic, (key,)))
-
-    def _carry_out(self, operation: Operation) -> Any:
-        call = print_call(operation)
-        return self._ask(call.method, call.target, call.body)
-
-    def _ask(self, method: str, target: str, body: str | None) -> Any:
+        Raises:
+            PulsarLookupError: that the answer stands for.
+            InputError: if there is none, or one of another form.
+        """
         data = None if body is None else body.encode()
-        request = urllib.request.Request(f"{self._url}{target}", data, self._headers, method=method)
+        request = Request(f"{self._url}{target}", data, self._headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_REQUEST_S) as answer:
-                text = answer.read()
-            return json.loads(text) if text else None
-        except urllib.error.HTTPError as error:
-            with error:
-                raise _refusal(error.code, error.read(), self._url) from None
+            with self._opener.open(request, timeout=_REQUEST_S) as answer:
+                status, text = answer.status, answer.read()
         except OSError as error:
             raise InputError(f"{self._url} cannot be asked: {getattr(error, 'reason', error)}") from None
-        except ValueError:
-            raise InputError(f"{self._url} answered no JSON; is it a decision server?") from None
+        except HTTPException as error:
+            raise self._stranger(f"with what is cut off, or no HTTP: {error!r}") from None
+        if status == 204 and form is None and not text:
+            return None
+        try:
+            if status == 200 and form is not None:
+                return form.validate_json(text, strict=True)
+            refusal = _ERRORS[status](printable(_PAIRS.validate_json(text, strict=True)["error"]))
+        except (ValidationError, KeyError):
+            raise self._stranger(f"with status {status} and {shown(text[:60].decode(errors='replace'))}") from None
+        raise refusal
 
-
-def _refusal(status: int, body: bytes, url: str) -> PulsarLookupError:
-    """Return the error that a server's answer stands for."""
-    try:
-        sentence = json.loads(body)["error"]
-    except (ValueError, TypeError, KeyError):
-        return InputError(f"{url} answered with status {status}; is it a decision server?")
-    if status == 401:
-        return InputError(f"{url}: {sentence}")
-    return _ERRORS.get(status, InputError)(str(sentence))
+    def _stranger(self, what: str) -> InputError:
+        return InputError(f"{self._url} answered {what}; is it a decision server?")

@@ -1,4 +1,4 @@
-"""Carry out `lookup topics list`, `create` and `delete`, the commands for the topics of a catalog.
+"""Carry out `lookup topics list`, `create`, `delete` and `namespaces delete`: topics of a catalog and namespaces.
 
 Flags, settings, catalog and lister are shared with the other commands about topics.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from lookup.commands.options import (
     Command,
@@ -28,20 +29,22 @@ from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.names import TopicName
-from lookup.model.quoting import shown, unseen
+from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.catalog.naming import MODES, checked_name, checked_namespace, namespace_of
+from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
 from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.listing.listers import interests_of
+from lookup.topics.listing.rest import DeleteNamespace
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "add_catalog", "add_create_arguments", "add_delete_arguments", "add_list_arguments",
-    "add_lister", "add_mode", "asked", "lister_of", "opened", "pairs_of", "print_names", "run_create", "run_delete",
-    "run_list", "settings_of", "topic",
+    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_create_arguments", "add_delete_arguments",
+    "add_delete_namespace_arguments", "add_list_arguments", "add_lister", "add_mode", "asked", "listed_by", "lister_of",
+    "on_a_line", "opened", "pairs_of", "print_names", "run_create", "run_delete", "run_delete_namespace", "run_list",
+    "server_of", "settings_of", "topic",
 ]  # fmt: skip
 
 
@@ -101,9 +104,9 @@ def topic(text: str) -> str:
     """Return the full name of a topic, which may be given short.
 
     Raises:
-        InvalidNameError, ArgumentError: if it is not written as Pulsar writes it, or too long.
+        InvalidNameError: if it is not written as Pulsar writes it.
     """
-    return str(checked_name(str(TopicName.expand(text))))
+    return str(TopicName.expand(text))
 
 
 def _pattern(text: str) -> str:
@@ -205,12 +208,17 @@ def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Map
     return lister
 
 
+def on_a_line(name: str) -> str:
+    """Return a name for a line of text: one with a line feed or a sequence for terminals has it as an escape."""
+    return name if forbidden_character(name, categories=BREAKING) is None else one_line(name)
+
+
 def print_names(names: Sequence[str], form: str) -> None:
     """Print names, one per line or as a JSON list."""
     if form == "json":
         print_json(list(names))
     else:
-        stdout().writelines(f"{name}\n" for name in names)
+        stdout().writelines(f"{on_a_line(name)}\n" for name in names)
 
 
 # The commands
@@ -244,7 +252,8 @@ def run_list(arguments: argparse.Namespace) -> int:
     )
     server = server_of(arguments)
     if server is not None:
-        names, hashed = _listed_by(server, request)
+        answer = listed_by(server, request)
+        names, hashed = answer["topics"], answer["topicsHash"]
     else:
         names, hashed = _listed_here(settings, arguments.plugin_file, request)
     if arguments.format == "json":
@@ -254,13 +263,19 @@ def run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _listed_by(server: TopicServer, request: ListRequest) -> tuple[Sequence[str], str]:
+def listed_by(server: TopicServer, request: ListRequest) -> Mapping[str, Any]:
+    """Return a server's answer to a request, and warn at the first one if the properties change nothing.
+
+    Raises:
+        SettingsError: if the server leaves the pattern to its client.
+        PulsarLookupError: as the server refuses, or if it cannot be asked.
+    """
     answer = server.listed(request)
-    if request.pattern and not answer.get("filtered"):
+    if request.pattern and not answer["filtered"]:
         raise SettingsError("--pattern: it is longer than the server permits, or patterns are switched off there")
-    if request.properties and not answer.get("readsProperties"):
+    if request.properties and request.topics_hash is None and not answer["readsProperties"]:
         warn("the server's lister does not look at properties and lists every topic")
-    return answer["topics"], answer["topicsHash"]
+    return answer
 
 
 def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
@@ -337,6 +352,28 @@ def run_delete(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def add_delete_namespace_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup topics namespaces delete`."""
+    parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
+    parser.add_argument("--force", action="store_true", help="delete its topics as well, with labels and properties")
+    add_catalog(parser, server=True)
+
+
+def run_delete_namespace(arguments: argparse.Namespace) -> int:
+    """Take a namespace out of the catalog and return 0.
+
+    Raises:
+        InvalidNameError, ArgumentError: for a namespace that is malformed.
+        NotFoundError: if there is no such namespace.
+        ConflictError: if it has topics, without `--force`, or if it is in the cluster that the server follows.
+    """
+    operation = DeleteNamespace(checked_namespace(arguments.namespace), arguments.force)
+    with asked(arguments) as topics:
+        topics.carry_out(operation)
+    note(f"deleted namespace {operation.namespace}")
+    return 0
+
+
 LIST = Command(
     name="topics list",
     summary="list the topics of a namespace, filtered by pattern, properties and labels",
@@ -367,5 +404,12 @@ DELETE = Command(
     add_arguments=add_delete_arguments,
     run=run_delete,
 )
+DELETE_NAMESPACE = Command(
+    name="topics namespaces delete",
+    summary="take a namespace out of the catalog",
+    examples=(("lookup topics namespaces delete acme/eu --force", "with all its topics"),),
+    add_arguments=add_delete_namespace_arguments,
+    run=run_delete_namespace,
+)
 #: In the order of the help.
-COMMANDS = (LIST, CREATE, DELETE)
+COMMANDS = (LIST, CREATE, DELETE, DELETE_NAMESPACE)

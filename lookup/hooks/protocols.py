@@ -243,7 +243,8 @@ class Lister(Part, Protocol):
     """Lists the topics of a namespace for a client: PIP-452's `PulsarResourcesExtended`.
 
     A frozen dataclass like every part; one that inherits from this protocol has an empty `initialize` and `close`. The
-    framework removes system topics, applies the client's pattern and computes the hash: a lister need not.
+    framework removes system topics, applies the client's pattern and computes the hash: a lister need not. A program
+    with threads may ask it in several at the same time.
     """
 
     @property

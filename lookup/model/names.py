@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from lookup.errors import InvalidNameError
 from lookup.model.quoting import shown, unseen
@@ -131,8 +131,15 @@ def is_system_bundle(bundle: str) -> bool:
 def url_problem(url: str, *schemes: str) -> str | None:
     """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
     scheme, _, hosts = url.partition("://")
-    if scheme not in schemes or not hosts:
+    try:
+        # Nothing but the form: whether there is such a host is found out by asking it.
+        ports = [urlsplit(f"//{host.strip()}").port for host in hosts.split(",")]
+    except ValueError:
+        ports = []
+    if scheme not in schemes or not hosts or not ports:
         return f"should be of the form {' or '.join(f'{known}://HOST:PORT' for known in schemes)}"
+    if not (hosts.isascii() and hosts.isprintable()):
+        return "has characters beyond printable ASCII; write a host's name as the network does, xn--..."
     return "names a user, whom everybody sees; give a file with a token" if "@" in hosts else None
 
 

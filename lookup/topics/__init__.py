@@ -17,6 +17,7 @@ above them, and `rules.py`, which has the limits of all and says how `[topics]` 
                 listers     a lister's read-only catalog, its interests, its failures
                 topic_list  patterns (RE2), lists of names and their hashes (CRC32C)
                 pattern_set one name against many patterns
+                steps       long lists sorted and compared in steps, each of a bounded number of names
                 selectors   `env=prod,tier in (a,b),team`
                 scatter     one query to the owners of all bundles
                 rest        the admin API's requests as values

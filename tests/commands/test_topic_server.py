@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lookup.commands.topic_server import TopicServer
+from lookup.errors import ArgumentError, ConflictError, NotFoundError, PulsarLookupError
+from lookup.topics.listing.rest import LABELS, CatalogOperation, DeleteNamespace, SetPairs
+from tests.answering import answering, http_answer
 from tests.commands.projects import Ran, Run
 from tests.serve.servers import Server, settings_file, started
 
@@ -58,6 +62,14 @@ properties get orders {}
 labels get persistent://acme/eu/bills/of/us {}
 properties get persistent://acme/eu/bills/of/us {}
 list acme/eu {}
+namespaces delete acme/eu {}
+namespaces delete acme {}
+namespaces delete acme/us {}
+list acme/eu {}
+namespaces delete acme/eu --force {}
+namespaces delete acme/eu --force {}
+list acme/eu {}
+labels list acme/eu {}
 """.strip().splitlines()
 
 
@@ -106,12 +118,29 @@ def test_server_answers_as_the_file_does(lookup: Run, catalog: Path, server: Ser
         there = lookup("topics", *pieces, "--server", f"http://127.0.0.1:{server.port}", "--token-file", token)
         return here, there
 
-    answers = {words: both(words) for words in COMMANDS}
+    answers = [both(words) for words in COMMANDS]
 
-    assert {words: there for words, (_, there) in answers.items()} == {
-        words: here for words, (here, _) in answers.items()
-    }
-    assert {here.code for here, _ in answers.values()} == {0, 2}
+    for words, (here, there) in zip(COMMANDS, answers, strict=True):
+        assert there == here, words
+    assert {here.code for here, _ in answers} == {0, 2}
+    # Without --force a namespace stays.
+    refused, listed = (answers[COMMANDS.index("namespaces delete acme/us {}") + step][0] for step in (-2, 1))
+    assert "namespace acme/eu is not empty (users' topics: 1); delete these first" in refused.err
+    assert listed.out == "persistent://acme/eu/bills/of/us\n"
+
+
+def test_server_raises_what_a_catalog_raises(server: Server) -> None:
+    """Programs can tell refusals apart by their classes."""
+    topics = TopicServer(f"http://127.0.0.1:{server.port}", str(server.record.with_name("token")))
+    refusals: list[tuple[CatalogOperation, type[PulsarLookupError]]] = [
+        (DeleteNamespace("acme/eu"), ConflictError),
+        (DeleteNamespace("acme/us"), NotFoundError),
+        (SetPairs(LABELS, "persistent://acme/eu/bills/of/us", {"forbidden": "b"}), ArgumentError),
+    ]
+    for operation, error in refusals:
+        with pytest.raises(error) as refused:
+            topics.carry_out(operation)
+        assert type(refused.value) is error
 
 
 @pytest.mark.parametrize(
@@ -124,6 +153,11 @@ def test_server_answers_as_the_file_does(lookup: Run, catalog: Path, server: Ser
         ("--token-file no", "--token-file: it is for --server"),
         ("--server http://127.0.0.1:1 --catalog a.db", "--server, --catalog: topics are in one of the two"),
         ("--server http://127.0.0.1:1 --plugin-file a.py", "--server, --plugin-file: the server has listers"),
+        ("--server http://[::1", "the server's URL: should be of the form"),
+        ("--server http://127.0.0.1:99999", "the server's URL: should be of the form"),
+        ("--server http://h\u00f6st:8900", "the server's URL: has characters beyond printable ASCII"),
+        ("--server http://127.0.0.1:1 --token-file empty", "the token in empty should be one line of ASCII"),
+        ("--server http://127.0.0.1:1 --token-file lines", "the token in lines should be one line of ASCII"),
         ("--server {} --token-file other", "the token is missing or wrong"),
     ],
 )
@@ -132,13 +166,71 @@ def test_server_that_cannot_be_asked_is_a_sentence(
 ) -> None:
     """It is exit code 2, and no token or password is in it."""
     monkeypatch.chdir(tmp_path)
-    Path("other").write_text("secret")
+    for name, text in (("other", "secret"), ("empty", "\n"), ("lines", "secret\nsecret")):
+        Path(name).write_text(text)
 
     ran = lookup("topics", "list", "public/default", *words.format(f"http://127.0.0.1:{server.port}").split())
 
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert "secret" not in ran.err
+
+
+#: What asks a server: for a list, values, pairs, topics by labels, and to write.
+_ASKING = (
+    "list public/default",
+    "labels list public/default",
+    "labels get orders",
+    "labels query env=prod",
+    "labels set orders a=b",
+    "properties remove orders --all",
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{",
+        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+        http_answer('{"topics": ["persistent://public/default/a"', missing=9),
+        http_answer('{"error": "cut', status=503, missing=9),
+        http_answer('{"error": {"a": 1}}', status=400),
+        http_answer("[" * 200_000, status=500),
+        http_answer('{"error": "what is a teapot"}', status=418),
+        http_answer("<html></html>"),
+        *map(http_answer, ("", "null", "[]", '"x"', "[" * 200_000, '{"env": 1, "tier": ["a", 2]}', '{"a": "\\ud800"}')),
+        http_answer('{"topics": [1], "topicsHash": "x", "filtered": true, "changed": true, "readsProperties": true}'),
+        http_answer('{"topics": ["persistent://public/default/a"], "filtered": true}'),
+        http_answer('{"topics": [], "topicsHash": "1", "filtered": true, "changed": true, "readsProperties": true}'),
+        http_answer('{"topics": [], "topicsHash": "1", "filtered": true, "changed": false, "readsProperties": true}'),
+    ],
+)
+def test_answer_of_another_server_is_a_sentence(lookup: Run, answer: bytes) -> None:
+    """Nothing is printed from it, and nothing is said to be done."""
+    with answering(answer) as port:
+        for words in _ASKING:
+            ran = lookup("topics", *words.split(), "--server", f"http://127.0.0.1:{port}")
+
+            assert (words, ran.code, ran.out) == (words, 2, "")
+            assert len(ran.err.splitlines()) == 1
+            assert "is it a decision server?" in ran.err or "cannot be asked" in ran.err
+
+
+def test_query_by_labels_asks_no_lister(lookup: Run, tmp_path: Path, catalog: Path) -> None:
+    """One that wants a property, or hides topics, stands between consumers and topics, not before labels."""
+    lister = '{ use = "tenant-scope", required = true }'
+    text = f'[topics]\ncatalog = "{catalog}"\nlister = {lister}\n'
+    words = "labels query env=prod --mode all --namespace public/default --format json".split()
+    with started(settings_file(tmp_path, text, policies="")) as server:
+        there = lookup("topics", *words, "--server", f"http://127.0.0.1:{server.port}")
+        properties = {"namespace": "public/default", "properties": {"a": "b"}}
+        assert server.ask("POST", "/labels", properties)[0] == 400
+
+    assert there == lookup("topics", *words, "--catalog", str(catalog))
+    assert there.code == 0
+    assert "orders-eu-partition-0" in there.out
 
 
 def test_properties_that_the_server_ignores_are_warned_of(lookup: Run, tmp_path: Path, catalog: Path) -> None:

@@ -20,48 +20,30 @@ from lookup.topics.listing import topics_hash
 from lookup.topics.watching import Closed, Message, Refused
 from tests.commands.projects import Ran, Run
 from tests.processes import HEEDING
+from tests.serve.servers import settings_file, started
+from tests.topics.plugins import lister_plugin
 
 Watch = Callable[..., Ran]
 Write = Callable[[Catalog], None]
 HERE = "persistent://public/default/"
 
 #: A lister of somebody's own, which shows what is loaded, and fails where a topic is named so.
-LOADED = '''
-"""A plug-in."""
-from dataclasses import dataclass
-from typing import ClassVar
-from lookup.errors import StateError
-from lookup.hooks import Lister, hookimpl
-from lookup.model import Listing
-
-
-@dataclass(frozen=True)
-class Loaded(Lister):
-    """Show what is loaded."""
-
-    name: ClassVar[str] = "loaded"
-    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "loaded", "unloaded"})
-
-    def list_topics(self, namespace, mode, properties, catalog):
-        """Ask each topic."""
+SHOWN = lister_plugin(
+    ["created", "deleted", "properties"],
+    shown="""
         names = catalog.topics(namespace, mode)
         if any(name.endswith("/broken") for name in names):
             raise StateError("there is a broken topic")
-        return Listing([name for name in names if catalog.entry(name).is_loaded])
-
-
-@hookimpl
-def lookup_register_listers():
-    """Register."""
-    return (Loaded,)
-'''
+        return Listing([name for name in names if "shown" in catalog.entry(name).properties])
+    """,
+)
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of a small catalog, in the current folder."""
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(LOADED, encoding="utf-8")
+    Path("mine.py").write_text(SHOWN, encoding="utf-8")
     with _opened(tmp_path / "topics.db") as catalog:
         catalog.create_namespace("public/default")
         catalog.create(f"{HERE}orders", labels={"env": "prod", "tier": "gold"}, properties={"team": "b"})
@@ -74,7 +56,27 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def watch(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Return a function that watches `public/default`, while others write to the file between its looks."""
+    return _watching(lookup, path, monkeypatch)
 
+
+@pytest.fixture
+def at_server(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a decision server over the catalog, with a lister that looks at properties, and return its URL."""
+    folder = tmp_path_factory.mktemp("served")
+    text = f'[topics]\ncatalog = "{path}"\nlister = {{ use = "indexed" }}\n'
+    with started(settings_file(folder, text, policies="")) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(params=["file", "server"])
+def either(request: pytest.FixtureRequest, lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Return such a function of the file, and one of a decision server over it."""
+    if request.param == "file":
+        return _watching(lookup, path, monkeypatch, "--set", "topics.lister=indexed")
+    return _watching(lookup, path, monkeypatch, "--server", request.getfixturevalue("at_server"))
+
+
+def _watching(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *always: str) -> Watch:
     def run(*words: str, between: tuple[Write, ...] = ()) -> Ran:
         def looks(every: float, duration: float | None) -> Iterator[None]:
             yield
@@ -84,7 +86,7 @@ def watch(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
                 yield
 
         monkeypatch.setattr(topic_watch, "wait", looks)
-        return lookup("topics", "watch", "public/default", *words)
+        return lookup("topics", "watch", "public/default", *words, *always)
 
     return run
 
@@ -105,15 +107,15 @@ def _locals(names: object) -> list[str]:
     return [name.removeprefix(HERE) for name in names]
 
 
-def test_a_watch_begins_with_the_list(watch: Watch) -> None:
+def test_a_watch_begins_with_the_list(either: Watch) -> None:
     """Every name has come, and the hash is that of the list; nothing follows where nothing happens."""
-    ran = watch("--labels", "env=prod,tier", between=(lambda _: None,))
+    ran = either("--labels", "env=prod,tier", between=(lambda _: None,))
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == f"+ {HERE}orders\n= {topics_hash([HERE + 'orders'])}, 1 topics\n"
 
 
-def test_changes_of_another_process_come_as_one_update_per_look(watch: Watch) -> None:
+def test_changes_of_another_process_come_as_one_update_per_look(either: Watch) -> None:
     """Removed before added, with the hash of the whole list; what the list does not show is not told."""
 
     def change(other: Catalog) -> None:
@@ -121,7 +123,7 @@ def test_changes_of_another_process_come_as_one_update_per_look(watch: Watch) ->
         other.delete(f"{HERE}orders")
         other.create(f"{HERE}orders-us-2")
 
-    ran = watch("--pattern", ".*/orders.*", between=(lambda other: other.create(f"{HERE}unrelated"), change))
+    ran = either("--pattern", ".*/orders.*", between=(lambda other: other.create(f"{HERE}unrelated"), change))
 
     eu = [f"{HERE}orders-eu-partition-{number}" for number in (0, 1)]
     after = [*eu, f"{HERE}orders-us", f"{HERE}orders-us-2"]
@@ -148,27 +150,27 @@ def test_a_topic_deleted_and_created_again_is_told(watch: Watch) -> None:
     assert update["hash"] == first["hash"]
 
 
-def test_a_watch_by_labels_hears_of_labels(watch: Watch) -> None:
+def test_a_watch_by_labels_hears_of_labels(either: Watch) -> None:
     """A topic comes when its labels fit and goes when they no longer do."""
 
     def label(other: Catalog) -> None:
         other.set_labels(f"{HERE}audit", {"tier": "gold"})
         other.set_labels(f"{HERE}orders", {"tier": "silver"})
 
-    first, update = _told(watch("--labels", "tier=gold", "--format", "json", between=(label,)))
+    first, update = _told(either("--labels", "tier=gold", "--format", "json", between=(label,)))
 
     assert _locals(first["added"]) == ["orders"]
     assert (_locals(update["removed"]), _locals(update["added"])) == (["orders"], ["audit"])
 
 
-def test_without_a_pattern_everything_is_watched_but_pulsar_s_own_topics(watch: Watch) -> None:
+def test_without_a_pattern_everything_is_watched_but_pulsar_s_own_topics(either: Watch) -> None:
     """System topics are left out, as they are of lists."""
 
     def create(other: Catalog) -> None:
         other.create(f"{HERE}new")
         other.create(f"{HERE}__transaction_buffer_snapshot")
 
-    first, update = _told(watch("--format", "json", between=(create,)))
+    first, update = _told(either("--format", "json", between=(create,)))
 
     assert _locals(first["added"]) == ["audit", "orders", "orders-eu-partition-0", "orders-eu-partition-1"]
     assert _locals(update["added"]) == ["new"]
@@ -178,14 +180,13 @@ def test_a_custom_lister_drives_a_watch(watch: Watch) -> None:
     """It is asked again on the events it names, and what it shows is told."""
 
     def come_and_go(other: Catalog) -> None:
-        # Each look has a process of its own, and a new one knows of no topic that is loaded.
-        other.load(f"{HERE}audit")
-        other.unload(f"{HERE}audit")
+        other.set_properties(f"{HERE}audit", {"shown": "again"})
+        other.remove_properties(f"{HERE}audit", everything=True)
 
     told = _told(
         watch(
-            *("--plugin-file", "mine.py", "--set", "topics.lister=loaded", "--format", "json"),
-            between=(lambda other: other.load(f"{HERE}audit"), come_and_go),
+            *("--plugin-file", "mine.py", "--set", "topics.lister=shown", "--format", "json"),
+            between=(lambda other: other.set_properties(f"{HERE}audit", {"shown": "yes"}), come_and_go),
         )
     )
 
@@ -196,12 +197,16 @@ def test_a_custom_lister_drives_a_watch(watch: Watch) -> None:
     ]
 
 
-def test_properties_reach_the_lister(watch: Watch) -> None:
-    """A change of properties is told where the lister looks at them, and warned of where it does not."""
+def test_properties_reach_the_lister(either: Watch) -> None:
+    """A change of properties is printed if the lister looks at them."""
     write = (lambda other: other.set_properties(f"{HERE}audit", {"team": "b"}),)
-    indexed = _told(watch("--set", "topics.lister=indexed", "-p", "team=b", "--format", "json", between=write))
+    indexed = _told(either("-p", "team=b", "--format", "json", between=write))
 
     assert [_locals(one["added"]) for one in indexed] == [["orders"], ["audit"]]
+
+
+def test_properties_that_no_lister_looks_at_are_warned_of(watch: Watch) -> None:
+    """Once, before the list."""
     assert watch("-p", "team=b").err.startswith("warning: lister 'default' does not look at properties")
 
 
@@ -223,17 +228,80 @@ def test_more_changes_than_may_wait_are_told_as_the_whole_list(watch: Watch) -> 
 def test_a_list_that_cannot_be_looked_up_again_is_warned_of_once(watch: Watch) -> None:
     """The list stays as it was meanwhile; when the lister works again the difference is printed."""
     ran = watch(
-        *("--plugin-file", "mine.py", "--set", "topics.lister=loaded"),
+        *("--plugin-file", "mine.py", "--set", "topics.lister=shown"),
         between=(
-            lambda other: other.load(f"{HERE}audit"),
+            lambda other: other.set_properties(f"{HERE}audit", {"shown": "yes"}),
             lambda other: other.create(f"{HERE}broken"),
-            lambda other: other.load(f"{HERE}orders"),
+            lambda other: other.set_properties(f"{HERE}orders", {"shown": "yes"}),
             lambda other: other.delete(f"{HERE}broken"),
         ),
     )
 
     assert (ran.code, ran.err) == (0, "warning: the list stays as it was: there is a broken topic\n")
     assert [line for line in ran.out.splitlines() if line[0] != "="] == [f"+ {HERE}audit", f"+ {HERE}orders"]
+
+
+def test_a_namespace_that_is_deleted_leaves_an_empty_list(watch: Watch) -> None:
+    """Also if a lister decides; what is created in it later is added."""
+
+    def again(other: Catalog) -> None:
+        other.create_namespace("public/default")
+        other.create(f"{HERE}new")
+
+    for lister in ("default", "indexed"):
+        between = (lambda other: other.delete_namespace("public/default", force=True), again)
+        _, gone, new = (watch("--format", "json", "--set", f"topics.lister={lister}", between=between)).out.splitlines()
+
+        assert json.loads(gone)["count"] == 0
+        assert _locals(json.loads(new)["added"]) == ["new"]
+
+
+def test_a_server_that_fails_later_changes_no_list(
+    lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, at_server: str
+) -> None:
+    """It is warned of once, and what has changed since comes when the server lists again."""
+    server = _watching(lookup, path, monkeypatch, "--server", at_server)
+
+    def again(other: Catalog) -> None:
+        other.create_namespace("public/default")
+        other.create(f"{HERE}audit")
+
+    between = (lambda other: other.delete_namespace("public/default", force=True), lambda _: None, again)
+    ran = server("--pattern", ".*/(audit|orders)", between=between)
+
+    assert (ran.code, ran.err) == (
+        0,
+        "warning: the list stays as it was: there is no namespace 'public/default'; there are none\n",
+    )
+    assert ran.out.splitlines()[2:] == [
+        f"= {topics_hash([HERE + 'audit', HERE + 'orders'])}, 2 topics",
+        f"- {HERE}orders",
+        f"= {topics_hash([HERE + 'audit'])}, 1 topics",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (f"--pattern {'a' * 51}", "--pattern: it is longer than the server permits"),
+        ("--pattern (?!a).*", "the negative lookahead '(?!' cannot be matched in linear time"),
+        ("--token-file token", "the token cannot be read"),
+        ("--catalog topics.db", "--server, --catalog: topics are in one of the two"),
+        ("--plugin-file mine.py", "--server, --plugin-file: the server has listers of its own settings"),
+        ("--server http://127.0.0.1:1", "http://127.0.0.1:1 cannot be asked"),
+        ("--server 127.0.0.1:1", "the server's URL"),
+        ("--pattern a --labels env", "--pattern, --labels: a watch has only one of the two"),
+    ],
+)
+def test_a_mistake_about_a_server_is_a_sentence(
+    lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, at_server: str, words: str, said: str
+) -> None:
+    """And exit code 2, before anything is printed."""
+    server = _watching(lookup, path, monkeypatch, *([] if "--server " in words else ["--server", at_server]))
+    ran = server(*words.split())
+
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
 
 
 @pytest.mark.parametrize(

@@ -11,44 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from lookup.cli import COMMANDS
-from lookup.commands.topics import CREATE, DELETE
+from lookup.cli import commands
+from lookup.commands.topics import CREATE, DELETE, DELETE_NAMESPACE, opened
 from lookup.model.catalog import TopicEntry
+from lookup.settings import load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
+from tests.topics.catalogs import lock_timeout_s
+from tests.topics.plugins import lister_plugin
 
 Topics = Callable[..., Ran]
 HERE = "persistent://public/default/"
 
 #: A lister of somebody's own, which hides what is frozen.
-FROZEN = '''
-"""A plug-in."""
-from dataclasses import dataclass
-from typing import ClassVar
-from lookup.hooks import Lister, hookimpl
-from lookup.model import Listing
-
-
-@dataclass(frozen=True)
-class Thawed(Lister):
-    """Hide what is frozen."""
-
-    name: ClassVar[str] = "thawed"
-    interests: ClassVar[frozenset[str]] = frozenset({"created", "deleted", "labels"})
-    partial: bool = False
-
-    def list_topics(self, namespace, mode, properties, catalog):
-        """Look at labels."""
+FROZEN = lister_plugin(
+    ["labels"],
+    thawed="""
         names = catalog.topics(namespace, mode)
         return Listing([name for name in names if "frozen" not in catalog.entry(name).labels], self.partial)
-
-
-@hookimpl
-def lookup_register_listers():
-    """Register."""
-    return (Thawed,)
-'''
+    """,
+)
 
 
 @pytest.fixture
@@ -271,6 +254,24 @@ def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topi
     assert topics("delete", odd.name).code == 0
 
 
+def test_a_name_of_a_cluster_with_a_line_feed_is_one_line(topics: Topics) -> None:
+    """It can be listed, labelled and deleted, and controls no terminal."""
+    odd = TopicEntry(f"{HERE}z\n\x1b[31mz", {}, {"env": "odd"}, is_loaded=False)
+    with closing(SqliteStorage("topics.db")) as storage:
+        Catalog(storage).mirror(odd.name, odd)
+
+    assert _locals(topics("list", "public/default", "--labels", "env=odd")) == [r"z\n\x1b[31mz"]
+    assert topics("watch", "public/default", "--labels", "env=odd", "--for", "0").out.startswith(
+        rf"+ {HERE}z\n\x1b[31mz"
+    )
+    assert json.loads(topics("list", "public/default", "--labels", "env=odd", "--format", "json").out)["topics"] == [
+        odd.name
+    ]
+    assert topics("labels", "set", odd.name, "team=b").code == 0
+    assert topics("delete", odd.name).code == 0
+    assert _locals(topics("list", "public/default", "--labels", "env=odd")) == []
+
+
 def test_a_pair_may_be_said_twice(topics: Topics) -> None:
     """Only two values of one key are a mistake."""
     assert topics("labels", "set", "orders", "team=b", "team:b").code == 0
@@ -278,10 +279,11 @@ def test_a_pair_may_be_said_twice(topics: Topics) -> None:
 
 
 def test_the_examples_of_the_help_run_as_printed(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that has no catalog yet: those of `create` first, those of `delete` in the end."""
+    """On a machine that has no catalog yet: those of `create` first, those that delete in the end."""
     monkeypatch.chdir(tmp_path)
-    others = [command for command in COMMANDS if command.name.startswith("topics ")]
-    for command in (CREATE, *(command for command in others if command not in (CREATE, DELETE)), DELETE):
+    last = (DELETE, DELETE_NAMESPACE)
+    between = [command for command in commands("topics") if command not in (CREATE, *last)]
+    for command in (CREATE, *between, *last):
         for line, _ in command.examples:
             # Of a server: `test_topic_server.py`.
             if "--server" in line:
@@ -329,7 +331,7 @@ def test_a_lister_that_exits_when_it_is_made_is_named(topics: Topics) -> None:
 @pytest.mark.parametrize("words", ["list public/default", "watch public/default --for 0"])
 def test_a_misspelt_interest_is_a_mistake_of_the_lister(topics: Topics, words: str) -> None:
     """Choosing it is a mistake at once, and not a watch that misses changes."""
-    Path("mine.py").write_text(FROZEN.replace('"created"', '"createt"'), encoding="utf-8")
+    Path("mine.py").write_text(FROZEN.replace("'created'", "'createt'"), encoding="utf-8")
 
     ran = topics(*words.split(), "--plugin-file", "mine.py", "--set", "topics.lister=thawed")
 
@@ -356,6 +358,13 @@ def test_a_list_does_not_wait_for_a_writer(topics: Topics) -> None:
     assert _locals(topics("list", "public/default"))[0] == "audit"
     assert topics("labels", "query", "frozen").out == f"{HERE}audit\n"
     other.close()
+
+
+def test_commands_wait_for_a_lock_as_long_as_it_is_set(tmp_path: Path) -> None:
+    """`lock_timeout_s` is what SQLite waits."""
+    settings = load_topics(None, {"topics.catalog": str(tmp_path / "topics.db"), "topics.lock_timeout_s": "0.25"})
+    with opened(settings.topics, create=True) as catalog:
+        assert lock_timeout_s(catalog) == 0.25
 
 
 def test_a_partial_list_is_an_error(topics: Topics) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog, MemoryStorage, SqliteStorage, Storage
 
-__all__ = ["NAMESPACE", "STORAGES", "MakeStorage", "filled", "heard", "in_memory", "in_sqlite", "rebuilt", "topic"]
+__all__ = [
+    "NAMESPACE", "STORAGES", "MakeStorage", "filled", "heard", "in_memory", "in_sqlite", "lock_timeout_s", "locked",
+    "rebuilt", "topic",
+]  # fmt: skip
 
 NAMESPACE = "t/ns"
 
@@ -33,6 +38,21 @@ def in_sqlite(folder: Path, n_events: int = 1_000) -> Storage:
 
 #: Every storage there is; the conformance tests run over each.
 STORAGES: dict[str, MakeStorage] = {"memory": in_memory, "sqlite": in_sqlite}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Write to a catalog's file as another process does, and do not end while the block lasts."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def lock_timeout_s(catalog: Catalog) -> float:
+    """Return how long the writes of a catalog in a file wait for other processes, as SQLite has it."""
+    assert isinstance(catalog._storage, SqliteStorage)
+    milliseconds: int = catalog._storage._write("PRAGMA busy_timeout").fetchone()[0]
+    return milliseconds / 1000
 
 
 def filled(storage: Storage | None = None) -> Catalog:

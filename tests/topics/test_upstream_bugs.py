@@ -17,16 +17,7 @@ from lookup.topics.catalog import Catalog
 from lookup.topics.client import Poll, Subscribe, Subscriber, TopicSet, Unsubscribe
 from lookup.topics.listing import topics_hash
 from lookup.topics.rules import QUEUE_MAX, Pace, WatchRules
-from lookup.topics.watching import (
-    Refused,
-    Resync,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-    carry_out,
-)
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out, messages
 from tests.topics.exchange import SECOND, Exchange, Server
 from tests.topics.shelf import shelf, topic
 
@@ -49,7 +40,7 @@ def test_20714_a_watcher_is_created_for_a_pattern_with_or_without_scheme(pattern
     exchange = Exchange(_client(pattern), Server(shelf("a", "b")))
 
     assert exchange.subscribed == {topic("a")}
-    assert not any(isinstance(said, Refused) for said in exchange.said)
+    assert not any(isinstance(said, messages.Refused) for said in exchange.said)
 
 
 def test_20779_a_watching_client_still_looks_by_itself() -> None:
@@ -78,7 +69,7 @@ def test_21852_a_topic_created_while_the_watcher_connects_is_not_lost(*, looks_f
     watches.listed(wanted.ticket, Listing(names), revision=revision)
     (snapshot,) = watches.take("c")
 
-    assert snapshot == Snapshot(1, 1, (topic("a"), topic("a2")), topics_hash([topic("a"), topic("a2")]))
+    assert snapshot == messages.Snapshot(1, 1, (topic("a"), topic("a2")), topics_hash([topic("a"), topic("a2")]))
 
 
 def test_21853_a_topic_created_while_the_client_reconnects_is_not_lost() -> None:
@@ -98,7 +89,9 @@ def test_21853_a_reconnecting_client_with_the_right_hash_is_sent_nothing() -> No
     exchange.lose_connection()
     exchange.connect()
 
-    assert exchange.said[-1] == Snapshot(exchange.said[-1].request_id, 1, (), topics_hash([topic("a")]), changed=False)
+    assert exchange.said[-1] == messages.Snapshot(
+        exchange.said[-1].request_id, 1, (), topics_hash([topic("a")]), changed=False
+    )
     assert exchange.count(Unsubscribe) == 0
 
 
@@ -119,7 +112,7 @@ def test_23750_a_pattern_that_is_too_long_is_refused_once_and_polled_from_then_o
     pattern = "t/n/a.*" + "|t/n/b" * 10
     exchange = Exchange(_client(pattern), Server(shelf("a", "b", "c")))
     exchange.wait(180)
-    (refused,) = [said for said in exchange.said if isinstance(said, Refused)]
+    (refused,) = [said for said in exchange.said if isinstance(said, messages.Refused)]
 
     assert refused.error == "NotAllowedError"
     assert refused.message == f"pattern {pattern!r} has 67 characters, more than pattern_max_length, 50"
@@ -147,7 +140,7 @@ def test_25020_and_25191_events_lost_with_a_session_are_made_up_for(issue: int) 
     (update,) = watches.take("c")
 
     after = topics_hash([topic("a"), topic(f"a{issue}")])
-    assert update == Update(1, (topic("a1"),), (topic(f"a{issue}"),), after)
+    assert update == messages.Update(1, (topic("a1"),), (topic(f"a{issue}"),), after)
 
 
 def test_25192_system_topics_are_neither_watched_nor_hashed() -> None:
@@ -174,7 +167,7 @@ def test_25188_a_refresh_is_answered_from_a_new_listing() -> None:
     carry_out(watches, catalog)
     said = watches.take("c")
 
-    assert said[-1] == Snapshot(2, 1, (topic("a"), topic("a2")), topics_hash([topic("a"), topic("a2")]))
+    assert said[-1] == messages.Snapshot(2, 1, (topic("a"), topic("a2")), topics_hash([topic("a"), topic("a2")]))
 
 
 def test_24833_a_slow_client_costs_no_more_than_its_queue() -> None:
@@ -188,7 +181,7 @@ def test_24833_a_slow_client_costs_no_more_than_its_queue() -> None:
         catalog.create(topic(f"a{number}"))
     said = watches.take("c")
 
-    assert said == (Resync(1, tuple(catalog.topics("t/n")), topics_hash(catalog.topics("t/n"))),)
+    assert said == (messages.Resync(1, tuple(catalog.topics("t/n")), topics_hash(catalog.topics("t/n"))),)
 
 
 def test_25070_the_queue_of_a_watcher_is_bounded_by_default() -> None:
@@ -206,7 +199,7 @@ def test_a_topic_that_is_deleted_and_created_again_is_subscribed_to_again() -> N
     server.catalog.create(topic("a"))
     exchange.settle()
 
-    assert exchange.said[-1] == Update(1, (topic("a"),), (topic("a"),), topics_hash([topic("a")]))
+    assert exchange.said[-1] == messages.Update(1, (topic("a"),), (topic("a"),), topics_hash([topic("a")]))
     assert exchange.done[-1] == Subscribe(topic("a"), again=True)
 
 

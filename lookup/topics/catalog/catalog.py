@@ -4,13 +4,18 @@ Checks of names, labels and properties are here; `state.py` makes writes safe an
 
 Threads: a catalog may be used by any number of threads at the same time, over each storage.
 
-    question        is of one revision, in which no transaction of another thread is unfinished; it waits for such a
-                    one, the write to the disk included, but never for another process
-    write, block    one at a time; each waits for the one before it, and for another process that writes to the file
-    listener        is called by one thread at a time, in the order of revisions, while no lock is held: it may ask and
-                    write. A write returns without waiting for listeners that another thread is calling.
+    question      is of one revision, and sees no unfinished transaction of another thread: it waits for that to end,
+                  the write to the disk included, but never for another process
+    `reading`     makes one revision of several questions; writes of other threads wait for the end of its block
+    write         waits for the write before it, and for another process that writes to the file; `together` makes one
+                  of several
+    listener      is called by one thread at a time, in the order of revisions, without a lock: it may ask and write. A
+                  write does not wait for listeners that another thread is calling
+    `close`       is called once no other thread uses the catalog
 
-A block that `together` makes must not wait for another thread that uses the catalog.
+In a block of `reading` or `together` a thread must not wait for another one that uses the catalog.
+
+Why: `docs/decisions/catalog-threads.md`.
 
 Source: PIP-145, PIP-451 (properties and labels of a partitioned topic are propagated on write),
 `docs/pulsar/protocol.md`.
@@ -22,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from lookup.errors import ArgumentError, StateError
+from lookup.errors import ArgumentError, ConflictError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
 from lookup.model.names import TopicName
 from lookup.topics.catalog.naming import (
@@ -33,6 +38,7 @@ from lookup.topics.catalog.naming import (
     namespace_of,
     partition_number,
     without_partition,
+    without_system_topics,
 )
 from lookup.topics.catalog.pairs import (
     LABEL_RULES,
@@ -52,11 +58,11 @@ __all__ = ["Catalog", "CatalogSnapshot"]
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
-    """Everything in a catalog at one revision."""
+    """Everything that catalogs share, at one revision: not what is loaded, which each knows of its own process."""
 
     revision: int
     namespaces: Sequence[str]
-    #: in the order of names
+    #: in the order of names, none of them loaded
     entries: Sequence[TopicEntry]
 
 
@@ -64,7 +70,8 @@ class Catalog:
     """Topics by namespace over a storage; satisfies `CatalogView`.
 
     A partitioned topic is its partitions: each is an entry of its own, and the plain name stands for all of them in
-    every write. Labels and properties hold for the whole topic: set on one partition, they are set on all.
+    every write. Labels and properties hold for the whole topic: set on one partition, they are set on all. A topic that
+    only has a partition's name, beside one without the suffix that another catalog has as well, is a topic of its own.
 
     Args:
         storage: keeps the changes; absent: in memory.
@@ -86,6 +93,14 @@ class Catalog:
         with self._state.asking():
             return self._state.revision
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Answer every question of a block from one revision; writes of other threads wait for its end.
+
+        Raises:
+            StateError: for a write or `refresh` in the block.
+        """
+        return self._state.reading()
+
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces, sorted."""
         with self._state.asking():
@@ -106,7 +121,8 @@ class Catalog:
     def loaded(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
         """Return the topics of a namespace that a broker serves now, sorted.
 
-        Known since this catalog was opened: no storage keeps it, because the broker may be gone.
+        Those of `load`, called on this catalog: no storage keeps it and no follower or other process takes it over,
+        because the broker may be gone.
         """
         with self._state.asking():
             return self._state.topics_of(namespace).loaded(mode)
@@ -127,6 +143,16 @@ class Catalog:
             topics = self._state.namespaces.get(namespace_of(topic))
             return () if topics is None else topics.parts(topic)
 
+    def siblings(self, topic: str) -> Sequence[str]:
+        """Return the names of the entries that share labels and properties with a topic; none: there are none.
+
+        They are the partitions of its topic, whether it is one of them, their topic, or not there yet. A topic beside
+        one that has its name without the suffix, `o-partition-0` beside `o`, is no partition, and shares with none.
+        """
+        with self._state.asking():
+            topics = self._state.namespaces.get(namespace_of(topic))
+            return () if topics is None else topics.siblings(topic)
+
     def meant_by(self, topic: str) -> Sequence[TopicEntry]:
         """Return the entries a name stands for, itself or all of its partitions, at least one.
 
@@ -134,8 +160,10 @@ class Catalog:
             InvalidNameError: if it is no complete name of a topic.
             NotFoundError: if there is no such topic, with the one that was probably meant.
         """
-        checked_name(topic)
         with self._state.asking():
+            # A name that is here may be one that no new topic can have: a cluster permits more.
+            if not self.parts(topic):
+                checked_name(topic)
             return self._state.meant_by(topic)
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
@@ -171,9 +199,13 @@ class Catalog:
             return self._state.topics_of(namespace).index()
 
     def snapshot(self) -> CatalogSnapshot:
-        """Return everything at this revision."""
+        """Return everything at this revision, but for what is loaded."""
         with self._state.asking():
-            entries = (entry for topics in self._state.namespaces.values() for entry in topics.entries())
+            entries = (
+                replace(entry, is_loaded=False) if entry.is_loaded else entry
+                for topics in self._state.namespaces.values()
+                for entry in topics.entries()
+            )
             return CatalogSnapshot(self.revision, self.namespaces(), sorted(entries, key=lambda entry: entry.name))
 
     def create_namespace(self, namespace: str) -> None:
@@ -187,13 +219,25 @@ class Catalog:
         with self.together():
             self._state.add_namespace(name)
 
-    def delete_namespace(self, namespace: str) -> None:
-        """Remove a namespace with every topic in it: an event for each topic, then one for the namespace.
+    def delete_namespace(self, namespace: str, *, force: bool = False) -> None:
+        """Remove a namespace with what is in it: an event for each topic, then one for the namespace.
+
+        Args:
+            force: whether users' topics are removed as well.
 
         Raises:
             NotFoundError: if there is no such namespace.
+            ConflictError: if it has users' topics, unless they are to be removed.
         """
         with self.together():
+            topics = self._state.topics_of(namespace).names("all")
+            n_users = 0 if force else len(without_system_topics(topics))
+            if n_users:
+                raise ConflictError(
+                    f"namespace {namespace} is not empty (users' topics: {n_users:,}); delete these first, or use force"
+                )
+            for topic in topics:
+                self._state.make(topic, None)
             self._state.remove_namespace(namespace)
 
     def create(self, topic: str, *, partitions: int | None = None, properties: Pairs = (), labels: Pairs = ()) -> None:
@@ -303,7 +347,7 @@ class Catalog:
         self._remove(topic, checked_keys(keys, PROPERTY_RULES, everything=everything), PROPERTY_RULES)
 
     def load(self, topic: str) -> None:
-        """Note that a broker serves a topic, or one partition, from now on.
+        """Note that a broker serves a topic, or one partition, from now on; only in this catalog.
 
         Raises:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
@@ -321,11 +365,14 @@ class Catalog:
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
         """Copy one entry from another catalog, None: gone; its namespace is added if it is missing.
 
-        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that.
+        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that. A topic that
+        is loaded here stays so, and none becomes it.
         """
         with self.together():
             self._state.add_namespace(str(TopicName.parse(topic).namespace))
-            self._state.make(topic, entry)
+            now = self._state.entry(topic)
+            is_loaded = now is not None and now.is_loaded
+            self._state.make(topic, None if entry is None else replace(entry, is_loaded=is_loaded))
 
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of the writes in a block: all are kept, or none if it raises.
@@ -341,7 +388,8 @@ class Catalog:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call a listener with every event after this revision, once each, in order; return a function that ends it.
 
-        Events come once they are safe. A listener may write: its events come after those under way. If a listener
+        Events come once they are safe, those of other processes too: "loaded" means that some process loaded the topic,
+        and `loaded` those of this catalog. A listener may write: its events come after those under way. If a listener
         raises, all listeners hear all events nevertheless, then the writer that called them gets the error.
 
         Raises:
@@ -383,13 +431,11 @@ class Catalog:
         """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
             # Asked first, so that an unknown partition of a known topic is refused.
-            meant = self.meant_by(topic)
-            for entry in self._partitions(without_partition(topic)) or meant:
-                self._state.make(entry.name, rules.given(entry, amended(rules.of(entry))))
-
-    def _partitions(self, whole: str) -> Sequence[TopicEntry]:
-        names = self._state.topics_of(namespace_of(whole)).partitions(whole)
-        return [entry for name in names if (entry := self.entry(name)) is not None]
+            self.meant_by(topic)
+            for name in self.siblings(topic):
+                entry = self.entry(name)
+                if entry is not None:
+                    self._state.make(name, rules.given(entry, amended(rules.of(entry))))
 
     def _add(self, names: Iterable[str], like: TopicEntry) -> None:
         for name in names:

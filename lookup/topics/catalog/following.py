@@ -46,6 +46,8 @@ class Source(Protocol):
 class Follower:
     """Keeps a catalog equal to another: the same topics, labels, properties and index, under revisions of its own.
 
+    What is loaded is not taken over: it describes the broker of the source, which may be gone when that is read again.
+
     Args:
         target: the catalog that follows; the follower alone writes to it.
         position: the revision of the source that the target is at; None: not known, so it begins with a snapshot.

@@ -71,6 +71,16 @@ class NamespaceTopics:
         """Return the names of the entries a name stands for: itself, or its partitions."""
         return (topic,) if topic in self._numbers else self.partitions(topic)
 
+    def siblings(self, topic: str) -> Sequence[str]:
+        """Return the names of the entries that have one set of labels and properties with a name's.
+
+        All partitions of its topic; itself if there is a topic of the name without the suffix, which has no partitions.
+        """
+        whole = without_partition(topic)
+        if whole not in self._numbers:
+            return self.partitions(whole)
+        return (topic,) if topic in self._numbers else ()
+
     def entries(self) -> Iterator[TopicEntry]:
         """Yield every topic, in no order."""
         return map(self._entry_at, self._numbers.values())

@@ -112,7 +112,7 @@ def partition_names(whole: str, numbers: Iterable[int]) -> Sequence[str]:
 
 
 def checked_name(topic: str) -> TopicName:
-    """Read the complete name of a topic that a list of topics can carry.
+    """Read the complete name of a topic that a catalog need not have.
 
     Raises:
         InvalidNameError: if it is not written as Pulsar writes it.
@@ -157,7 +157,10 @@ def checked_namespace(namespace: str) -> str:
 
 
 def fault_of(topic: str) -> str | None:
-    """Return the reason why no list of topics can carry a name, as the end of a sentence; None if one can."""
+    """Return the reason why no new topic can have a name, as the end of a sentence; None if one can.
+
+    Pulsar permits control characters and longer names, so that a catalog which follows a cluster may have such topics.
+    """
     if len(topic) > _MAX_NAME_LENGTH:
         return f"has {len(topic):,} characters, more than the {_MAX_NAME_LENGTH:,} that a name may have"
     wrong = forbidden_character(topic, categories=BREAKING)

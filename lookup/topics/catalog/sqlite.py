@@ -2,7 +2,8 @@
 
 Once `commit` has returned, its changes are on the disk: neither a killed process nor a power failure takes them back.
 Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept. Which
-topics are loaded is not in the rows: the broker that served them may be gone when the file is opened.
+topics are loaded is not in the rows: the broker that served them may be gone when the file is opened. Loads are among
+the events, so that revisions have no gap, but change no catalog that reads them.
 
 The file is open twice. Questions have a connection of their own, so that they neither wait for another process, as
 `begin` does, nor see a transaction that is not finished.
@@ -190,13 +191,10 @@ class SqliteStorage:
         return _State(stat.st_mtime_ns, stat.st_size, log.stat().st_size if log.exists() else 0)
 
     def _open(self, path: str) -> None:
-        """Open the file, with its tables; a file that is read without its log has no connection of its own to write."""
-        self._writer = self._connection(path)
-        self._reader = self._writer
+        self._writer = self._reader = self._connection(path)
         try:
             self._prepare()
-            if self._seen is None:
-                self._reader = self._connection(path)
+            self._reader = self._connection(path)
         except BaseException:
             self.close()
             raise

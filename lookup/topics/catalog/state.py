@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from threading import Lock, RLock
+from threading import Lock, RLock, get_ident
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
@@ -184,6 +184,8 @@ class CatalogState:
         self._storage = storage
         self._writer, self._memory = RLock(), RLock()
         self._draft: _Draft | None = None
+        #: the thread in a block of `reading`, None: there is none
+        self._reader: int | None = None
         self._announcer = Announcer()
         self._is_damaged = False
         with storage.reading():
@@ -205,6 +207,16 @@ class CatalogState:
             if self._is_damaged:
                 raise StateError("a write to this catalog failed and could not be undone; open the catalog anew")
             yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Answer every question of the block from one revision."""
+        with self.asking():
+            before, self._reader = self._reader, get_ident()
+            try:
+                yield
+            finally:
+                self._reader = before
 
     def topics_of(self, namespace: str) -> NamespaceTopics:
         """Return the topics of a namespace.
@@ -241,6 +253,7 @@ class CatalogState:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Make one transaction of all writes in the block; a block inside it belongs to it."""
+        self._refuse_in_reading()
         with self._writer:
             # A transaction that is under way is this thread's own: no other thread holds the lock.
             is_inside = self._draft is not None
@@ -265,13 +278,7 @@ class CatalogState:
             self._save(TopicEvent(0, "namespace-created", namespace))
 
     def remove_namespace(self, namespace: str) -> None:
-        """Remove a namespace and its topics; only in a transaction.
-
-        Raises:
-            NotFoundError: if there is no such namespace.
-        """
-        for topic in self.topics_of(namespace).names("all"):
-            self.make(topic, None)
+        """Remove a namespace that has no topics; only in a transaction."""
         self._save(TopicEvent(0, "namespace-deleted", namespace))
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
@@ -292,11 +299,17 @@ class CatalogState:
 
     def refresh(self) -> None:
         """Take in the writes of other processes; nothing to do in a transaction, which began with that."""
+        self._refuse_in_reading()
         with self.asking():
             if self._draft is not None:
                 return
             self._take_in()
         self._announcer.announce()
+
+    def _refuse_in_reading(self) -> None:
+        # Memory is locked by this thread there, and by the writer that it would wait for next: neither would go on.
+        if self._reader == get_ident() and self._draft is None:
+            raise StateError("a block that reads from one revision can neither write nor take in writes of others")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -330,7 +343,9 @@ class CatalogState:
             try:
                 events = self._missed(current)
                 for event in events:
-                    self._place(event, draft)
+                    # Another process knows what it has loaded, and it may be gone; its event is counted all the same.
+                    if event.kind not in ("loaded", "unloaded"):
+                        self._place(event, draft)
                 self.revision = current
             except BaseException:
                 self._undo(draft)

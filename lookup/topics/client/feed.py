@@ -26,6 +26,7 @@ from typing import Literal
 from lookup.errors import NotSupportedError
 from lookup.topics.client.actions import Action, Listed, Poll, ServerFeatures, TopicSet, Unwatch
 from lookup.topics.client.list_copy import NO_CHANGE, ListChange, ListCopy
+from lookup.topics.listing.topic_list import topics_hash
 from lookup.topics.listing.topic_query import TopicQuery
 from lookup.topics.rules import Pace
 from lookup.topics.watching.messages import Refused, Resync, Snapshot, Update, WatchQuery, WatchRequest
@@ -143,7 +144,7 @@ class Feed:
                 self._state, self.due_us = "polling", now_us
             return NO_CHANGE
         if isinstance(message, Update):
-            message = replace(message, added=self._narrowed(message.added, is_filtered=True))
+            message = replace(message, added=tuple(self._narrowed(message.added, is_filtered=True)))
         else:
             message = replace(message, topics=self._narrowed(message.topics, is_filtered=True))
             self.is_confirmed = True
@@ -186,7 +187,10 @@ class Feed:
             raise NotSupportedError(f"the server did not select topics of {self.namespace!r} by labels")
         # A server that filters always sends a hash: without one the answer is older than PIP-145, and is filtered here.
         topics = self._narrowed(answer.topics, is_filtered=answer.filtered and answer.topics_hash is not None)
-        if not is_complete:
+        # A list that is not the one of its own hash has lost topics on its way, or has some too many.
+        is_doubtful = is_complete and answer.topics_hash not in (None, topics_hash(answer.topics))
+        self._doubt(is_doubtful=is_doubtful, now_us=now_us)
+        if is_doubtful or not is_complete:
             # What such an answer lacks may exist all the same, so it adds topics and removes none.
             self._hash = None
             return self._list.edit((), topics)
@@ -198,7 +202,7 @@ class Feed:
         self._end_request(now_us)
         self.due_us = now_us + self._pace.retry_us
 
-    def _narrowed(self, topics: Sequence[str], *, is_filtered: bool) -> tuple[str, ...]:
+    def _narrowed(self, topics: Sequence[str], *, is_filtered: bool) -> Sequence[str]:
         """Leave the topics of the namespace that the set is about.
 
         Servers before #25188 show system topics, and a faulty one names topics of other namespaces.

@@ -181,6 +181,10 @@ class _Set:
     #: None: RE2 could not compile them together
     compiled: Any
 
+    @property
+    def is_hollow(self) -> bool:
+        return 2 * len(self.live) < len(self.texts)
+
     def matching(self, bare: str) -> list[str]:
         found = self.compiled.Match(bare) if self.compiled is not None else None
         # RE2 answers "none" too if it runs out of memory; the pattern of every name, which is the last, shows that.
@@ -192,12 +196,14 @@ class _Set:
 class _Compiled:
     """Patterns in sets of RE2, and those that wait to be compiled."""
 
-    __slots__ = ("_loose", "_sets")
+    __slots__ = ("_is_hollow", "_loose", "_sets")
 
     def __init__(self) -> None:
         self._loose: dict[str, TopicsPattern] = {}
         #: the large ones first
         self._sets: list[_Set] = []
+        #: whether a set is mostly of removed patterns
+        self._is_hollow = False
 
     def put(self, pattern: TopicsPattern) -> None:
         self._loose[pattern.text] = pattern
@@ -215,13 +221,21 @@ class _Compiled:
             return
         place = next(compiled for compiled in self._sets if text in compiled.live)
         del place.live[text]
-        # A set that is mostly of removed patterns is given up, and the rest compiled again.
-        if 2 * len(place.live) < len(place.texts):
-            self._sets.remove(place)
-            for pattern in place.live.values():
+        self._is_hollow = self._is_hollow or place.is_hollow
+
+    def _refill(self) -> None:
+        """Give up sets that are mostly of removed patterns, and compile the rest again."""
+        # Not with each removal: of a connection that ends many patterns go one after the other.
+        hollow = [compiled for compiled in self._sets if compiled.is_hollow]
+        self._sets = [compiled for compiled in self._sets if not compiled.is_hollow]
+        for compiled in hollow:
+            for pattern in compiled.live.values():
                 self.put(pattern)
+        self._is_hollow = False
 
     def matching(self, bare: str) -> list[str]:
+        if self._is_hollow:
+            self._refill()
         found = _asked(self._loose, bare)
         for compiled in self._sets:
             found += compiled.matching(bare)

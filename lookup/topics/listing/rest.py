@@ -1,4 +1,4 @@
-"""Read and write the admin API's requests for listing, labels and properties.
+"""Read, write and carry out the admin API's requests for listing, labels, properties and namespaces.
 
 No HTTP here: a server hands in method, target and body and gets an operation; a client prints an operation and sends
 it.
@@ -6,6 +6,7 @@ it.
     GET     /admin/v2/{persistent|non-persistent}/TENANT/NS?properties=k1=v1,k2=v2&includeSystemTopic=&bundle=   PIP-452
     GET     /admin/v2/topics/TENANT/NS?properties=k1:v1,k2:v2                                                    PIP-451
     GET     /admin/v2/namespaces/TENANT/NS/topics?mode=PERSISTENT|NON_PERSISTENT|ALL
+    DELETE  /admin/v2/namespaces/TENANT/NS?force=true
     GET     /admin/v2/topics/TENANT/NS/TOPIC/custom-labels                                                       PIP-451
     POST    /admin/v2/topics/TENANT/NS/TOPIC/custom-labels         {"labels": {"k1": "v1"}}
     DELETE  /admin/v2/topics/TENANT/NS/TOPIC/custom-labels?keys=k1&keys=k2, or ?all=true
@@ -22,24 +23,25 @@ Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model import Mode, TopicName
 from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
+from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
 from lookup.topics.listing.topic_list import TopicList
 from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = [
-    "LABELS", "PROPERTIES", "Call", "GetPairs", "ListTopics", "Operation", "PairKind", "PairStore", "RemovePairs",
-    "SetPairs", "parse_call", "print_call", "print_map", "print_topics",
+    "LABELS", "PROPERTIES", "Call", "CatalogOperation", "DeleteNamespace", "GetPairs", "ListTopics", "Operation",
+    "PairKind", "RemovePairs", "SetPairs", "carry_out", "parse_call", "print_call", "print_map", "print_topics",
 ]  # fmt: skip
 
 _ROOT = "/admin/v2/"
@@ -58,25 +60,9 @@ class Call:
     body: str | None = None
 
 
-class PairStore(Protocol):
-    """Labels and properties of topics that can be written: a catalog, or a server that has one."""
-
-    def set_labels(self, topic: str, labels: Mapping[str, str]) -> None:
-        """Add labels to those a topic has."""
-
-    def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
-        """Add properties to those a topic has."""
-
-    def remove_labels(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove the labels of some keys, or all."""
-
-    def remove_properties(self, topic: str, keys: Iterable[str] = (), *, everything: bool = False) -> None:
-        """Remove the properties of some keys, or all."""
-
-
 @dataclass(frozen=True, slots=True)
 class PairKind:
-    """Labels or properties: their words in requests, and how a store reads and writes them."""
+    """Labels or properties: their words in requests, and the methods of a catalog that write them."""
 
     #: of many, as it stands in sentences
     name: str
@@ -91,22 +77,18 @@ class PairKind:
     #: whether one request may remove several keys, or all of them
     removes_many: bool
     read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[PairStore, str, Mapping[str, str]], None]
-    #: takes store, topic, keys, and whether all are meant
-    remove: Callable[[PairStore, str, Sequence[str], bool], None]
+    write: Callable[[Catalog, str, Mapping[str, str]], None]
+    #: takes catalog, topic, keys, and `everything` by its name
+    remove: Callable[..., None]
 
 
 LABELS = PairKind(
     "labels", "custom-labels", "POST", "labels", "keys", removes_many=True,
-    read=attrgetter("labels"),
-    write=lambda store, topic, pairs: store.set_labels(topic, pairs),
-    remove=lambda store, topic, keys, everything: store.remove_labels(topic, keys, everything=everything),
+    read=attrgetter("labels"), write=Catalog.set_labels, remove=Catalog.remove_labels,
 )  # fmt: skip
 PROPERTIES = PairKind(
     "properties", "properties", "PUT", None, "key", removes_many=False,
-    read=attrgetter("properties"),
-    write=lambda store, topic, pairs: store.set_properties(topic, pairs),
-    remove=lambda store, topic, keys, everything: store.remove_properties(topic, keys, everything=everything),
+    read=attrgetter("properties"), write=Catalog.set_properties, remove=Catalog.remove_properties,
 )  # fmt: skip
 _KINDS = {kind.resource: kind for kind in (LABELS, PROPERTIES)}
 
@@ -138,10 +120,10 @@ class SetPairs:
 
 @dataclass(frozen=True, slots=True)
 class RemovePairs:
-    """Remove pairs by key: labels by several, or all of them, properties one by one.
+    """Remove pairs by key, or all; one request has room for several labels, but for one property.
 
     Raises:
-        ArgumentError: if neither keys nor everything is named, or both, or more than a request has room for.
+        ArgumentError: if neither keys nor everything is named, or both.
     """
 
     kind: PairKind
@@ -153,11 +135,39 @@ class RemovePairs:
         if bool(self.keys) == self.everything or not all(self.keys):
             ways = "keys=k1&keys=k2, or all=true, one of the two" if self.kind.removes_many else "key=k1"
             raise ArgumentError(f"say which {self.kind.name} to remove: {ways}")
-        if (self.everything or len(self.keys) > 1) and not self.kind.removes_many:
-            raise ArgumentError(f"one request removes one of a topic's {self.kind.name}: key=k1")
 
 
-Operation: TypeAlias = ListTopics | GetPairs | SetPairs | RemovePairs
+@dataclass(frozen=True, slots=True)
+class DeleteNamespace:
+    """Delete a namespace."""
+
+    namespace: str
+    #: whether users' topics are deleted with it
+    force: bool = False
+
+
+#: Operations that a catalog carries out by itself; a list takes a lister.
+CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs | DeleteNamespace
+Operation: TypeAlias = ListTopics | CatalogOperation
+
+
+def carry_out(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | None:
+    """Carry out an operation on a catalog; return the labels or properties that it asks for, None if it asks for none.
+
+    Raises:
+        PulsarLookupError: as the catalog refuses.
+    """
+    match operation:
+        case GetPairs(kind, topic):
+            # Those of all partitions are the same.
+            return kind.read(catalog.meant_by(topic)[0])
+        case SetPairs(kind, topic, pairs):
+            kind.write(catalog, topic, pairs)
+        case RemovePairs(kind, topic, keys, everything):
+            kind.remove(catalog, topic, keys, everything=everything)
+        case DeleteNamespace(namespace, force):
+            catalog.delete_namespace(namespace, force=force)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,26 +226,21 @@ def parse_call(method: str, target: str, body: str | None = None) -> Operation:
     # Values stay encoded: of pairs each key and value is decoded by itself.
     divided = [piece.partition("=") for piece in query.split("&") if piece]
     fields = _Query(tuple((decoded(name), raw) for name, _, raw in divided))
-    is_by_mode = steps[0] == "namespaces" and steps[3:] == ["topics"]
-    if not is_by_mode and steps[0] not in _DOMAINS:
-        raise ArgumentError(f"{shown(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}")
-    if not is_by_mode and len(steps) > 3:
+    if steps[0] == "namespaces":
+        return _namespace_call(method, steps, fields)
+    if steps[0] not in _DOMAINS:
+        raise ArgumentError(f"{shown(path)}: {steps[0]!r} should be one of {', '.join(_DOMAINS)}, namespaces")
+    if len(steps) > 3:
         return _topic_call(method, steps, fields, body)
     _refuse_method(method, "GET")
-    if not is_by_mode:
-        fields.only("properties", "includeSystemTopic", "bundle")
-        return ListTopics(
-            _namespace(steps),
-            _DOMAINS[steps[0]],
-            properties=fields.pairs("properties"),
-            include_system=fields.flag("includeSystemTopic"),
-            bundle=fields.last("bundle"),
-        )
-    fields.only("mode", "includeSystemTopic")
-    mode = fields.last("mode") or "PERSISTENT"
-    if mode.upper() not in _MODES:
-        raise ArgumentError(f"query parameter mode should be one of {', '.join(_MODES)}, not {mode!r}")
-    return ListTopics(_namespace(steps), _MODES[mode.upper()], include_system=fields.flag("includeSystemTopic"))
+    fields.only("properties", "includeSystemTopic", "bundle")
+    return ListTopics(
+        _namespace(steps),
+        _DOMAINS[steps[0]],
+        properties=fields.pairs("properties"),
+        include_system=fields.flag("includeSystemTopic"),
+        bundle=fields.last("bundle"),
+    )
 
 
 def _step(raw: str) -> str:
@@ -255,6 +260,23 @@ def _namespace(steps: Sequence[str]) -> str:
     return checked_namespace(f"{steps[1]}/{steps[2]}")
 
 
+def _namespace_call(method: str, steps: Sequence[str], query: _Query) -> Operation:
+    """Return an operation on a namespace: to delete it, or to list its topics by mode."""
+    namespace = _namespace(steps)
+    if len(steps) == 3:
+        _refuse_method(method, "DELETE")
+        query.only("force")
+        return DeleteNamespace(namespace, query.flag("force"))
+    if steps[3:] != ["topics"]:
+        raise ArgumentError(f"{shown('/'.join(steps))} should end with the namespace or topics")
+    _refuse_method(method, "GET")
+    query.only("mode", "includeSystemTopic")
+    mode = query.last("mode") or "PERSISTENT"
+    if mode.upper() not in _MODES:
+        raise ArgumentError(f"query parameter mode should be one of {', '.join(_MODES)}, not {mode!r}")
+    return ListTopics(namespace, _MODES[mode.upper()], include_system=query.flag("includeSystemTopic"))
+
+
 def _topic_call(method: str, steps: Sequence[str], query: _Query, body: str | None) -> Operation:
     """Return an operation on the labels or properties of one topic, whose name may have slashes."""
     kind, local = _KINDS.get(steps[-1]), "/".join(steps[3:-1])
@@ -269,26 +291,20 @@ def _topic_call(method: str, steps: Sequence[str], query: _Query, body: str | No
         keys = query.all(kind.key_field)[0 if kind.removes_many else -1 :]
         return RemovePairs(kind, topic, keys, everything=query.flag("all"))
     query.only()
-    if method.upper() == "GET":
-        return GetPairs(kind, topic)
-    content, what = _json(body), "the body"
+    return GetPairs(kind, topic) if method.upper() == "GET" else SetPairs(kind, topic, _body_pairs(body, kind))
+
+
+def _body_pairs(body: str | None, kind: PairKind) -> Mapping[str, str]:
+    try:
+        content, what = json.loads(body or ""), "the body"
+    # Nested deep enough, a small body exhausts the stack of the parser.
+    except (ValueError, RecursionError):
+        raise ArgumentError("the body is no JSON") from None
     if kind.body_key is not None:
         if not isinstance(content, dict) or content.keys() != {kind.body_key}:
             example = json.dumps({kind.body_key: {"env": "prod"}})
             raise ArgumentError(f'the body should be an object with the one key "{kind.body_key}", like {example}')
         content, what = content[kind.body_key], kind.body_key
-    return SetPairs(kind, topic, _texts(content, what))
-
-
-def _json(body: str | None) -> object:
-    try:
-        return json.loads(body or "")
-    # Nested deep enough, a small body exhausts the stack of the parser.
-    except (ValueError, RecursionError):
-        raise ArgumentError("the body is no JSON") from None
-
-
-def _texts(content: object, what: str) -> dict[str, str]:
     if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
         raise ArgumentError(f'{what} should be an object of texts, like {{"env": "prod"}}')
     return content
@@ -302,7 +318,7 @@ def print_call(operation: Operation) -> Call:
 
     Raises:
         InvalidNameError: if its namespace or topic is not written as Pulsar writes it.
-        ArgumentError: for a list that is narrowed by a pattern or selector.
+        ArgumentError: for a list that is narrowed by a pattern or selector, and for several properties to remove.
     """
     match operation:
         case ListTopics():
@@ -312,14 +328,19 @@ def print_call(operation: Operation) -> Call:
         case SetPairs(kind, topic, pairs):
             content = dict(pairs) if kind.body_key is None else {kind.body_key: dict(pairs)}
             return Call(kind.set_method, _target(topic, kind), json.dumps(content))
+        case DeleteNamespace(namespace, force):
+            query = "?force=true" if force else ""
+            return Call("DELETE", f"{_ROOT}namespaces/{checked_namespace(namespace)}{query}")
         case RemovePairs(kind, topic, keys, everything):
+            if not kind.removes_many and len(keys) != 1:
+                raise ArgumentError(f"one request removes one of a topic's {kind.name}: key=k1")
             named = "&".join(f"{kind.key_field}={quote(key, safe='')}" for key in keys)
             return Call("DELETE", f"{_target(topic, kind)}?{'all=true' if everything else named}")
 
 
 def print_topics(topics: Sequence[str]) -> str:
     """Return the body that answers a list: a JSON list of names, which a `TopicList` makes once."""
-    return TopicList(topics).json if not isinstance(topics, TopicList) else topics.json
+    return (topics if isinstance(topics, TopicList) else TopicList(topics)).json
 
 
 def print_map(pairs: Mapping[str, str]) -> str:

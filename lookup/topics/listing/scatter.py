@@ -78,7 +78,7 @@ class Gathered:
     """The answers put together."""
 
     #: sorted, each once
-    topics: tuple[str, ...]
+    topics: Sequence[str]
     #: broker, or range of a bundle that is unowned -> why its topics may be missing
     missing: Mapping[str, Failure]
     #: topics that are not loaded were not looked at, at one of the owners at least

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, overload
 
 from lookup.errors import PatternError, SettingsError
 from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import without_partition, without_scheme
+from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, paced, sorting
 
 __all__ = [
-    "TopicList", "TopicsPattern", "bare_name", "compiled_set", "pattern_length", "topics_hash",
-    "without_pattern_scheme",
+    "TopicList", "TopicsPattern", "bare_name", "compiled_set", "hashing", "hashing_each", "pattern_length",
+    "topics_hash", "without_pattern_scheme",
 ]  # fmt: skip
 
 _ALL = ".*"
@@ -77,32 +78,94 @@ def topics_hash(topics: Iterable[str]) -> str:
         >>> topics_hash(["persistent://public/default/b", "persistent://public/default/a"])
         'c7559e98'
     """
-    names = sorted(topics)
-    joined = ",".join(names)
-    # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so that the
-    # slow key is needed almost never; `isascii` is a flag of the text, and `max` would read all of it.
-    if not joined.isascii() and max(joined) > "\uffff":
-        joined = ",".join(sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass")))
-    # Java writes half a surrogate pair as a question mark.
-    value: int = _extra("google_crc32c", "the hash of a topic list").value(joined.encode("utf-8", "replace"))
-    return value.to_bytes(4, "little").hex()
+    return finished(hashing(sorted(topics), ROWS_PER_STEP))
 
 
-class TopicList(tuple[str, ...]):
-    """The sorted names of a list, with what is made of all of them: each once, when it is first needed.
+def hashing(names: Sequence[str], rows: int) -> Steps[str]:
+    """Hash sorted names as `topics_hash` does, in steps."""
+    extend = _extra("google_crc32c", "the hash of a topic list").extend
+    value, start, is_in_java_order = 0, 0, False
+    while start < len(names):
+        if start:
+            yield
+        joined = ",".join(names[start : start + rows])
+        # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so that
+        # the slow key is needed almost never; `isascii` is a flag of the text, and `max` would read all of it.
+        if not (is_in_java_order or joined.isascii()) and max(joined) > "\uffff":
+            names, is_in_java_order = (yield from sorting(names, key=_utf_16, rows=rows)), True
+            value = start = 0
+            continue
+        # Java writes half a surrogate pair as a question mark.
+        value = extend(value, ("," if start else "").encode() + joined.encode("utf-8", "replace"))
+        start += rows
+    return int(value).to_bytes(4, "little").hex()
 
-    It equals the tuple of its names.
+
+def _utf_16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+class TopicList(Sequence[str]):
+    """The sorted names of a list, each once, with what is made of all of them: once, when it is first needed.
+
+    It equals the tuple of its names, and is none: that would be a copy of them, and be walked over by each garbage
+    collection.
+
+    Args:
+        names: kept as they are if they are a tuple.
     """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = tuple(names)
+
+    def __repr__(self) -> str:
+        return f"TopicList({self.names!r})"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        return self.names[place]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TopicList):
+            return self.names == other.names
+        return self.names == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.names)
 
     @cached_property
     def topics_hash(self) -> str:
         """Return the hash of the list, as `topics_hash` does."""
-        return topics_hash(self)
+        return finished(hashing(self.names, ROWS_PER_STEP))
 
     @cached_property
     def json(self) -> str:
         """Return the names as a JSON list."""
-        return json.dumps(self, ensure_ascii=False)
+        # By parts, since Python cannot change threads within the encoding of one.
+        parts = (self[start : start + ROWS_PER_STEP] for start in range(0, len(self), ROWS_PER_STEP))
+        return f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
+
+
+def hashing_each(lists: Iterable[TopicList], *, rows: int = ROWS_PER_STEP) -> Steps[None]:
+    """Hash lists, so that their hashes are known when they are needed."""
+    n_rows = 0
+    for topics, ends_step in paced(lists, rows):
+        if ends_step or n_rows + min(len(topics), rows) > rows:
+            yield
+            n_rows = 0
+        if "topics_hash" not in vars(topics):
+            topics.topics_hash = yield from hashing(topics.names, rows)
+        # The names of the last step of a long list.
+        n_rows += (len(topics) - 1) % rows + 1
 
 
 class TopicsPattern:

@@ -25,8 +25,9 @@ from lookup.model.catalog import CatalogView, EventKind, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern, pattern_length
-from lookup.topics.listing.topic_query import ROWS_PER_STEP, Steps, TopicQuery, common_names, finished, narrowed
+from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, are_equal, finished, paced, sorting
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, hashing_each, pattern_length
+from lookup.topics.listing.topic_query import TopicQuery, common_names, narrowed
 from lookup.topics.rules import ListLimits
 
 __all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
@@ -97,13 +98,17 @@ class _Fetched:
     #: of these names; other names of the same lookup have another number
     number: int
 
-    def is_made_of(self, answered: tuple[str, ...], selected: tuple[str, ...] | None) -> bool:
-        # A catalog that did not change answers with the same object; comparing a million equal names takes 10 ms.
-        return (self.answered is answered or self.answered == answered) and self.selected == selected
+    def is_made_of(self, answered: tuple[str, ...], selected: tuple[str, ...] | None, rows: int) -> Steps[bool]:
+        # A catalog that did not change answers with the same object, which takes no step.
+        if not (yield from are_equal(self.answered, answered, rows=rows)):
+            return False
+        if self.selected is None or selected is None:
+            return self.selected is selected
+        return (yield from are_equal(self.selected, selected, rows=rows))
 
 
 class _Run:
-    """A look-up under way, whose steps are done by all callers that wait for it.
+    """A look-up under way, whose steps are done by all callers that wait for it, one at a time.
 
     Args:
         revision: of the catalog when it began.
@@ -114,17 +119,22 @@ class _Run:
         self._steps = steps
         self._names: Sequence[str] | None = None
         self._error: BaseException | None = None
+        self._step = Lock()
 
-    def is_over(self) -> bool:
-        """Do the next step; return whether there is none left."""
-        if self._names is None and self._error is None:
-            try:
+    def is_over(self) -> bool | None:
+        """Do the next step; return whether there is none left, None if another thread is in a step now."""
+        if not self._step.acquire(blocking=False):
+            return None
+        try:
+            if self._names is None and self._error is None:
                 next(self._steps)
-            except StopIteration as end:
-                self._names = end.value
-            # Every caller that waits gets the error, an interruption too: the steps cannot go on after it.
-            except BaseException as error:  # noqa: BLE001
-                self._error = error
+        except StopIteration as end:
+            self._names = end.value
+        # Every caller that waits gets the error, an interruption too: the steps cannot go on after it.
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+        finally:
+            self._step.release()
         return self._names is not None or self._error is not None
 
     def names(self) -> Sequence[str]:
@@ -137,7 +147,7 @@ class _Run:
 class _Recent(Generic[_Value]):
     """Values by query, up to a number of names in all; those that were not used for longest go first.
 
-    Locked, because a server may fetch in threads.
+    Locked, because a lister at work is used by threads.
     """
 
     def __init__(self, room: int) -> None:
@@ -170,6 +180,9 @@ class TopicLister:
 
     Use it as a context: the lister is initialised on entry and closed on exit.
 
+    Threads: any number may use it between entry and exit, and none waits for another; a lister is then asked by several
+    at the same time. Each listing in steps is done by one thread at a time.
+
     Args:
         lister: the part that `[topics] lister` chose.
         catalog: the topics, which the lister can only read.
@@ -193,6 +206,8 @@ class TopicLister:
         #: filtered lists, each with the number of the names it was made of
         self._lists: _Recent[tuple[int, TopicList]] = _Recent(_KEPT_NAMES)
         self._numbers = count()
+        #: for requests that wait and runs; held for no step
+        self._lock = Lock()
 
     @property
     def interests(self) -> frozenset[EventKind]:
@@ -242,12 +257,14 @@ class TopicLister:
             ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
             PatternError: for a pattern that cannot be compiled. Nothing is kept of a request that is refused.
         """
-        if ticket in self._lookups:
-            raise ArgumentError(f"request {ticket!r} is still waiting for its answer; tickets are used once at a time")
         waiting, lookup = self._checked(ticket, request), request.looked_up()
-        is_new = lookup not in self._waiting
-        self._waiting.setdefault(lookup, []).append(waiting)
-        self._lookups[ticket] = lookup
+        with self._lock:
+            if ticket in self._lookups:
+                message = f"request {ticket!r} is still waiting for its answer; tickets are used once at a time"
+                raise ArgumentError(message)
+            is_new = lookup not in self._waiting
+            self._waiting.setdefault(lookup, []).append(waiting)
+            self._lookups[ticket] = lookup
         return lookup if is_new else None
 
     def fetch(self, query: TopicQuery) -> Sequence[str]:
@@ -265,18 +282,24 @@ class TopicLister:
     def fetching(self, query: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[Sequence[str]]:
         """Fetch as `fetch` does, in steps: the first asks lister and catalog, each one checks a number of names.
 
-        Callers that fetch the same query at the same time, and at the same revision of the catalog, share the steps.
+        Callers that fetch the same query at the same time, and at the same revision of the catalog, share the steps;
+        one that meets another thread in a step goes on by itself.
         """
         lookup, revision = query.looked_up(), self._catalog.revision
-        run = self._runs.get(lookup)
-        if run is None or run.revision != revision:
-            run = self._runs[lookup] = _Run(revision, self._fetching(lookup, rows))
+        with self._lock:
+            run = self._runs.get(lookup)
+            if run is None or run.revision != revision:
+                run = self._runs[lookup] = _Run(revision, self._fetching(lookup, rows))
         try:
-            while not run.is_over():
+            while not (is_over := run.is_over()):
+                if is_over is None:
+                    # Not waited for: the step may be long, or wait for this thread, as in a transaction.
+                    return (yield from self._fetching(lookup, rows))
                 yield
         finally:
-            if self._runs.get(lookup) is run:
-                del self._runs[lookup]
+            with self._lock:
+                if self._runs.get(lookup) is run:
+                    del self._runs[lookup]
         return run.names()
 
     def _fetching(self, lookup: TopicQuery, rows: int) -> Steps[Sequence[str]]:
@@ -284,7 +307,7 @@ class TopicLister:
         answered = self._answered(lookup)
         selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
         known = self._fetched.get(lookup)
-        if known is not None and known.is_made_of(answered, selected):
+        if known is not None and (yield from known.is_made_of(answered, selected, rows)):
             return known.names
         is_sorted = True
         for start in range(0, len(answered), rows):
@@ -292,10 +315,11 @@ class TopicLister:
                 yield
             # One name of the part before, so that no two neighbours are left out.
             part = answered[max(0, start - 1) : start + rows]
-            _check_names(name, lookup, part)
+            _check_names(name, lookup, part, self._catalog)
             is_sorted = is_sorted and all(before < after for before, after in pairwise(part))
-        names: Sequence[str] = answered if is_sorted else tuple(sorted(set(answered)))
-        names = names if selected is None else common_names(names, selected)
+        names = answered if is_sorted else (yield from sorting(answered, rows=rows))
+        if selected is not None:
+            names = yield from common_names(names, selected, rows=rows)
         self._fetched.put(lookup, _Fetched(answered, selected, names, next(self._numbers)), len(answered))
         return names
 
@@ -335,18 +359,28 @@ class TopicLister:
     def narrowed(
         self, lookup: TopicQuery, queries: Collection[TopicQuery], names: Sequence[str], *, rows: int = ROWS_PER_STEP
     ) -> Steps[Mapping[TopicQuery, TopicList]]:
-        """Narrow the names of a lookup for many queries, except those whose lists are known already."""
+        """Narrow the names of a lookup for many queries, except those whose lists are known already; hash the lists."""
         fetched = self._fetched.get(lookup)
-        number = fetched.number if fetched is not None and fetched.names is names else None
+        made_of = fetched.number if fetched is not None and fetched.names is names else None
         lists: dict[TopicQuery, TopicList] = {}
-        for query in queries:
+        unknown: list[TopicQuery] = []
+        for query, ends_step in paced(queries, rows):
+            if ends_step:
+                yield
             known = self._lists.get(query)
-            if known is not None and known[0] == number:
+            if known is not None and known[0] == made_of:
                 lists[query] = known[1]
-        made = yield from narrowed([query for query in queries if query not in lists], names, rows=rows)
-        for query, topics in made.items() if number is not None else ():
-            self._lists.put(query, (number or 0, topics), len(topics))
-        return lists | made
+            else:
+                unknown.append(query)
+        made = yield from narrowed(unknown, names, rows=rows)
+        for (query, topics), ends_step in paced(made.items(), rows):
+            if ends_step:
+                yield
+            if made_of is not None:
+                self._lists.put(query, (made_of, topics), len(topics))
+        lists |= made
+        yield from hashing_each(lists.values(), rows=rows)
+        return lists
 
     def failed(self, query: TopicQuery) -> list[Hashable]:
         """Return the tickets of all requests that wait for a query that could not be fetched, and forget them.
@@ -358,9 +392,10 @@ class TopicLister:
 
     def cancel(self, ticket: Hashable) -> None:
         """Forget a request whose client has gone, if it waits; its query stays under way."""
-        lookup = self._lookups.pop(ticket, None)
-        if lookup is not None:
-            self._waiting[lookup] = [waiting for waiting in self._waiting[lookup] if waiting.ticket != ticket]
+        with self._lock:
+            lookup = self._lookups.pop(ticket, None)
+            if lookup is not None:
+                self._waiting[lookup] = [waiting for waiting in self._waiting[lookup] if waiting.ticket != ticket]
 
     def _checked(self, ticket: Hashable, request: TopicQuery) -> _Waiting:
         schemes_of(request.mode)
@@ -380,11 +415,12 @@ class TopicLister:
         return _Waiting(ticket, topics_hash, query, is_filtered)
 
     def _taken(self, query: TopicQuery) -> list[_Waiting]:
-        if query not in self._waiting:
-            raise NotFoundError(f"no request waits for {query}")
-        group = self._waiting.pop(query)
-        for waiting in group:
-            del self._lookups[waiting.ticket]
+        with self._lock:
+            if query not in self._waiting:
+                raise NotFoundError(f"no request waits for {query}")
+            group = self._waiting.pop(query)
+            for waiting in group:
+                del self._lookups[waiting.ticket]
         return group
 
 
@@ -418,12 +454,13 @@ def _fault_of_property(text: object, longest: int) -> str | None:
     return None if wrong is None else f"holds the character {wrong!r}, which no property may have"
 
 
-def _check_names(name: str, query: TopicQuery, topics: Sequence[object]) -> None:
+def _check_names(name: str, query: TopicQuery, topics: Sequence[object], catalog: CatalogView) -> None:
     # A name too many is worse than an error: a client would subscribe to it.
     starts = prefixes_of(query.namespace, query.mode)
     for topic in topics:
         if not isinstance(topic, str) or not topic.startswith(starts) or topic in starts:
             raise ContractError(f"lister {name!r} answered {shown(topic)}, no {query.mode} topic of {query.namespace}")
         fault = fault_of(topic)
-        if fault is not None:
+        # Of a topic that exists the list must have the name, whatever it is: without it clients would unsubscribe.
+        if fault is not None and catalog.entry(topic) is None:
             raise ContractError(f"lister {name!r} answered {shown(topic)}, which {fault}")

@@ -10,34 +10,26 @@ Source: PIP-145, PIP-451, PIP-452; `docs/pulsar/protocol.md`; lists are without 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from lookup.model.catalog import CatalogView, Mode, Selector, selects
 from lookup.topics.catalog.naming import is_system_topic, prefixes_of, without_system_topics
 from lookup.topics.listing.pattern_set import PatternSet
+from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, is_among, paced
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern
 
-__all__ = [
-    "ROWS_PER_STEP", "Matcher", "Steps", "TopicQuery", "common_names", "finished", "look_up",
-    "narrowed", "topics_of",
-]  # fmt: skip
-
-#: Names that one step of a listing looks at: some ten milliseconds if each is matched against many patterns.
-ROWS_PER_STEP = 2_000
-#: Patterns that one step compiles, or lists that it completes, in about the same time.
-_QUERIES_PER_STEP = 256
-
-_Result = TypeVar("_Result")
-#: Work that holds its caller for one step at a time; its result is the generator's.
-Steps: TypeAlias = Generator[None, None, _Result]
+__all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topics_of"]
 
 #: (topic, its labels) -> is it one of the query's.
 Matcher: TypeAlias = Callable[[str, Mapping[str, str]], bool]
+
+
+#: The properties of most queries.
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class TopicQuery:
 
     def __post_init__(self) -> None:
         # Copied, because a query is compared with others as long as it is watched.
-        object.__setattr__(self, "properties", MappingProxyType(dict(self.properties or {})))
+        object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)) if self.properties else _NONE)
         object.__setattr__(self, "pairs", frozenset(self.properties.items()))
         object.__setattr__(self, "selector", tuple(self.selector or ()))
 
@@ -127,14 +119,14 @@ def topics_of(catalog: CatalogView, query: TopicQuery) -> TopicList:
     return query.narrow(look_up(catalog, query))
 
 
-def common_names(names: Sequence[str], selected: Iterable[str]) -> Sequence[str]:
+def common_names(names: Sequence[str], selected: Sequence[str], *, rows: int = ROWS_PER_STEP) -> Steps[tuple[str, ...]]:
     """Return those names of a sorted list that are among others, which may be far fewer; in the order of the others."""
-
-    def is_among(topic: str) -> bool:
-        place = bisect_left(names, topic)
-        return place < len(names) and names[place] == topic
-
-    return tuple(filter(is_among, selected))
+    common: list[str] = []
+    for start in range(0, len(selected), rows):
+        if start:
+            yield
+        common += [topic for topic in selected[start : start + rows] if is_among(topic, names)]
+    return tuple(common)
 
 
 def narrowed(
@@ -157,74 +149,70 @@ def narrowed(
     some = next(iter(queries))
     prefixes = prefixes_of(some.namespace, some.mode)
     # System topics go first, as in Pulsar: no pattern brings them back, and the hash is without them.
-    sieves = [_Sieve([query for query in queries if query.include_system == is_open]) for is_open in (0, 1)]
-    for sieve in sieves:
-        yield from sieve.preparing(some.namespace)
+    without_system, open_to_system = sieves = _Sieve(some.namespace), _Sieve(some.namespace)
+    for query, ends_step in paced(queries, rows):
+        if ends_step:
+            yield
+        sieves[query.include_system].add(query)
     for start in range(0, len(names), rows):
         if start:
             yield
         part = [topic for topic in names[start : start + rows] if topic.startswith(prefixes)]
-        for is_open, sieve in enumerate(sieves):
-            if sieve.is_used:
-                sieve.take(part if is_open else without_system_topics(part))
+        if open_to_system.kept:
+            open_to_system.take(part)
+        if without_system.kept:
+            without_system.take(without_system_topics(part))
     lists: dict[TopicQuery, TopicList] = {}
-    for query, kept in chain.from_iterable(sieve.kept.items() for sieve in sieves):
-        lists[query] = TopicList(kept)
-        if len(lists) % _QUERIES_PER_STEP == 0:
+    for (query, topics), ends_step in paced(chain.from_iterable(sieve.lists(names) for sieve in sieves), rows):
+        if ends_step:
             yield
+        lists[query] = topics
     return lists
 
 
 class _Sieve:
-    """The queries that differ by their patterns alone, and the names that each of them is left."""
+    """Queries that differ by their patterns alone, and the names that each of them is left."""
 
-    def __init__(self, queries: Iterable[TopicQuery]) -> None:
-        self.kept: dict[TopicQuery, list[str]] = {query: [] for query in queries}
-        #: lists of the queries without a pattern
-        self._whole: list[list[str]] = []
-        self._by_pattern: dict[str, list[list[str]]] = {}
+    def __init__(self, namespace: str) -> None:
+        self.kept: dict[TopicQuery, list[str]] = {}
+        #: None: of the queries without a pattern
+        self._by_pattern: dict[str | None, list[list[str]]] = {}
+        self._patterns = PatternSet(namespace)
+        #: the latest
         self._pattern: TopicsPattern | None = None
-        self._patterns: PatternSet | None = None
-        for query, kept in self.kept.items():
-            (self._whole if query.pattern is None else self._by_pattern.setdefault(query.pattern, [])).append(kept)
 
-    @property
-    def is_used(self) -> bool:
-        """Return whether there is any query."""
-        return bool(self.kept)
-
-    def preparing(self, namespace: str) -> Steps[None]:
-        """Compile the patterns, some in each step."""
-        # One pattern takes less by itself than a set of one does.
-        if len(self._by_pattern) == 1:
-            self._pattern = TopicsPattern(*self._by_pattern)
-        elif self._by_pattern:
-            self._patterns = PatternSet(namespace)
-            for number, text in enumerate(self._by_pattern, 1):
-                self._patterns.add(text)
-                if number % _QUERIES_PER_STEP == 0:
-                    yield
+    def add(self, query: TopicQuery) -> None:
+        """Add a query, and compile its pattern."""
+        kept = self.kept[query] = []
+        self._by_pattern.setdefault(query.pattern, []).append(kept)
+        if query.pattern is not None:
+            self._patterns.add(query.pattern)
+            self._pattern = TopicsPattern(query.pattern)
 
     def take(self, names: Sequence[str]) -> None:
         """Look at some names."""
-        for kept in self._whole:
+        for kept in self._by_pattern.get(None, ()):
             kept += names
-        if self._pattern is not None:
+        if len(self._patterns) == 1 and self._pattern is not None:
+            # One pattern takes less by itself than a set of one does.
             matching = self._pattern.filter(names)
             for kept in self._by_pattern[self._pattern.text]:
                 kept += matching
-        elif self._patterns is not None:
+        elif self._patterns:
             for topic in names:
                 for text in self._patterns.matching(topic):
                     for kept in self._by_pattern[text]:
                         kept.append(topic)
 
+    def lists(self, names: Sequence[str]) -> Iterator[tuple[TopicQuery, TopicList]]:
+        """Yield every query with its list, and forget it: to let go of a million names at once takes long as well.
 
-def finished(steps: Steps[_Result]) -> _Result:
-    """Do all steps of some work at once, and return its result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: _Result = end.value
-            return result
+        Args:
+            names: all that were looked at; a list of all of them is no copy.
+        """
+        self._by_pattern.clear()
+        while self.kept:
+            query, kept = self.kept.popitem()
+            if query.pattern is not None:
+                self._patterns.remove(query.pattern)
+            yield query, TopicList(names if len(kept) == len(names) else kept)

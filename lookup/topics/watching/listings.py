@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lookup.errors import PulsarLookupError
+from lookup.errors import NotFoundError, PulsarLookupError
 from lookup.model.catalog import CatalogView, Listing
-from lookup.topics.listing.topic_list import TopicList
+from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, paced, queries_per_step
+from lookup.topics.listing.topic_list import TopicList, hashing_each
 from lookup.topics.listing.topic_lister import TopicLister
-from lookup.topics.listing.topic_query import ROWS_PER_STEP, Steps, TopicQuery, finished, look_up, narrowed
-from lookup.topics.watching.service import TopicListService, WantedListing
+from lookup.topics.listing.topic_query import TopicQuery, look_up, narrowed
+from lookup.topics.watching.service import TopicListService
 
 __all__ = ["carry_out", "carrying_out"]
-
-#: Handing a list to its watchers takes as long as looking at so many names.
-_ROWS_OF_A_LIST = 20
 
 
 def carry_out(service: TopicListService, catalog: CatalogView, lister: TopicLister | None = None) -> tuple[str, ...]:
     """Carry out the listings that a service wants, from a catalog in memory; return why some failed.
 
     Clients that wait get the refusal of the catalog or the lister, word by word. The others keep their lists, and only
-    the caller learns of the refusal.
+    the caller learns of the refusal. If the catalog has no such namespace any more, their lists are empty.
 
     Args:
         lister: one that decides on the topics; or, for a service without interests, one that lists every topic, so that
@@ -43,50 +41,83 @@ def carrying_out(
     Args:
         rows: names that one step looks at or hands over.
     """
-    begun: list[WantedListing] = []
-    #: what is looked up -> the listings it is for, each with the query to narrow by
-    groups: dict[TopicQuery, list[tuple[WantedListing, TopicQuery]]] = {}
-    sentences = []
+    #: tickets of listings under way
+    begun: set[int] = set()
+    #: what is looked up -> the queries to narrow by, each with the ticket that it is for
+    groups: dict[TopicQuery, dict[TopicQuery, int]] = {}
+    sentences: list[str | None] = []
     try:
         # All that are wanted now, so that they share look-ups and passes, but no more than a step's worth at once.
-        at_once = max(1, rows // _ROWS_OF_A_LIST)
+        at_once = queries_per_step(rows)
         while True:
             wanted_now = service.wanted(at_once)
-            begun += wanted_now
             for wanted in wanted_now:
-                groups.setdefault(wanted.query.looked_up(), []).append((wanted, wanted.query.plain()))
+                begun.add(wanted.ticket)
+                groups.setdefault(wanted.query.looked_up(), {})[wanted.query.plain()] = wanted.ticket
             if len(wanted_now) < at_once:
                 break
             yield
         for lookup, group in groups.items():
-            # Taken before the listing: an event that comes while it is made must not count as seen by it.
-            revision = catalog.revision
-            try:
-                lists = yield from _lists(catalog, lister, lookup, {query for _, query in group}, rows)
-            except PulsarLookupError as error:
-                for wanted, _ in group:
-                    service.failed(wanted.ticket, str(error))
-                sentences.append(str(error))
-                continue
-            handed = 0
-            for wanted, query in group:
-                if handed >= rows:
-                    yield
-                    handed = 0
-                service.listed(wanted.ticket, Listing(lists[query]), revision=revision)
-                handed += len(lists[query]) + _ROWS_OF_A_LIST
+            # A look-up, which asks lister and catalog, begins in a step of its own.
+            if sentences:
+                yield
+            sentences.append((yield from _carrying_out(service, catalog, lister, lookup, group, rows)))
+            begun.difference_update(group.values())
     finally:
-        # Whatever is raised, no listing stays under way: one that has come to its end is not ended twice.
-        for wanted in begun:
-            service.failed(wanted.ticket)
-    return tuple(sentences)
+        # Whatever is raised, no listing stays under way.
+        for ticket in begun:
+            service.failed(ticket)
+    return tuple(sentence for sentence in sentences if sentence is not None)
+
+
+def _carrying_out(
+    service: TopicListService,
+    catalog: CatalogView,
+    lister: TopicLister | None,
+    lookup: TopicQuery,
+    group: Mapping[TopicQuery, int],
+    rows: int,
+) -> Steps[str | None]:
+    """Carry out the listings of one look-up, each query with its ticket; return why they failed, if they did."""
+    # Taken before the listing: an event that comes while it is made must not count as seen by it. Nor must one that
+    # another thread has not handed in yet: of a topic made again, the list alone does not show that.
+    revision = min(catalog.revision, service.revision)
+    lists: Mapping[TopicQuery, TopicList] = {}
+    failure: str | None = None
+    is_gone = False
+    try:
+        lists = yield from _lists(catalog, lister, lookup, group, rows)
+    except PulsarLookupError as error:
+        failure = str(error)
+        # Any other error, as of a lister whose own source is away, makes no list an empty one.
+        is_gone = isinstance(error, NotFoundError) and not _has_namespace(catalog, lookup.namespace)
+    for (query, ticket), ends_step in paced(group.items(), rows):
+        if ends_step:
+            yield
+        if failure is None:
+            yield from service.taking(ticket, Listing(lists[query]), revision=revision, rows=rows)
+        elif is_gone:
+            yield from service.vanishing(ticket, failure, revision=revision, rows=rows)
+        else:
+            service.failed(ticket, failure)
+    return failure
+
+
+def _has_namespace(catalog: CatalogView, namespace: str) -> bool:
+    try:
+        catalog.topics(namespace)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _lists(
     catalog: CatalogView, lister: TopicLister | None, lookup: TopicQuery, queries: Collection[TopicQuery], rows: int
 ) -> Steps[Mapping[TopicQuery, TopicList]]:
-    if lister is None:
-        return (yield from narrowed(queries, look_up(catalog, lookup), rows=rows))
-    names: Sequence[str] = yield from lister.fetching(lookup, rows=rows)
-    # A lister cannot widen a client's query: what it shows is narrowed as in any listing.
-    return (yield from lister.narrowed(lookup, queries, names, rows=rows))
+    if lister is not None:
+        names: Sequence[str] = yield from lister.fetching(lookup, rows=rows)
+        # A lister cannot widen a client's query: what it shows is narrowed as in any listing.
+        return (yield from lister.narrowed(lookup, queries, names, rows=rows))
+    lists = yield from narrowed(queries, look_up(catalog, lookup), rows=rows)
+    yield from hashing_each(lists.values(), rows=rows)
+    return lists

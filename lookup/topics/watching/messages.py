@@ -8,7 +8,7 @@ Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -68,7 +68,7 @@ class Snapshot:
 
     request_id: int
     watcher_id: int
-    topics: tuple[str, ...]
+    topics: Sequence[str]
     topics_hash: str
     changed: bool = True
 
@@ -95,7 +95,7 @@ class Resync:
     """
 
     watcher_id: int
-    topics: tuple[str, ...]
+    topics: Sequence[str]
     topics_hash: str
 
 

@@ -13,8 +13,8 @@ silence: if one is full, its owner lists anew. `service.py` decides which watche
 | held      | applied if the topics are known  | (there is none under way)                 | (the same)            |
 
 `want` leads to wanted, `begin_listing` to under way, `free` from held to wanted. A listing that is partial, or older
-than the last event before it began, counts as failed. Topics driven by a lister cannot apply events: those in the
-lister's interests make them wanted again.
+than the last event before it began, counts as failed. Topics driven by a lister apply one event alone, the deletion of
+their namespace, after which there are none; those in the lister's interests make them wanted again.
 
 Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
 """
@@ -22,15 +22,20 @@ Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lookup.model.catalog import EventKind, Listing, TopicEvent
+from lookup.topics.listing.steps import Steps, differences, is_among, sorting
 from lookup.topics.listing.topic_list import TopicList
 from lookup.topics.listing.topic_query import Matcher
 from lookup.topics.rules import QUEUE_MAX
 from lookup.topics.watching.messages import WatchQuery
 
-__all__ = ["Backlog", "PendingChanges", "QueryTopics"]
+__all__ = ["MEMBERSHIP_EVENTS", "Backlog", "ComparedListing", "PendingChanges", "QueryTopics"]
+
+#: Events that change which topics there are, or which of them a selector selects.
+MEMBERSHIP_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
 
 
 class PendingChanges:
@@ -93,10 +98,14 @@ class PendingChanges:
         if topic in self._removed:
             self._destroyed.add(topic)
 
+    def overflow(self) -> None:
+        """Give up the changes for a whole list."""
+        self.clear()
+        self.is_overflown = True
+
     def _bound(self) -> None:
         if len(self) > self._limit:
-            self.clear()
-            self.is_overflown = True
+            self.overflow()
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the topics to remove and those to add, each sorted."""
@@ -144,6 +153,17 @@ class Backlog:
         self._lost_to = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedListing:
+    """A listing, and its differences from the list that was there when it was begun."""
+
+    topics: TopicList
+    #: some topics may be missing
+    partial: bool
+    gone: Sequence[str]
+    come: Sequence[str]
+
+
 class QueryTopics:
     """The topics of one query, the changes its watchers were not sent, and whether it must be listed.
 
@@ -172,10 +192,12 @@ class QueryTopics:
         self._backlog = Backlog(queue_max)
         #: as an ordered set, by identity: two watchers with equal changes are still two
         self._watchers: dict[PendingChanges, None] = {}
-        #: sorted but for the topics that events added at the end; a dict keeps that order, so sorting again is cheap
-        self._topics: dict[str, None] = {}
-        #: the topics as they are sent; None: not made since they changed
-        self._list: TopicList | None = None
+        self._queue_max = queue_max
+        self._list = TopicList()
+        #: topics that came since the list was made (true), or left it (false)
+        self._since: dict[str, bool] = {}
+        #: the list with these changes, if it was made while a listing is under way, which is compared with the list
+        self._newer: TopicList | None = None
         self._is_wanted = True
         self._is_held = False
         #: a listing that has seen this revision needs no other after it
@@ -235,9 +257,9 @@ class QueryTopics:
         if self._matches is None:
             # A lister may show less than there is, so an event does not say whether it shows the topic. That a topic
             # was deleted is remembered: if the next listing has it, it is another one of the same name.
-            if event.kind == "deleted" and event.topic in self._topics:
+            if event.kind == "deleted" and self._has(event.topic):
                 self._destroyed[event.topic] = event.revision
-            if event.kind in self._interests:
+            if event.kind in self._interests or event.kind == "namespace-deleted":
                 self.want(event.revision)
             return False
         if self.ticket is not None:
@@ -246,34 +268,54 @@ class QueryTopics:
             return False
         if event.kind == "deleted":
             return self._remove(event.topic, destroyed=True)
-        if event.kind not in ("created", "labels"):
+        if event.kind not in MEMBERSHIP_EVENTS:
             return False
         return self._add(event.topic) if self._belongs(event) else self._remove(event.topic)
 
     def _belongs(self, event: TopicEvent) -> bool:
         return self._matches is not None and self._matches(event.topic, event.new)
 
+    def _has(self, topic: str) -> bool:
+        came = self._since.get(topic)
+        return is_among(topic, self._list.names) if came is None else came
+
+    def _flip(self, topic: str) -> None:
+        """Let a topic come that is not here, or leave."""
+        if topic in self._since:
+            del self._since[topic]
+        else:
+            self._since[topic] = not is_among(topic, self._list.names)
+        self._newer = None
+
     def _add(self, topic: str) -> bool:
-        if topic in self._topics:
+        if self._has(topic):
             return False
-        self._topics[topic] = self._list = None
+        self._flip(topic)
         for pending in self._watchers:
             pending.enter(topic)
         return True
 
     def _remove(self, topic: str, *, destroyed: bool = False) -> bool:
-        if topic not in self._topics:
+        if not self._has(topic):
             # It may have left for its labels before it was deleted, and wait as removed in a watcher's changes.
             for pending in self._watchers if destroyed else ():
                 pending.destroy(topic)
             return False
-        del self._topics[topic]
-        self._list = None
+        self._flip(topic)
         for pending in self._watchers:
             pending.leave(topic, destroyed=destroyed)
         return True
 
-    def listed(self, listing: Listing, revision: int | None) -> bool:
+    def compared(self, listing: Listing, *, rows: int) -> Steps[ComparedListing]:
+        """Compare the listing under way with the list that is here; events may come between two steps."""
+        topics = listing.topics
+        if not isinstance(topics, TopicList):
+            topics = TopicList((yield from sorting(tuple(topics), rows=rows)))
+        # A first listing changes no list that a watcher has.
+        gone, come = (yield from differences(self._list.names, topics.names, rows=rows)) if self.is_known else ([], [])
+        return ComparedListing(topics, listing.partial, gone, come)
+
+    def listed(self, listing: ComparedListing, revision: int | None) -> bool:
         """Take in the listing under way; return whether the topics may be sent now.
 
         Args:
@@ -281,7 +323,7 @@ class QueryTopics:
         """
         # Topics kept up to date by events ignore a partial list; those of a lister gain its topics, and lose none.
         if listing.partial and self.is_known and self._matches is None:
-            for topic in listing.topics:
+            for topic in listing.come:
                 self._add(topic)
         if listing.partial or (revision is not None and revision < self._least_revision):
             self.failed()
@@ -290,7 +332,7 @@ class QueryTopics:
         if not self._backlog.covers(revision):
             self.want()
             return False
-        self._replace(listing.topics, revision)
+        self._replace(listing, revision)
         if revision is not None and revision >= self._wanted_revision:
             self._is_wanted = False
         return True
@@ -300,39 +342,54 @@ class QueryTopics:
         self.ticket = None
         self._is_wanted = self._is_held = True
 
-    def _replace(self, listed: Iterable[str], revision: int | None) -> None:
+    def _replace(self, listing: ComparedListing, revision: int | None) -> None:
         """Make the topics those of a listing and of the events after it, and note what changed for all watchers."""
-        later = () if self._matches is None else tuple(self._backlog.after(revision))
+        since: dict[str, bool] = {}
+        for event in self._backlog.after(revision) if self._matches is not None else ():
+            if event.kind in MEMBERSHIP_EVENTS:
+                is_here = event.kind != "deleted" and self._belongs(event)
+                since.pop(event.topic, None)
+                if is_here != is_among(event.topic, listing.topics.names):
+                    since[event.topic] = is_here
         destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
-        # A list that is looked up again is often the one that is here, the very object.
-        if listed is not self._list or later or destroyed:
-            self._become(listed, later, destroyed)
+        if self._watchers:
+            self._note_changes(listing, since, destroyed)
+        self._list, self._since, self._newer = listing.topics, since, None
         self.is_known = True
         self._seen = max(self._seen, revision or 0)
         self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
 
-    def _become(self, listed: Iterable[str], later: Sequence[TopicEvent], destroyed: Collection[str]) -> None:
-        target = dict.fromkeys(sorted(listed))
-        for event in later:
-            if event.kind in ("created", "labels") and self._belongs(event):
-                target[event.topic] = None
-            elif event.kind in ("created", "labels", "deleted"):
-                target.pop(event.topic, None)
-        # A first listing changes no list that a watcher has.
-        if self._watchers:
-            # Removals first: a topic that was deleted and is listed again leaves and enters, as another one.
-            for topic in [topic for topic in self._topics if topic not in target or topic in destroyed]:
-                self._remove(topic, destroyed=topic in destroyed)
-            for topic in target:
-                self._add(topic)
-        # The same topics in the order of the target, which is sorted but for those of the events.
-        self._topics = target
-        self._list = listed if isinstance(listed, TopicList) and not later else None
+    def _note_changes(self, listing: ComparedListing, since: Mapping[str, bool], destroyed: Collection[str]) -> None:
+        # An event may have changed a topic as the listing does. Any other difference is new to a watcher, or cancels a
+        # change that waits for it: above twice their limit all are too many, and are not looked at one by one.
+        if len(listing.gone) + len(listing.come) - len(self._since) - len(since) > 2 * self._queue_max:
+            for pending in self._watchers:
+                pending.overflow()
+            return
+        removed, added = [], []
+        for topic in dict.fromkeys((*listing.gone, *listing.come, *self._since, *since, *destroyed)):
+            was_here, is_here = self._has(topic), since.get(topic, is_among(topic, listing.topics.names))
+            # A topic that was deleted and is listed again leaves and enters, as another one.
+            if was_here and (not is_here or topic in destroyed):
+                removed.append(topic)
+            if is_here and (not was_here or topic in destroyed):
+                added.append(topic)
+        for pending in self._watchers:
+            for topic in removed:
+                pending.leave(topic, destroyed=topic in destroyed)
+            for topic in added:
+                pending.enter(topic)
 
     def as_list(self) -> TopicList:
         """Return the sorted topics, with a hash that is computed once between two changes."""
-        # A hash reads every name; all watchers of the query share this one.
-        if self._list is None:
-            self._topics = dict.fromkeys(sorted(self._topics))
-            self._list = TopicList(self._topics)
-        return self._list
+        if self._since and self._newer is None:
+            came = [topic for topic, is_here in self._since.items() if is_here]
+            stayed = [topic for topic in self._list.names if topic not in self._since]
+            self._newer = TopicList(sorted(stayed + came))
+        if self._newer is None:
+            return self._list
+        # A listing under way is compared with the list as it was when it began.
+        if self.ticket is None:
+            self._list, self._since, self._newer = self._newer, {}, None
+            return self._list
+        return self._newer

@@ -5,6 +5,7 @@
 | created, deleted               | with a pattern that the name matches; with a selector that the labels may fit       |
 | labels                         | with a selector that the labels, as they were or are, may fit                       |
 | properties, loaded, unloaded   | none                                                                               |
+| namespace-deleted              | all that a lister drives; the others hear of its topics                            |
 | of a lister's interests        | all that the lister drives; if they have a selector, of labels as well              |
 
 A selector is filed under one of its conditions: a topic that neither had nor has a fitting label cannot change its
@@ -22,7 +23,7 @@ from typing import TypeAlias
 from lookup.model.catalog import Equals, EventKind, Exists, In, Selector, TopicEvent
 from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.listing.pattern_set import PatternSet
-from lookup.topics.watching.query_topics import QueryTopics
+from lookup.topics.watching.query_topics import MEMBERSHIP_EVENTS, QueryTopics
 
 __all__ = ["Routes"]
 
@@ -30,9 +31,6 @@ __all__ = ["Routes"]
 _Address: TypeAlias = tuple[str, str | None]
 #: A set that keeps the order of registration, in which events are handed on.
 _Ordered: TypeAlias = dict[QueryTopics, None]
-
-#: Events that change which topics there are, or the answer to a selector.
-_LABEL_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
 
 
 class Routes:
@@ -86,7 +84,7 @@ class _Driven:
         self.all: _Ordered = {}
         self._selecting: _Ordered = {}
         # Of a deletion is noted that the topic, if it is listed again, is another one.
-        self._kinds = interests | {"deleted"}
+        self._kinds = interests | {"deleted", "namespace-deleted"}
 
     def add(self, topics: QueryTopics) -> None:
         if topics.query.selector:
@@ -98,7 +96,7 @@ class _Driven:
     def concerned(self, event: TopicEvent) -> _Ordered:
         if event.kind in self._kinds:
             return self.all
-        return self._selecting if event.kind in _LABEL_EVENTS else {}
+        return self._selecting if event.kind in MEMBERSHIP_EVENTS else {}
 
     def changed(self, topics: QueryTopics) -> None:
         """Do nothing: a deletion goes to all of them."""
@@ -138,7 +136,7 @@ class _Followed:
 
     def concerned(self, event: TopicEvent) -> _Ordered:
         concerned: _Ordered = {}
-        if event.kind not in _LABEL_EVENTS:
+        if event.kind not in MEMBERSHIP_EVENTS:
             return concerned
         # The labels of a topic change nothing for a pattern.
         for pattern in self._patterns.matching(event.topic) if event.kind != "labels" else ():

@@ -12,26 +12,27 @@ order avoids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import count, islice
+from threading import RLock
+from typing import Concatenate, ParamSpec, TypeVar
 
 from lookup.errors import ArgumentError, PatternError
 from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.model.quoting import shown
 from lookup.topics.listing.listers import checked_interests
+from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished
 from lookup.topics.listing.topic_list import TopicsPattern, pattern_length, without_pattern_scheme
 from lookup.topics.listing.topic_lister import checked_properties
 from lookup.topics.rules import WatchRules
 from lookup.topics.watching.connections import Watcher, WatcherConnection
 from lookup.topics.watching.messages import Closed, Connection, Message, Refused, ServerError, WatchQuery, WatchRequest
-from lookup.topics.watching.query_topics import QueryTopics
+from lookup.topics.watching.query_topics import MEMBERSHIP_EVENTS, QueryTopics
 from lookup.topics.watching.routes import Routes
 
 __all__ = ["TopicListService", "WantedListing"]
-
-#: Events that change the answer to a selector, whatever interests a lister names.
-_LABEL_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,48 @@ class _Refusal:
     sentence: str
 
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _locked(
+    method: Callable[Concatenate[TopicListService, _Arguments], _Result],
+) -> Callable[Concatenate[TopicListService, _Arguments], _Result]:
+    """Let one thread at a time into the service."""
+
+    @wraps(method)
+    def locked(service: TopicListService, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with service._lock:
+            return method(service, *args, **kwargs)
+
+    return locked
+
+
+def _locked_in_steps(
+    method: Callable[Concatenate[TopicListService, _Arguments], Steps[None]],
+) -> Callable[Concatenate[TopicListService, _Arguments], Steps[None]]:
+    """Let one thread at a time into the service for a step; between two steps others may enter."""
+
+    @wraps(method)
+    def locked(service: TopicListService, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Steps[None]:
+        steps = method(service, *args, **kwargs)
+        while True:
+            with service._lock:
+                try:
+                    next(steps)
+                except StopIteration:
+                    return
+            yield
+
+    return locked
+
+
 class TopicListService:
     """All watchers of a server.
+
+    Threads: any number may use it; each call waits for the one before it, and none for a listing or the catalog. So
+    `heard` may listen to a catalog that many threads write to. Messages of one connection are in order if one thread
+    at a time takes and sends them.
 
     Args:
         rules: the limits of watchers.
@@ -72,6 +113,8 @@ class TopicListService:
         # A plug-in's lister may name them in a tuple or a list.
         self._interests = None if interests is None else checked_interests(interests)
         self._revision = revision
+        #: for every method: writers hand events in from their threads
+        self._lock = RLock()
         self._connections: dict[Connection, WatcherConnection] = {}
         self._topics: dict[WatchQuery, QueryTopics] = {}
         #: the watchers of a query's topics, and the connection of each
@@ -86,6 +129,12 @@ class TopicListService:
         self._failed: dict[QueryTopics, None] = {}
         self._due: dict[Connection, None] = {}
 
+    @property
+    def revision(self) -> int:
+        """Return the revision of the last event that was handed in."""
+        return self._revision
+
+    @_locked
     def open(self, connection: Connection, request: WatchRequest) -> None:
         """Register a watcher, or refresh the one with this id: its query is listed anew.
 
@@ -153,13 +202,15 @@ class TopicListService:
 
     def _new_topics(self, query: WatchQuery) -> QueryTopics:
         matches = query.matcher() if self._interests is None else None
-        interests = (self._interests or frozenset()) | (_LABEL_EVENTS if query.selector else frozenset())
+        # The answer to a selector changes with these, whatever interests a lister names.
+        interests = (self._interests or frozenset()) | (MEMBERSHIP_EVENTS if query.selector else frozenset())
         topics = QueryTopics(query, matches, interests=interests, queue_max=self._rules.queue_max)
         self._topics[query] = topics
         self._watchers[topics] = {}
         self._routes.add(topics)
         return topics
 
+    @_locked
     def close(self, connection: Connection, request_id: int, watcher_id: int) -> None:
         """Remove a watcher and confirm it, also if there is none; requests of it that wait are not answered."""
         served = self._served(connection)
@@ -168,6 +219,7 @@ class TopicListService:
             self._drop(watcher, served)
         self._say(served, Closed(request_id, watcher_id))
 
+    @_locked
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection with all its watchers and every message that waits for it."""
         served = self._connections.pop(connection, None)
@@ -189,6 +241,7 @@ class TopicListService:
             self._failed.pop(topics, None)
             del self._watchers[topics], self._topics[topics.query]
 
+    @_locked
     def heard(self, event: TopicEvent) -> None:
         """Take in one event of the catalog; one that was handed in before changes nothing."""
         if event.revision <= self._revision:
@@ -202,6 +255,7 @@ class TopicListService:
                 self._mark_all(topics)
             self._note(topics)
 
+    @_locked
     def missed(self, revision: int) -> None:
         """List every query anew unless all events up to a revision were handed in, as after a lost session.
 
@@ -215,6 +269,7 @@ class TopicListService:
             topics.want(revision)
             self._note(topics)
 
+    @_locked
     def wanted(self, limit: int | None = None) -> tuple[WantedListing, ...]:
         """Return the listings to begin now; each is returned once and must come to an end.
 
@@ -231,6 +286,7 @@ class TopicListService:
                 begun.append(WantedListing(ticket, topics.query))
         return tuple(begun)
 
+    @_locked
     def listed(self, ticket: int, listing: Listing, *, revision: int | None = None) -> None:
         """Take in a listing; one that no watcher waits for any more is ignored.
 
@@ -239,10 +295,25 @@ class TopicListService:
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
-        topics = self._listings.pop(ticket, None)
+        finished(self.taking(ticket, listing, revision=revision))
+
+    @_locked_in_steps
+    def taking(
+        self, ticket: int, listing: Listing, *, revision: int | None = None, rows: int = ROWS_PER_STEP
+    ) -> Steps[None]:
+        """Take in a listing as `listed` does, in steps; until the last of them it is under way.
+
+        Args:
+            rows: names that one step looks at.
+        """
+        topics = self._listings.get(ticket)
         if topics is None:
             return
-        if topics.listed(listing, revision):
+        arrived = yield from topics.compared(listing, rows=rows)
+        # Its last watcher may have gone meanwhile.
+        if self._listings.pop(ticket, None) is None:
+            return
+        if topics.listed(arrived, revision):
             self._routes.changed(topics)
             for watcher, served in self._watchers[topics].items():
                 watcher.answer()
@@ -252,6 +323,7 @@ class TopicListService:
             self._refuse_waiting(topics)
         self._settle(topics)
 
+    @_locked
     def failed(self, ticket: int, reason: str = "") -> None:
         """Note that a listing failed: requests that wait are refused for now, watchers keep their lists.
 
@@ -264,6 +336,23 @@ class TopicListService:
             self._failed[topics] = None
             self._refuse_waiting(topics, reason)
             self._settle(topics)
+
+    @_locked_in_steps
+    def vanishing(
+        self, ticket: int, reason: str, *, revision: int | None = None, rows: int = ROWS_PER_STEP
+    ) -> Steps[None]:
+        """Note that there is no such namespace: its topics are none, if they were known; else the listing failed.
+
+        Args:
+            reason: the text of the refusals.
+            revision: of the catalog that does not have it.
+            rows: names that one step looks at.
+        """
+        topics = self._listings.get(ticket)
+        if topics is not None and topics.is_known:
+            yield from self.taking(ticket, Listing(()), revision=revision, rows=rows)
+        else:
+            self.failed(ticket, reason)
 
     def _settle(self, topics: QueryTopics) -> None:
         # Its last watcher may have gone with the refusal of its request.
@@ -281,6 +370,7 @@ class TopicListService:
             if not watcher.is_started:
                 self._drop(watcher, served)
 
+    @_locked
     def retry(self) -> None:
         """Want the listings that failed again; a shell calls this after a pause of its choice."""
         failed, self._failed = self._failed, {}
@@ -288,10 +378,12 @@ class TopicListService:
             topics.free()
             self._note(topics)
 
+    @_locked
     def due(self) -> tuple[Connection, ...]:
         """Return the connections that messages wait for, the one that waits longest first."""
         return tuple(self._due)
 
+    @_locked
     def take(self, connection: Connection, limit: int | None = None) -> Sequence[Message]:
         """Return the messages to send over a connection now, in order.
 

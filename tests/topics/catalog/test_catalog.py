@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
-from lookup.errors import ArgumentError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
+from lookup.errors import (
+    ArgumentError,
+    ConflictError,
+    InvalidNameError,
+    NotFoundError,
+    PulsarLookupError,
+    StateError,
+)
 from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import MAX_LENGTH, MAX_PAIRS
 from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
 
@@ -117,6 +125,23 @@ def test_labels_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog)
     catalog.set_labels(topic("p-partition-1"), {"team": "z"})
 
     assert _labels(catalog, "p-partition-0", "p-partition-1") == [{"env": "prod", "tier": "b", "team": "z"}] * 2
+
+
+def test_a_plain_topic_shares_nothing_with_topics_that_have_names_of_partitions(catalog: Catalog) -> None:
+    """Producers can make such topics in a cluster; each has labels and properties of its own."""
+    names = [topic("o"), topic("o-partition-0"), topic("o-partition-1")]
+    for name in names:
+        catalog.mirror(name, TopicEntry(name, {}, {}, is_loaded=False))
+    for number, name in enumerate(names):
+        catalog.set_labels(name, {"env": str(number)})
+        catalog.set_properties(name, {"owner": str(number)})
+    catalog.remove_properties(names[1], everything=True)
+
+    assert _labels(catalog, "o", "o-partition-0", "o-partition-1") == [{"env": "0"}, {"env": "1"}, {"env": "2"}]
+    assert [dict(catalog.meant_by(name)[0].properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
+    assert [list(catalog.siblings(name)) for name in [*names, topic("o-partition-2")]] == [[n] for n in names] + [[]]
+    catalog.delete(names[0])
+    assert list(catalog.siblings(names[0])) == list(catalog.siblings(topic("o-partition-2"))) == names[1:]
 
 
 def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
@@ -274,7 +299,7 @@ def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) 
 def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
     """Each topic is announced, then the namespace; the name can be used again."""
     names, events = catalog.topics(NAMESPACE, "all"), heard(catalog)
-    catalog.delete_namespace(NAMESPACE)
+    catalog.delete_namespace(NAMESPACE, force=True)
 
     assert [(event.kind, event.topic) for event in events] == [
         *(("deleted", name) for name in names),
@@ -284,6 +309,20 @@ def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
         catalog.delete_namespace(NAMESPACE)
     catalog.create_namespace(NAMESPACE)
     assert list(catalog.topics(NAMESPACE, "all")) == []
+
+
+def test_a_namespace_with_topics_goes_by_force_only(catalog: Catalog) -> None:
+    """Pulsar's own topics are no reason to keep it."""
+    before = catalog.snapshot()
+    with pytest.raises(ConflictError, match=r"namespace t/ns is not empty \(users' topics: 4\); delete these first"):
+        catalog.delete_namespace(NAMESPACE)
+
+    assert catalog.snapshot() == before
+    for name in without_system_topics(catalog.topics(NAMESPACE, "all")):
+        catalog.delete(name)
+    assert list(catalog.topics(NAMESPACE)) == [topic("__change_events")]
+    catalog.delete_namespace(NAMESPACE)
+    assert list(catalog.namespaces()) == []
 
 
 def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None:
@@ -373,7 +412,7 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
     ]
 
 
-@pytest.mark.parametrize("local", ["z\u200bz", "z\u00a0"])
+@pytest.mark.parametrize("local", ["z\u200bz", "z\u00a0", "z\nz", "z\u2028z", "z" * 5_000])
 def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(
     make: MakeStorage, tmp_path: Path, local: str
 ) -> None:

@@ -116,14 +116,17 @@ def test_a_catch_up_tells_only_what_is_different() -> None:
     follower = Follower(target)
     follower.catch_up(source)
     events = heard(target)
-    source.load(topic("q"))
+    target.load(topic("q"))
+    source.set_labels(topic("q"), {"env": "new"})
     source.delete(topic("n", "non-persistent"))
     follower.catch_up(source)
 
     assert [(event.kind, event.topic) for event in events] == [
-        ("deleted", topic("n", "non-persistent")),
         ("loaded", topic("q")),
+        ("deleted", topic("n", "non-persistent")),
+        ("labels", topic("q")),
     ]
+    assert list(target.loaded(NAMESPACE)) == [topic("q")]
 
 
 def test_a_follower_can_be_followed() -> None:
@@ -197,7 +200,7 @@ def test_a_listener_that_raises_does_not_undo_a_catch_up(n_events: int) -> None:
     follower.catch_up(source)
     target.subscribe(trouble.hear)
     events = heard(target)
-    source.load(topic("p"))
+    source.set_labels(topic("p"), {"env": "new"})
     with pytest.raises(ZeroDivisionError):
         follower.catch_up(source)
     assert (follower.position, len(events)) == (source.revision, 2)
@@ -215,7 +218,7 @@ def test_what_the_target_could_not_keep_is_not_counted(n_events: int) -> None:
     follower, events = Follower(target), heard(source)
     follower.catch_up(source)
     before = follower.position
-    source.load(topic("p"))
+    source.set_labels(topic("p"), {"env": "new"})
     disk.is_full = True
     for fails in (lambda: follower.hear(events[0]), lambda: follower.catch_up(source)):
         with pytest.raises(OSError, match="full"):
@@ -262,7 +265,7 @@ def test_namespaces_come_and_go_by_their_events() -> None:
     source.create("persistent://t/new/a")
 
     assert list(target.topics("t/new")) == ["persistent://t/new/a"]
-    source.delete_namespace("t/new")
+    source.delete_namespace("t/new", force=True)
     source.create_namespace("t/empty")
     assert target.namespaces() == source.namespaces() == ["t/empty", NAMESPACE]
     assert follower.position == source.revision
@@ -275,7 +278,7 @@ def test_namespaces_come_and_go_with_a_catch_up(n_events: int) -> None:
     follower = Follower(target)
     follower.catch_up(source)
     source.create_namespace("t/empty")
-    source.delete_namespace(NAMESPACE)
+    source.delete_namespace(NAMESPACE, force=True)
     source.create_namespace("t/other")
     follower.catch_up(source)
 

@@ -22,9 +22,11 @@ def _seen(topics: NamespaceTopics) -> tuple[object, ...]:
 
 @given(_MANY, st.integers(0, 4))
 def test_many_topics_at_once_are_those_one_by_one(entries: list[TopicEntry], first: int) -> None:
-    """In as many batches as there are, and whatever is changed afterwards."""
+    """In as many batches as there are, whatever is asked between them and changed afterwards."""
     at_once, one_by_one = NamespaceTopics(), NamespaceTopics()
     at_once.extend(entries[:first])
+    # Answers are kept, and must not be given again.
+    _seen(at_once)
     at_once.extend(entries[first:])
     for entry in entries:
         one_by_one.put(entry)

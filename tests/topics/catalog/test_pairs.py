@@ -76,9 +76,9 @@ def test_what_nobody_sees_is_no_part_of_a_key_or_value(mark: str, place: str, ru
     """Two texts that look alike are alike; the mark is written so that it is seen."""
     text = place.format(mark)
     for pairs in ({text: "v"}, {"k": text}):
-        with pytest.raises(ArgumentError, match=rf"{rules.word}.*{re.escape(repr(text)[1:-1])}") as told:
+        with pytest.raises(ArgumentError, match=rf"{rules.word}.*{re.escape(repr(text)[1:-1])}") as refused:
             checked_pairs(pairs, rules)
-        assert str(told.value).isprintable()
+        assert str(refused.value).isprintable()
 
 
 def test_each_pair_can_be_read() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from lookup.errors import ArgumentError, InputError, NotFoundError
 from lookup.model.catalog import TopicEvent
-from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog import Catalog, Follower, SqliteStorage
 from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
 
 _WRITER = Path(__file__).with_name("writer.py")
@@ -50,16 +50,45 @@ def test_a_catalog_opens_as_it_was_closed(tmp_path: Path) -> None:
 
 
 def test_no_topic_is_loaded_when_a_catalog_opens(tmp_path: Path) -> None:
-    """The broker that served it may be gone; a catalog that is open hears of it and keeps it."""
+    """The broker that served it may be gone; a catalog that is open hears of it and does not believe it."""
     one = filled(SqliteStorage(tmp_path / "topics.db"))
     two = _opened(tmp_path)
+    two.load(topic("p"))
     one.load(topic("q"))
+    events = heard(two)
     two.refresh()
     three = _opened(tmp_path)
 
-    assert (list(two.loaded(NAMESPACE)), list(three.loaded(NAMESPACE))) == ([topic("q")], [])
+    assert [catalog.loaded(NAMESPACE) for catalog in (one, two, three)] == [
+        (topic("q"),),
+        (topic("p-partition-0"), topic("p-partition-1")),
+        (),
+    ]
+    assert [(event.kind, event.topic) for event in events] == [("loaded", topic("q"))]
+    assert one.snapshot() == two.snapshot() == three.snapshot()
     for catalog in (one, two, three):
         catalog.close()
+
+
+def test_a_broker_that_is_gone_has_nothing_loaded_at_its_followers(tmp_path: Path) -> None:
+    """Whether they heard of it while it was there, or read the events of its file later."""
+    one, copies = filled(SqliteStorage(tmp_path / "topics.db")), (Catalog(), Catalog())
+    followers = [Follower(copy) for copy in copies]
+    for follower in followers:
+        follower.catch_up(one)
+    one.subscribe(followers[0].hear)
+    copies[0].load(topic("p-partition-0"))
+    one.load(topic("q"))
+    one.set_labels(topic("p"), {"env": "new"})
+    one.close()
+    again = _opened(tmp_path)
+    again.unload(topic("q"))
+    for follower in followers:
+        follower.catch_up(again)
+
+    assert [catalog.loaded(NAMESPACE) for catalog in (again, *copies)] == [(), (topic("p-partition-0"),), ()]
+    assert again.snapshot().entries == copies[0].snapshot().entries == copies[1].snapshot().entries
+    again.close()
 
 
 def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) -> None:

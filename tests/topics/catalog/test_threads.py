@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError
+from lookup.errors import InputError, StateError
 from lookup.model.catalog import Equals, TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
-from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, topic
+from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, locked, topic
 
 #: For a longer run by hand, s.
 _SECONDS = float(os.environ.get("CATALOG_THREADS_S", "1"))
@@ -132,21 +131,12 @@ def test_a_catalog_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
             pool.submit(step).result()
 
 
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """Write to the file as another process does, and do not end."""
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    yield
-    other.close()
-
-
 def test_readers_do_not_wait_with_a_writer(tmp_path: Path) -> None:
     """While a write waits for another process, every question and a refresh are answered; then the write is done."""
     path = tmp_path / "topics.db"
     catalog = filled(SqliteStorage(path, lock_timeout_s=_LATE))
     with _threads(2) as pool:
-        with _held(path):
+        with locked(path):
             writing = pool.submit(catalog.delete, topic("q"))
             reading: Future[object] = pool.submit(_ask_everything, catalog)
             reading.result(_LATE / 2)
@@ -168,25 +158,72 @@ def _ask_everything(catalog: Catalog) -> None:
         time.sleep(0.01)
 
 
-def test_how_long_a_write_waits_is_said(tmp_path: Path) -> None:
-    """Not at all with 0; the catalog is as it was, and can be written to afterwards."""
+@pytest.mark.parametrize("hasty_s", [0.0, 0.2])
+def test_each_catalog_waits_as_long_as_it_is_set_to(hasty_s: float, tmp_path: Path) -> None:
+    """While one still waits for a lock, another has given up twice, as it was, and can be written to afterwards."""
     path = tmp_path / "topics.db"
-    catalog = filled(SqliteStorage(path, lock_timeout_s=0))
-    before = catalog.snapshot()
-    with _held(path), pytest.raises(InputError, match="database is locked"):
+    patient = filled(SqliteStorage(path, lock_timeout_s=_LATE))
+    hasty = Catalog(SqliteStorage(path, lock_timeout_s=hasty_s))
+    before = hasty.snapshot()
+    with _threads(1) as pool:
+        with locked(path):
+            waiting = pool.submit(patient.delete, topic("q"))
+            # Twice: if both waited equally long, the patient one would have given up by now.
+            for _ in range(2):
+                with pytest.raises(InputError, match="database is locked"):
+                    hasty.delete(topic("p"))
+            assert not waiting.done()
+        waiting.result(_LATE)
+
+    assert hasty.snapshot() == before
+    hasty.delete(topic("p"))
+    patient.refresh()
+    assert patient.snapshot() == hasty.snapshot()
+    assert topic("q") not in hasty.topics(NAMESPACE)
+    patient.close()
+    hasty.close()
+
+
+def test_questions_of_a_block_are_of_one_revision() -> None:
+    """A write of another thread waits for its end."""
+    catalog, begun = filled(), threading.Event()
+
+    def delete() -> None:
+        begun.set()
         catalog.delete(topic("q"))
 
-    assert catalog.snapshot() == before
-    catalog.delete(topic("q"))
-    catalog.close()
+    with _threads(1) as pool:
+        with catalog.reading():
+            writing = pool.submit(delete)
+            begun.wait(_LATE)
+            for _ in range(20):
+                assert topic("q") in catalog.topics(NAMESPACE)
+                time.sleep(0.01)
+            assert not writing.done()
+        writing.result(_LATE)
+
+    assert topic("q") not in catalog.topics(NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda catalog: catalog.delete(topic("q")), Catalog.refresh], ids=["write", "refresh"]
+)
+def test_a_block_that_reads_cannot_change_the_catalog(change: Callable[[Catalog], None]) -> None:
+    """The thread would wait for a writer that waits for it; afterwards it can, and inside a transaction as well."""
+    catalog = filled()
+    with catalog.reading(), pytest.raises(StateError, match="reads from one revision can neither write nor take in"):
+        change(catalog)
+    with catalog.together(), catalog.reading():
+        change(catalog)
+    catalog.create(topic("z"))
 
 
 def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:
     """One may wait for another thread that reads and writes; what that thread wrote is announced afterwards."""
-    catalog, told = filled(STORAGES["sqlite"](tmp_path, 1_000)), list[TopicEvent]()
+    catalog, events = filled(STORAGES["sqlite"](tmp_path, 1_000)), list[TopicEvent]()
 
     def listen(event: TopicEvent) -> None:
-        told.append(event)
+        events.append(event)
         if event.kind == "deleted":
             with _threads(1) as pool:
                 pool.submit(catalog.create, topic("z")).result(_LATE)
@@ -194,5 +231,5 @@ def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:
     catalog.subscribe(listen)
     catalog.delete(topic("q"))
 
-    assert [event.kind for event in told] == ["deleted", "created"]
+    assert [event.kind for event in events] == ["deleted", "created"]
     catalog.close()

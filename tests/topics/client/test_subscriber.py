@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 from lookup.errors import ArgumentError, InvalidNameError, NotSupportedError, PatternError
 from lookup.model.catalog import Equals
-from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, TopicSet
+from lookup.topics.client import Listed, Poll, ServerFeatures, Subscribe, Subscriber, TopicSet, Unsubscribe
 from lookup.topics.listing import topics_hash
 from lookup.topics.rules import Pace
 from lookup.topics.watching import Snapshot, Update, WatchRequest
@@ -187,6 +187,35 @@ def test_a_failed_subscription_is_tried_again() -> None:
     client.tick(15)
 
     assert client.take() == (Subscribe(topic("a")),)
+
+
+@pytest.mark.parametrize("is_filtered", [True, False])
+def test_a_polled_list_that_contradicts_its_hash_gives_nothing_up(*, is_filtered: bool) -> None:
+    """It is asked for again without a hash, once soon and then at each period; what it has more is subscribed to."""
+    client = _client(TopicSet(pattern=".*"), poll_us=100, retry_us=5, grace_us=50)
+    both, other = [topic("a"), topic("b")], [topic("a"), topic("c")]
+
+    def answer(names: Sequence[str], hashed: str, now_us: int) -> str | None:
+        (poll,) = (action for action in client.take() if isinstance(action, Poll))
+        client.answered(Listed(poll.request_id, names, hashed, is_filtered), now_us)
+        return poll.topics_hash
+
+    answer(both, topics_hash(both), 0)
+    client.tick(100)
+    assert answer(other, topics_hash(both), 100) == topics_hash(both)
+    assert client.take() == (Subscribe(topic("c")),)
+    client.tick(104)
+    assert client.take() == ()
+    client.tick(105)
+    assert answer(other, topics_hash(both), 105) is None
+    client.tick(200)
+    assert client.take() == ()
+    client.tick(205)
+    assert answer(both, topics_hash(both), 205) is None
+    assert client.topics == {*both, topic("c")}
+    client.tick(255)
+
+    assert client.take() == (Unsubscribe(topic("c")),)
 
 
 def test_namespaces_are_checked() -> None:

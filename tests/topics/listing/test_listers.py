@@ -119,10 +119,12 @@ def test_who_asks_for_more_is_told_what_there_is() -> None:
     """The sentence has every question of the protocol, and what was asked for."""
     view: Any = ReadOnlyCatalog(filled())
 
-    with pytest.raises(AttributeError, match=r"a lister can only read the catalog, by .*; it has no 'delete'") as told:
+    with pytest.raises(
+        AttributeError, match=r"a lister can only read the catalog, by .*; it has no 'delete'"
+    ) as raised:
         view.delete(topic("q"))
 
-    assert all(question in str(told.value) for question in (*_QUESTIONS, "revision"))
+    assert all(question in str(raised.value) for question in (*_QUESTIONS, "revision"))
 
 
 # Interests
@@ -149,12 +151,12 @@ def test_interests_may_come_in_any_collection() -> None:
 )
 def test_interests_that_are_none_are_refused(given: Any, said: str) -> None:
     """A lister would wait for such an event for ever, and its watchers would miss what changes, in silence."""
-    with pytest.raises(ContractError, match=f"^lister 'careless' {said}") as told:
+    with pytest.raises(ContractError, match=f"^lister 'careless' {said}") as raised:
         interests_of(Careless(given=given))
     with pytest.raises(ContractError, match=f"^a lister {said}"):
         checked_interests(given)
 
-    assert len(str(told.value)) < 300
+    assert len(str(raised.value)) < 300
 
 
 @given(st.sets(st.sampled_from(["created", "deleted", "labels", "properties", "loaded", "unloaded"])), st.text())
@@ -182,10 +184,10 @@ def test_whatever_a_lister_raises_is_a_sentence(error: BaseException) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StateError("it is closed")])
 def test_interruptions_and_what_is_refused_on_purpose_stay_as_they_are(error: BaseException) -> None:
     """Ctrl-C is not the lister's, and its own refusal needs no other words."""
-    with pytest.raises(type(error)) as told, lister_failing("x", "could not begin"):
+    with pytest.raises(type(error)) as raised, lister_failing("x", "could not begin"):
         raise error
 
-    assert told.value is error
+    assert raised.value is error
 
 
 def test_a_lister_is_still_a_lister() -> None:

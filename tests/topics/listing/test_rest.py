@@ -15,6 +15,7 @@ from lookup.model.catalog import Exists
 from lookup.topics.listing.rest import (
     LABELS,
     PROPERTIES,
+    DeleteNamespace,
     GetPairs,
     ListTopics,
     Operation,
@@ -52,6 +53,9 @@ _PROPERTIES = "/admin/v2/persistent/t/ns/orders/properties"
         ("GET", "/admin/v2/persistent/t/ns?bundle=", None, ListTopics("t/ns")),
         ("GET", "/admin/v2/namespaces/t/ns/topics?mode=NON_PERSISTENT", None, ListTopics("t/ns", "non-persistent")),
         ("GET", "/admin/v2/namespaces/t/ns/topics", None, ListTopics("t/ns")),
+        ("DELETE", "/admin/v2/namespaces/t/ns", None, DeleteNamespace("t/ns")),
+        ("DELETE", "/admin/v2/namespaces/t/ns?force=true", None, DeleteNamespace("t/ns", force=True)),
+        ("DELETE", "/admin/v2/namespaces/t/ns/?force=false", None, DeleteNamespace("t/ns")),
         ("get", _LABELS, None, GetPairs(LABELS, _TOPIC)),
         ("POST", _LABELS, '{"labels": {"k1": "v1"}}', SetPairs(LABELS, _TOPIC, {"k1": "v1"})),
         ("DELETE", f"{_LABELS}?keys=k1&keys=k2", None, RemovePairs(LABELS, _TOPIC, ("k1", "k2"))),
@@ -77,13 +81,18 @@ def test_a_request_is_understood(method: str, target: str, body: str | None, wan
     ("method", "target", "body", "said"),
     [
         ("GET", "/lookup/v2/topic", None, "is no path of topics; they begin with /admin/v2/persistent/"),
-        ("GET", "/admin/v2/topic/t/ns", None, "'topic' should be one of persistent, non-persistent, topics"),
+        ("GET", "/admin/v2/topic/t/ns", None, "'topic' should be one of persistent, non-persistent, topics, namesp"),
         ("POST", "/admin/v2/persistent/t/ns", None, "method POST is not for this path; GET would be"),
         ("GET", "/admin/v2/persistent/t/ns?propertys=k=v", None, "there is no query parameter 'propertys'; known: "),
         ("GET", "/admin/v2/persistent/t/ns?properties=k", None, "should be of the form key=value or key:value"),
         ("GET", "/admin/v2/persistent/t/ns?includeSystemTopic=1", None, "should be true or false, not '1'"),
         ("GET", "/admin/v2/namespaces/t/ns/topics?properties=k=v", None, "there is no query parameter 'properties'"),
         ("GET", "/admin/v2/namespaces/t/ns/topics?mode=SOME", None, "one of PERSISTENT, NON_PERSISTENT, ALL"),
+        ("GET", "/admin/v2/namespaces/t/ns", None, "method GET is not for this path; DELETE would be"),
+        ("DELETE", "/admin/v2/namespaces/t/ns/topics", None, "method DELETE is not for this path; GET would be"),
+        ("DELETE", "/admin/v2/namespaces/t/ns?forced=true", None, "there is no query parameter 'forced'; known: force"),
+        ("DELETE", "/admin/v2/namespaces/t/ns?force=yes", None, "force should be true or false, not 'yes'"),
+        ("DELETE", "/admin/v2/namespaces/t/ns/0x00000000_0x40000000", None, "should end with the namespace or topics"),
         ("GET", f"{_LABELS}?keys=k", None, "there is no query parameter 'keys'; this request has none"),
         ("GET", "/admin/v2/topics/t/ns/orders/labels", None, "should end with a topic and custom-labels or properties"),
         ("GET", "/admin/v2/topics/t/ns/custom-labels", None, "should end with a topic and"),
@@ -137,6 +146,7 @@ _OPERATIONS = st.one_of(
     st.builds(RemovePairs, st.just(LABELS), _TOPICS, st.lists(_TEXT, min_size=1, max_size=3).map(tuple)),
     st.builds(RemovePairs, st.just(LABELS), _TOPICS, everything=st.just(True)),
     st.builds(RemovePairs, st.just(PROPERTIES), _TOPICS, st.tuples(_TEXT)),
+    st.builds(DeleteNamespace, st.just("t/ns"), st.booleans()),
 )
 
 
@@ -173,7 +183,7 @@ def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool)
 def test_a_request_removes_one_property(keys: tuple[str, ...], *, everything: bool) -> None:
     """Its query has room for one key."""
     with pytest.raises(ArgumentError, match="one request removes one of a topic's properties: key=k1"):
-        RemovePairs(PROPERTIES, _TOPIC, keys, everything=everything)
+        print_call(RemovePairs(PROPERTIES, _TOPIC, keys, everything=everything))
 
 
 @pytest.mark.parametrize("narrowed", [{"pattern": ".*"}, {"selector": (Exists("env"),)}])

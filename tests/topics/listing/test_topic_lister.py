@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from lookup.errors import (
     StateError,
 )
 from lookup.hooks import Lister
-from lookup.model.catalog import CatalogView, Listing, Mode
+from lookup.model.catalog import CatalogView, Listing, Mode, TopicEntry
 from lookup.topics.listing import ListAnswer, ListRequest, TopicList, TopicLister, topics_hash
 from lookup.topics.rules import ListLimits
 from lookup_policies.listers import Default, Indexed, PropertyFilter
@@ -236,6 +237,18 @@ def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
     """A lister answers a Listing of topics of the namespace and mode it was asked for."""
     with pytest.raises(ContractError, match=said):
         _scripted(lambda _: answer).answer(ListRequest(HERE))
+
+
+@pytest.mark.parametrize("local", ["a\nb", "a\x1b[31m", "a\u2028b", "a" * 5_000])
+def test_a_name_that_a_catalog_has_is_listed_whatever_it_is(local: str) -> None:
+    """Pulsar permits it; a list that lacks it would end its subscriptions, and one that is refused those of all."""
+    catalog, odd = catalog_of(name_of("a")), name_of(local)
+    catalog.mirror(odd, TopicEntry(odd, {}, {}, is_loaded=False))
+    with TopicLister(Indexed(), catalog) as lister:
+        answer = lister.answer(ListRequest(HERE))
+
+    assert answer.topics == catalog.topics(HERE)
+    assert odd in json.loads(answer.topics.json)
 
 
 def _fail(_: str) -> Listing:

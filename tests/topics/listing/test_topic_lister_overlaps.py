@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pytest
 
 from lookup.errors import ArgumentError, NotFoundError, PatternError
 from lookup.model.catalog import CatalogView
-from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topic_list, topics_hash
+from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topic_list
+from lookup.topics.listing.steps import Steps
+from lookup.topics.listing.topic_list import hashing
 from lookup_policies.listers import Default, Indexed
 from tests.topics.filled import HERE, catalog_of, name_of
 
@@ -37,13 +39,13 @@ def test_identical_requests_are_looked_up_once() -> None:
 
 def test_identical_requests_share_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list is filtered and hashed once for each pattern and choice of system topics, not once for each request."""
-    hashed: list[str] = []
+    hashed: list[Sequence[str]] = []
 
-    def noted(topics: Iterable[str]) -> str:
-        hashed.append(topics_hash(topics))
-        return hashed[-1]
+    def noted(names: Sequence[str], rows: int) -> Steps[str]:
+        hashed.append(names)
+        return hashing(names, rows)
 
-    monkeypatch.setattr(topic_list, "topics_hash", noted)
+    monkeypatch.setattr(topic_list, "hashing", noted)
     lister = TopicLister(Default(), _catalog())
     requests = [ListRequest(HERE), ListRequest(HERE, pattern=".*s"), ListRequest(HERE, include_system=True)] * 9
     query, *_ = [lister.ask(ticket, request) for ticket, request in enumerate(requests)]

@@ -16,7 +16,8 @@ from lookup.model.catalog import Equals, Exists
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
 from lookup.topics.listing.scatter import ScatterQuery, loaded_topics
-from lookup.topics.listing.topic_query import common_names, finished, look_up, narrowed, topics_of
+from lookup.topics.listing.steps import finished
+from lookup.topics.listing.topic_query import common_names, look_up, narrowed, topics_of
 from lookup.topics.watching import WatchQuery
 from lookup_policies.listers import Default, Indexed
 from tests.topics.shelf import shelf, topic
@@ -124,7 +125,7 @@ def test_a_query_that_cannot_be_answered_is_refused(
 @given(st.sets(st.sampled_from(_NAMES)), st.sets(st.sampled_from(_NAMES)))
 def test_common_names_are_those_of_both_lists(names: set[str], selected: set[str]) -> None:
     """In order, each once."""
-    assert list(common_names(sorted(names), sorted(selected))) == sorted(names & selected)
+    assert list(finished(common_names(sorted(names), sorted(selected)))) == sorted(names & selected)
 
 
 def _labelled() -> Catalog:

@@ -17,18 +17,9 @@ from lookup.model.catalog import CatalogView, Equals, EventKind, Exists, In, Lis
 from lookup.topics.catalog import Catalog
 from lookup.topics.client import ListCopy
 from lookup.topics.listing import ListRequest, TopicLister, TopicsPattern
-from lookup.topics.listing.topic_query import finished
+from lookup.topics.listing.steps import finished
 from lookup.topics.rules import WatchRules
-from lookup.topics.watching import (
-    Resync,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-    carry_out,
-    carrying_out,
-)
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out, carrying_out, messages
 from lookup.topics.watching.query_topics import QueryTopics
 from tests.topics.shelf import by_rule, relabel, shelf, topic
 
@@ -66,7 +57,7 @@ def _opened(service: TopicListService, *queries: WatchQuery) -> None:
 def test_lists_are_right_whatever_happens_between_two_steps(
     seed: int, rows: int, by_lister: bool, queue_max: int
 ) -> None:
-    """Topics come, go and are labelled, watchers are opened and answered while listings are under way."""
+    """Topics and namespaces come and go, watchers are opened and answered while listings are under way."""
     dice, catalog = Random(seed), shelf("a", "b")
     lister = TopicLister(Counted(), catalog)
     interests = Counted.interests if by_lister else None
@@ -94,7 +85,11 @@ def test_lists_are_right_whatever_happens_between_two_steps(
 
 def _change(catalog: Catalog, dice: Random) -> None:
     name = topic(dice.choice(_LOCALS))
-    if catalog.entry(name) is None:
+    if "t/n" not in catalog.namespaces():
+        catalog.create_namespace("t/n")
+    elif dice.random() < 0.05:
+        catalog.delete_namespace("t/n", force=True)
+    elif catalog.entry(name) is None:
         catalog.create(name)
     elif dice.random() < 0.5:
         catalog.delete(name)
@@ -104,7 +99,7 @@ def _change(catalog: Catalog, dice: Random) -> None:
 
 def _take(service: TopicListService, copies: Mapping[int, ListCopy]) -> None:
     for message in service.take("c"):
-        if isinstance(message, Snapshot | Update | Resync):
+        if isinstance(message, messages.Snapshot | messages.Update | messages.Resync):
             copies[message.watcher_id].take(message)
             assert copies[message.watcher_id].topics_hash == message.topics_hash
 
@@ -117,7 +112,7 @@ def test_watchers_of_many_patterns_share_one_look_up_with_each_other() -> None:
     carry_out(service, catalog, TopicLister(counted, catalog))
 
     assert counted.asked == ["t/n"] * 3
-    assert all(isinstance(message, Snapshot) for message in service.take("c"))
+    assert all(isinstance(message, messages.Snapshot) for message in service.take("c"))
 
 
 def test_a_watch_and_a_listing_share_a_look_up_that_is_under_way() -> None:
@@ -133,7 +128,9 @@ def test_a_watch_and_a_listing_share_a_look_up_that_is_under_way() -> None:
     answer, _ = finished(listing), finished(watch)
 
     assert counted.asked == ["t/n"]
-    assert [message.topics for message in service.take("c") if isinstance(message, Snapshot)] == [answer.topics]
+    assert [message.topics for message in service.take("c") if isinstance(message, messages.Snapshot)] == [
+        answer.topics
+    ]
 
     first = lister.answering(ListRequest("t/n", "all"), rows=1)
     next(first)
@@ -152,13 +149,13 @@ def test_a_refresh_of_an_unchanged_list_is_not_filtered_again(monkeypatch: pytes
     _opened(service, _QUERIES[1])
     carry_out(service, catalog, lister)
     (first,) = service.take("c")
-    assert isinstance(first, Snapshot)
+    assert isinstance(first, messages.Snapshot)
     assert lister.answer(ListRequest("t/n", pattern="t/n/a.*")).topics is first.topics
     monkeypatch.setattr(TopicsPattern, "filter", lambda *_: pytest.fail("filtered again"))
     service.open("c", WatchRequest(2, 0, _QUERIES[1]))
     carry_out(service, catalog, lister)
     (second,) = service.take("c")
-    assert isinstance(second, Snapshot)
+    assert isinstance(second, messages.Snapshot)
     assert second.topics is first.topics
 
     monkeypatch.undo()
@@ -166,7 +163,7 @@ def test_a_refresh_of_an_unchanged_list_is_not_filtered_again(monkeypatch: pytes
     service.open("c", WatchRequest(3, 0, _QUERIES[1]))
     carry_out(service, catalog, lister)
 
-    assert [type(message) for message in service.take("c")] == [Update, Snapshot]
+    assert [type(message) for message in service.take("c")] == [messages.Update, messages.Snapshot]
 
 
 @pytest.mark.parametrize("n_steps", [1, 5, 10, 12, 15])
@@ -184,7 +181,7 @@ def test_listings_that_are_given_up_halfway_are_refused(n_steps: int) -> None:
 
     _opened(service, *_QUERIES)
     carry_out(service, catalog)
-    assert [type(message) for message in service.take("c")] == [Snapshot] * len(_QUERIES)
+    assert [type(message) for message in service.take("c")] == [messages.Snapshot] * len(_QUERIES)
 
 
 def _reached(monkeypatch: pytest.MonkeyPatch, service: TopicListService, event: TopicEvent) -> list[WatchQuery]:
@@ -237,7 +234,7 @@ def test_events_that_change_no_list_fill_no_queue(kind: EventKind) -> None:
     for listing in wanted:
         service.listed(listing.ticket, Listing([topic("a")]), revision=0)
 
-    assert [type(message) for message in service.take("c")] == [Snapshot, Snapshot]
+    assert [type(message) for message in service.take("c")] == [messages.Snapshot, messages.Snapshot]
 
 
 @pytest.mark.parametrize("kind", ["created", "deleted", "labels", "properties", "loaded", "unloaded"])
@@ -266,7 +263,7 @@ def test_a_topic_that_left_for_its_labels_and_was_deleted_is_another_one_when_it
     catalog.set_labels(topic("a"), {"env": "prod"})
     (update,) = service.take("c")
 
-    assert isinstance(update, Update)
+    assert isinstance(update, messages.Update)
     assert (update.removed, update.added) == ((topic("a"),), (topic("a"),))
 
 
@@ -312,5 +309,5 @@ def test_a_lister_s_topic_that_was_created_again_is_another_one_in_an_equal_list
     carry_out(service, catalog, lister)
     (update,) = service.take("c")
 
-    assert isinstance(update, Update)
+    assert isinstance(update, messages.Update)
     assert (update.removed, update.added) == ((topic("a"),), (topic("a"),))

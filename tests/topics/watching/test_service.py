@@ -14,19 +14,9 @@ from lookup.errors import ArgumentError
 from lookup.model.catalog import Equals, EventKind, Listing, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import TopicLister, topics_hash
+from lookup.topics.listing.steps import finished
 from lookup.topics.rules import WatchRules
-from lookup.topics.watching import (
-    Closed,
-    Message,
-    Refused,
-    Resync,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-    carry_out,
-)
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out, messages
 from lookup.topics.watching.query_topics import PendingChanges, QueryTopics
 from tests.topics.listers import Scripted
 from tests.topics.shelf import Undescribed, shelf, topic
@@ -41,7 +31,9 @@ def _catalog() -> Catalog:
     return catalog
 
 
-def _opened(catalog: Catalog, query: WatchQuery, rules: WatchRules | None = None) -> tuple[TopicListService, Message]:
+def _opened(
+    catalog: Catalog, query: WatchQuery, rules: WatchRules | None = None
+) -> tuple[TopicListService, messages.Message]:
     watches = TopicListService(rules, revision=catalog.revision)
     catalog.subscribe(watches.heard)
     watches.open("c", WatchRequest(1, 7, query))
@@ -57,7 +49,7 @@ def test_partitions_are_watched_by_name() -> None:
     catalog.create(topic("orders"), partitions=2)
     names = (topic("orders-partition-0"), topic("orders-partition-1"))
 
-    assert watches.take("c") == (Update(7, (), names, topics_hash(names)),)
+    assert watches.take("c") == (messages.Update(7, (), names, topics_hash(names)),)
 
 
 @pytest.mark.parametrize("has", ["", "3", "37e5c73", "37e5c737 ", "37E5C737", "7e5c737"])
@@ -70,8 +62,8 @@ def test_a_watch_is_unchanged_only_for_the_exact_hash(has: str) -> None:
     carry_out(watches, catalog)
 
     assert watches.take("c") == (
-        Snapshot(1, 7, (topic("a"),), "37e5c737"),
-        Snapshot(2, 8, (), "37e5c737", changed=False),
+        messages.Snapshot(1, 7, (topic("a"),), "37e5c737"),
+        messages.Snapshot(2, 8, (), "37e5c737", changed=False),
     )
 
 
@@ -85,9 +77,9 @@ def test_a_selector_is_watched_by_labels() -> None:
     catalog.remove_labels(topic("a"), ["env"])
     left = watches.take("c")
 
-    assert first == Snapshot(1, 7, (), "00000000")
-    assert joined == (Update(7, (), (topic("a"),), topics_hash([topic("a")])),)
-    assert left == (Update(7, (topic("a"),), (), "00000000"),)
+    assert first == messages.Snapshot(1, 7, (), "00000000")
+    assert joined == (messages.Update(7, (), (topic("a"),), topics_hash([topic("a")])),)
+    assert left == (messages.Update(7, (topic("a"),), (), "00000000"),)
 
 
 def test_what_comes_and_goes_between_two_rounds_is_not_told() -> None:
@@ -113,7 +105,55 @@ def test_a_lister_drives_a_watch_by_its_interests() -> None:
     catalog.set_properties(topic("a"), {"k": "v"})
     carry_out(watches, catalog, lister)
 
-    assert watches.take("c") == (Update(7, (topic("a"),), (), "00000000"),)
+    assert watches.take("c") == (messages.Update(7, (topic("a"),), (), "00000000"),)
+
+
+@pytest.mark.parametrize("interests", [Undescribed.interests, frozenset({"labels"}), None])
+def test_a_deleted_namespace_empties_every_list(interests: frozenset[EventKind] | None) -> None:
+    """Whatever a lister is interested in; topics of a namespace made again are others."""
+    catalog = _catalog()
+    catalog.create(topic("a"))
+    lister = None if interests is None else TopicLister(Undescribed(), catalog)
+    watches = TopicListService(interests=interests, revision=catalog.revision)
+    catalog.subscribe(watches.heard)
+    watches.open("c", WatchRequest(1, 7, _ALL))
+    carry_out(watches, catalog, lister)
+    watches.take("c")
+    catalog.delete_namespace("t/n", force=True)
+    carry_out(watches, catalog, lister)
+
+    assert watches.take("c") == (messages.Update(7, (topic("a"),), (), "00000000"),)
+    catalog.create_namespace("t/n")
+    catalog.create(topic("a"))
+    catalog.set_labels(topic("a"), {"env": "prod"})
+    carry_out(watches, catalog, lister)
+    assert watches.take("c") == (messages.Update(7, (), (topic("a"),), topics_hash([topic("a")])),)
+
+
+@pytest.mark.parametrize("interests", [Undescribed.interests, frozenset({"labels"}), None])
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_listing_does_not_bring_a_deleted_namespace_back(
+    interests: frozenset[EventKind] | None, *, is_again: bool
+) -> None:
+    """One that began before; topics of a namespace made again are not taken for the old ones, and are not lost."""
+    catalog = _catalog()
+    catalog.create(topic("a"))
+    lister = None if interests is None else TopicLister(Undescribed(), catalog)
+    watches = TopicListService(interests=interests, revision=catalog.revision)
+    catalog.subscribe(watches.heard)
+    watches.open("c", WatchRequest(1, 7, _ALL))
+    (wanted,) = watches.wanted()
+    revision = catalog.revision
+    catalog.delete_namespace("t/n", force=True)
+    if is_again:
+        catalog.create_namespace("t/n")
+        catalog.create(topic("b"))
+    watches.listed(wanted.ticket, Listing([topic("a")]), revision=revision)
+    carry_out(watches, catalog, lister)
+    (message,) = watches.take("c")
+
+    assert isinstance(message, messages.Snapshot)
+    assert message.topics == ((topic("b"),) if is_again else ())
 
 
 def test_closing_is_confirmed_and_ends_the_updates() -> None:
@@ -125,7 +165,7 @@ def test_closing_is_confirmed_and_ends_the_updates() -> None:
     watches.close("c", 3, 8)
     catalog.create(topic("b"))
 
-    assert watches.take("c") == (Closed(2, 7), Closed(3, 8))
+    assert watches.take("c") == (messages.Closed(2, 7), messages.Closed(3, 8))
 
 
 def test_a_disconnected_client_leaves_nothing_behind() -> None:
@@ -155,7 +195,7 @@ def test_what_cannot_be_watched_is_refused_with_a_sentence(
     """It says what is in the way, and no watcher is left behind."""
     watches, refused = _opened(_catalog(), query, rules)
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, messages.Refused)
     assert (refused.error, message in refused.message) == (error, True)
     assert watches.wanted() == ()
 
@@ -174,7 +214,7 @@ def test_properties_are_checked_before_a_lister_sees_them(properties: dict[str, 
     watches.open("c", WatchRequest(1, 7, WatchQuery("t/n", pattern=".*", properties=properties)))
     (refused,) = watches.take("c")
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, messages.Refused)
     assert (refused.error, message in refused.message, watches.wanted()) == ("NotAllowedError", True, ())
 
 
@@ -182,8 +222,8 @@ def test_a_pattern_is_measured_without_its_scheme() -> None:
     """As Pulsar's watchers measure it (`docs/pulsar/protocol.md`)."""
     fits, too_long = (WatchQuery("t/n", pattern=f"persistent://t/n/{'a' * length}") for length in (46, 47))
 
-    assert isinstance(_opened(_catalog(), fits)[1], Snapshot)
-    assert isinstance(_opened(_catalog(), too_long)[1], Refused)
+    assert isinstance(_opened(_catalog(), fits)[1], messages.Snapshot)
+    assert isinstance(_opened(_catalog(), too_long)[1], messages.Refused)
 
 
 @pytest.mark.parametrize("collect", [tuple, list, iter])
@@ -205,7 +245,7 @@ def test_a_listing_older_than_the_request_is_not_told() -> None:
     (wanted,) = watches.wanted()
     watches.listed(wanted.ticket, Listing(()), revision=9)
 
-    assert [type(said) for said in watches.take("c")] == [Refused]
+    assert [type(said) for said in watches.take("c")] == [messages.Refused]
 
 
 def test_a_listing_older_than_what_was_heard_before_it_began_is_not_told() -> None:
@@ -223,7 +263,9 @@ def test_a_listing_older_than_what_was_heard_before_it_began_is_not_told() -> No
     watches.listed(third.ticket, Listing(()), revision=0)
     said = watches.take("c")
 
-    assert topics_hash([topic("a")]) in [told.topics_hash for told in said if isinstance(told, Snapshot)]
+    assert topics_hash([topic("a")]) in [
+        message.topics_hash for message in said if isinstance(message, messages.Snapshot)
+    ]
 
 
 def test_one_id_is_one_query() -> None:
@@ -232,7 +274,7 @@ def test_one_id_is_one_query() -> None:
     watches.open("c", WatchRequest(2, 7, _PROD))
     watches.open("c", WatchRequest(3, 8, _PROD))
 
-    refused = [said for said in watches.take("c") if isinstance(said, Refused)]
+    refused = [said for said in watches.take("c") if isinstance(said, messages.Refused)]
 
     assert [said.error for said in refused] == ["NotAllowedError", "TooManyRequests"]
     assert refused[0].message == "watcher 7 watches '.*' already; close it first, or take another id"
@@ -248,10 +290,14 @@ def test_what_a_client_asks_without_reading_is_answered_once() -> None:
         watches.open("c", WatchRequest(request + 1_000, 7, _PROD))
         watches.close("c", request, 8)
 
-    assert [(type(said), said.request_id) for said in watches.take("c") if not isinstance(said, Update | Resync)] == [
-        (Snapshot, 99),
-        (Refused, 1_099),
-        (Closed, 99),
+    assert [
+        (type(said), said.request_id)
+        for said in watches.take("c")
+        if not isinstance(said, messages.Update | messages.Resync)
+    ] == [
+        (messages.Snapshot, 99),
+        (messages.Refused, 1_099),
+        (messages.Closed, 99),
     ]
 
 
@@ -264,7 +310,7 @@ def test_requests_of_one_watcher_wait_for_a_listing_together() -> None:
     (wanted,) = watches.wanted()
     watches.failed(wanted.ticket, "not now")
 
-    assert watches.take("c") == (Refused(3, 7, "MetadataError", "not now"),)
+    assert watches.take("c") == (messages.Refused(3, 7, "MetadataError", "not now"),)
 
 
 def test_answers_that_nobody_reads_are_bounded() -> None:
@@ -300,7 +346,7 @@ def test_a_watcher_that_parts_notes_nothing_more() -> None:
     """The others of its query go on, also one whose changes are equal."""
     topics, parted, staying = QueryTopics(_ALL, _ALL.matcher()), PendingChanges(), PendingChanges()
     topics.begin_listing(1)
-    topics.listed(Listing(()), revision=0)
+    topics.listed(finished(topics.compared(Listing(()), rows=1)), revision=0)
     topics.join(parted)
     topics.join(staying)
     topics.part(parted)
@@ -335,7 +381,7 @@ def test_a_lister_that_answers_no_topics_is_named_to_those_who_wait(answer: Any)
     (sentence,) = carry_out(watches, catalog, TopicLister(Scripted(lambda _: answer), catalog))
 
     assert "lister 'scripted' answered" in sentence
-    assert watches.take("c") == (Refused(0, 0, "MetadataError", sentence),)
+    assert watches.take("c") == (messages.Refused(0, 0, "MetadataError", sentence),)
     watches.open("c", WatchRequest(9, 9, _ALL))
     assert len(watches.wanted()) == 1
 
@@ -345,10 +391,10 @@ def test_names_that_are_made_as_they_are_read_are_told() -> None:
     catalog = shelf()
     watches = _watches(_ALL)
     carry_out(watches, catalog, TopicLister(Scripted(lambda _: _listing(topic(name) for name in "ab")), catalog))
-    (told,) = watches.take("c")
+    (snapshot,) = watches.take("c")
 
-    assert isinstance(told, Snapshot)
-    assert told.topics == (topic("a"), topic("b"))
+    assert isinstance(snapshot, messages.Snapshot)
+    assert snapshot.topics == (topic("a"), topic("b"))
 
 
 def test_an_interruption_ends_all_listings() -> None:
@@ -362,5 +408,5 @@ def test_an_interruption_ends_all_listings() -> None:
     with pytest.raises(KeyboardInterrupt):
         carry_out(watches, catalog, TopicLister(Scripted(interrupt), catalog))
 
-    assert [type(said) for said in watches.take("c")] == [Refused, Refused]
+    assert [type(said) for said in watches.take("c")] == [messages.Refused, messages.Refused]
     assert watches.due() == ()

@@ -22,17 +22,7 @@ from lookup.topics.catalog.naming import without_partition
 from lookup.topics.listing import TopicLister, topics_hash
 from lookup.topics.listing.topic_query import topics_of
 from lookup.topics.rules import WatchRules
-from lookup.topics.watching import (
-    Closed,
-    Message,
-    Refused,
-    Resync,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-)
+from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, messages
 from lookup.topics.watching.service import WantedListing
 from tests.topics.shelf import InFile, InMemory, Place, Undescribed, by_rule, describe, relabel, topic
 
@@ -62,7 +52,7 @@ class _Client:
     requests: int = 0
     #: on the way to the server: requests, or the id of a request to close
     sent: deque[WatchRequest | int] = field(default_factory=deque)
-    received: deque[Message] = field(default_factory=deque)
+    received: deque[messages.Message] = field(default_factory=deque)
     is_open: bool = False
     #: ids of requests that must be answered yet
     awaited: set[int] = field(default_factory=set)
@@ -85,31 +75,33 @@ class _Client:
     def read(self) -> None:
         """Apply the next message."""
         message = self.received.popleft()
-        if isinstance(message, Snapshot | Refused):
+        if isinstance(message, messages.Snapshot | messages.Refused):
             # An answer is also one to the requests before it that had none.
             self.awaited = {asked for asked in self.awaited if asked > message.request_id}
-        if self.closing is not None and not (isinstance(message, Closed) and message.request_id == self.closing):
+        if self.closing is not None and not (
+            isinstance(message, messages.Closed) and message.request_id == self.closing
+        ):
             return
         match message:
-            case Snapshot(changed=False):
+            case messages.Snapshot(changed=False):
                 assert message.topics == ()
-            case Snapshot() | Resync():
+            case messages.Snapshot() | messages.Resync():
                 self.topics = set(message.topics)
                 assert len(self.topics) == len(message.topics)
-            case Update():
+            case messages.Update():
                 self._change(message)
-            case Refused():
+            case messages.Refused():
                 assert message.is_temporary
                 self.is_open = False
                 return
-            case Closed():
+            case messages.Closed():
                 self.is_open, self.closing = False, None
                 self.awaited = {asked for asked in self.awaited if asked > message.request_id}
                 return
         self.is_open = True
         assert topics_hash(self.topics) == message.topics_hash
 
-    def _change(self, update: Update) -> None:
+    def _change(self, update: messages.Update) -> None:
         assert update.removed or update.added
         assert set(update.removed) <= self.topics
         self.topics -= set(update.removed)

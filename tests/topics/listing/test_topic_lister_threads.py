@@ -1,0 +1,98 @@
+"""A lister at work in threads: none waits for another, and each gets the list of its request."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+
+from lookup.hooks import Lister
+from lookup.model.catalog import CatalogView, EventKind, Listing, Mode
+from lookup.topics.listing import ListRequest, TopicLister
+from lookup_policies.listers import Indexed
+from tests.topics.filled import HERE, catalog_of, name_of
+
+#: For a longer run by hand, s.
+_SECONDS = float(os.environ.get("CATALOG_THREADS_S", "1"))
+_LATE = 30.0
+
+
+@dataclass(frozen=True)
+class _Held(Lister):
+    """Show every topic, the first time not before it is let go."""
+
+    name: ClassVar[str] = "held"
+    interests: ClassVar[frozenset[EventKind]] = frozenset({"created", "deleted"})
+
+    asked: threading.Event = field(default_factory=threading.Event)
+    let_go: threading.Event = field(default_factory=threading.Event)
+
+    def list_topics(self, namespace: str, mode: Mode, properties: Mapping[str, str], catalog: CatalogView) -> Listing:
+        """Wait, the first time."""
+        if not self.asked.is_set():
+            self.asked.set()
+            assert self.let_go.wait(_LATE)
+        return Listing(catalog.topics(namespace, mode))
+
+
+@pytest.fixture
+def _often() -> Iterator[None]:
+    """Let threads take turns often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_a_request_does_not_wait_for_another_thread_s_step() -> None:
+    """It looks up by itself, as it must: in a transaction the other thread would wait for this one."""
+    catalog, held = catalog_of(name_of("a")), _Held()
+    lister, request = TopicLister(held, catalog), ListRequest(HERE)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(lister.answer, request)
+        assert held.asked.wait(_LATE)
+        with catalog.together():
+            second = lister.answer(request)
+        held.let_go.set()
+
+        assert second.topics == first.result(_LATE).topics == (name_of("a"),)
+
+
+@pytest.mark.usefixtures("_often")
+def test_threads_ask_while_another_writes() -> None:
+    """Every list has each topic that is there all the time, and nothing is raised or left behind."""
+    stable = [f"a-{number}" for number in range(200)]
+    catalog = catalog_of(**{local: {"k": "v"} for local in stable})
+    names, ends = set(map(name_of, stable)), time.monotonic() + _SECONDS
+
+    def ask(lister: TopicLister, number: int) -> int:
+        n_asked = 0
+        while time.monotonic() < ends:
+            request = ListRequest(HERE, properties={"k": "v"})
+            lists = [lister.answer(request).topics]
+            query = lister.ask((number, n_asked), request)
+            if query is not None:
+                lists += [answer.topics for _, answer in lister.listed(query, lister.fetch(query))]
+            assert all(names <= set(topics) for topics in lists)
+            lister.cancel((number, n_asked))
+            n_asked += 1
+        return n_asked
+
+    with TopicLister(Indexed(), catalog) as lister, ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, lister, number) for number in range(4)]
+        n_writes = 0
+        while time.monotonic() < ends:
+            catalog.create(name_of("b"), properties={"k": "v"})
+            catalog.delete(name_of("b"))
+            n_writes += 1
+
+        assert all(asked.result(_LATE) for asked in asking)
+        assert n_writes > 1
+        assert (lister._runs, lister._waiting, lister._lookups) == ({}, {}, {})
