@@ -16,6 +16,8 @@ from figures import Figure
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import is_system_topic, without_system_topics
 from lookup.topics.listing import ListRequest, TopicLister, TopicsPattern, topics_hash
+from lookup.topics.listing.pattern_set import PatternSet
+from lookup.topics.listing.steps import ROWS_PER_STEP
 from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carrying_out
 from lookup_policies.listers import Default
 
@@ -25,6 +27,8 @@ _NAMESPACE = "public/default"
 _WATCHERS, _FEW, _CREATIONS, _POLLS = 10_000, 100, 400, 2_000
 #: Passes over all names, one for each pattern, from whose time that of ten thousand follows.
 _PASSES = 5
+#: Loops over the names of one step.
+_LOOPS = 20
 
 #: The pattern of the i-th watcher, by its form. Names are `topic-` and seven digits.
 FORMS: dict[str, Callable[[int], str]] = {
@@ -42,6 +46,7 @@ def measure_patterns(catalog: Catalog) -> Iterator[Figure]:
         yield from _watched(catalog, form, [pattern(number) for number in range(_WATCHERS)], bound_ms=5.0)
     few = [FORMS["beginnings"](number) for number in range(_FEW)]
     yield from _watched(catalog, "beginnings", few, bound_ms=1.0)
+    yield from _listed_whole(catalog)
     yield from _polled(catalog)
 
 
@@ -54,13 +59,14 @@ def _watched(catalog: Catalog, form: str, patterns: list[str], *, bound_ms: floa
     names = catalog.topics(_NAMESPACE)
     # A pass of today before and after, so that a machine that slows down slows both.
     passes = [_seconds(_one_pass, names, pattern) for pattern in patterns[:_PASSES]]
-    steps = list(_step_times(carrying_out(service, catalog)))
+    steps, pauses = _step_times(carrying_out(service, catalog))
     passes += [_seconds(_one_pass, names, pattern) for pattern in patterns[-_PASSES:]]
     before_s = median(passes) * len(patterns)
     listings = f"{among}: first listings together"
-    note = f"longest of {len(steps):,} steps {max(steps) * 1e3:.0f} ms, p50 {median(steps) * 1e3:.1f} ms"
     if len(patterns) == _WATCHERS:
+        note = f"in {len(steps):,} steps; Python's garbage collector beside it {sum(pauses) * 1e3:.0f} ms"
         yield Figure(listings, sum(steps), "s", 60.0, note=note)
+        yield _longest(listings, steps, pauses, _one_loop(names, patterns))
         today = f"a pass for each, {before_s:,.0f} s as {2 * _PASSES} passes make it, over all at once"
         yield Figure(f"{listings}: one by one / together", before_s / sum(steps), "", note=today)
     for connection in service.due():
@@ -79,6 +85,45 @@ def _watched(catalog: Catalog, form: str, patterns: list[str], *, bound_ms: floa
     yield Figure(f"{creation}, p99", most, "ms", bound_ms, note=f"p50 {median(spent) * 1e3:.3f} ms, messages included")
     today = f"p50 of asking each pattern, {median(asked) * 1e3:.2f} ms, over p50"
     yield Figure(f"{creation}: each asked / all at once", median(asked) / median(spent), "", note=today)
+
+
+def _longest(what: str, steps: list[float], pauses: list[float], loop_s: float) -> Figure:
+    """Compare the longest step with a loop over as many names as a step may look at."""
+    pause = (
+        f"the longest pause of the collector, which walks over all watchers, {max(pauses, default=0.0) * 1e3:.0f} ms"
+    )
+    note = f"{max(steps) * 1e3:.1f} ms over {loop_s * 1e3:.1f} ms, p50 of steps {median(steps) * 1e3:.2f} ms; {pause}"
+    return Figure(f"{what}: longest step / a loop over {ROWS_PER_STEP:,} names", max(steps) / loop_s, "", note=note)
+
+
+def _one_loop(names: tuple[str, ...], patterns: list[str]) -> float:
+    """Return the seconds in which as many names as a step may look at are matched against all patterns, as a median."""
+    together = PatternSet(_NAMESPACE, patterns)
+    starts = range(0, len(names), len(names) // _LOOPS)
+    return median(_seconds(_matched, together, names[start : start + ROWS_PER_STEP]) for start in starts)
+
+
+def _matched(together: PatternSet, names: tuple[str, ...]) -> int:
+    return sum(len(together.matching(topic)) for topic in names)
+
+
+def _listed_whole(catalog: Catalog) -> Iterator[Figure]:
+    """List every topic for one watcher, and once more after a change."""
+    names = catalog.topics(_NAMESPACE)
+    with TopicLister(Default(), catalog) as lister:
+        service = TopicListService(revision=catalog.revision, interests={"created", "deleted"})
+        leave = catalog.subscribe(service.heard)
+        service.open(1, WatchRequest(1, 1, WatchQuery(_NAMESPACE, pattern=".*")))
+        for number, when in enumerate(("first listing", "listing after a change")):
+            # The catalog puts its names in order in one call; see `docs/watches.md`.
+            catalog.topics(_NAMESPACE)
+            steps, pauses = _step_times(carrying_out(service, catalog, lister))
+            service.take(1)
+            yield _longest(f"one watcher of {len(names):,} topics: {when}", steps, pauses, _one_loop(names, [".*"]))
+            catalog.create(_new(number, len(names)))
+        leave()
+    for number in range(2):
+        catalog.delete(_new(number, len(names)))
 
 
 def _new(number: int, n_topics: int) -> str:
@@ -107,12 +152,26 @@ def _one_pass(names: tuple[str, ...], pattern: str) -> list[str]:
     return TopicsPattern(pattern).filter([topic for topic in names if not is_system_topic(topic)])
 
 
-def _step_times(steps: Iterator[None]) -> Iterator[float]:
+def _step_times(steps: Iterator[None]) -> tuple[list[float], list[float]]:
+    """Return the seconds of each step, without the pauses of the garbage collector, and these pauses."""
+    spent: list[float] = []
+    pauses: list[float] = []
+
+    def collecting(phase: str, _: object) -> None:
+        # The beginning of a pause as a negative time, to which its end is added.
+        if phase == "start":
+            pauses.append(-time.perf_counter())
+        else:
+            pauses[-1] += time.perf_counter()
+
+    gc.callbacks.append(collecting)
     is_over = False
     while not is_over:
-        began = time.perf_counter()
+        began, n_pauses = time.perf_counter(), len(pauses)
         is_over = next(steps, _END) is _END
-        yield time.perf_counter() - began
+        spent.append(time.perf_counter() - began - sum(pauses[n_pauses:]))
+    gc.callbacks.remove(collecting)
+    return spent, pauses
 
 
 _END = object()

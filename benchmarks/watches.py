@@ -8,6 +8,7 @@ that changed anew.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from statistics import quantiles
 from typing import Any
 
@@ -16,6 +17,7 @@ from figures import Figure
 from lookup.model.catalog import Equals, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import topic_list
+from lookup.topics.listing.steps import Steps
 from lookup.topics.watching import TopicListService, WatchQuery, WatchRequest, carry_out
 
 __all__ = ["measure_watches"]
@@ -88,20 +90,20 @@ def _change(catalog: Catalog, *, is_set: bool) -> None:
 def _hashes(catalog: Catalog, watches: TopicListService, events: list[TopicEvent]) -> int:
     """Count the hashes of a batch: fifty-one changes, one round of messages."""
     counted = 0
-    original = topic_list.topics_hash
+    original = topic_list.hashing
 
-    def count(topics: Any) -> str:
+    def count(names: Sequence[str], rows: int) -> Steps[str]:
         nonlocal counted
         counted += 1
-        return original(topics)
+        return original(names, rows)
 
-    topic_list.topics_hash = count
+    topic_list.hashing = count
     for number in range(51):
         _change(catalog, is_set=number % 2 == 0)
         watches.heard(events[-1])
     for connection in watches.due():
         watches.take(connection)
-    topic_list.topics_hash = original
+    topic_list.hashing = original
     return counted
 
 
