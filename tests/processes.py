@@ -1,14 +1,16 @@
-"""Processes that tests start and end: how they hear Ctrl-C, their JVMs, and waiting for what they do."""
+"""Processes that tests start and end: scripts, how they hear Ctrl-C, their JVMs, and waiting for what they do."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["HEEDING", "PATIENCE_S", "awaited", "is_gone", "java_of"]
+__all__ = ["HEEDING", "PATIENCE_S", "awaited", "is_gone", "java_of", "output_of"]
 
 Seen = TypeVar("Seen")
 
@@ -48,15 +50,29 @@ def awaited(look: Callable[[], Seen | None], what: str = "", *, enough: Callable
 
 def java_of(process: int) -> int | None:
     """Return the JVM that a process has started; None where there is none yet."""
-    lines = _told("-A", "-o", "ppid=,pid=,comm=").splitlines()
+    lines = _listed("-A", "-o", "ppid=,pid=,comm=").splitlines()
     return next((int(words[1]) for line in lines if (words := line.split())[::2] == [str(process), "java"]), None)
 
 
 def is_gone(process: int) -> bool:
     """Tell whether a process has ended, or only waits to be forgotten."""
-    return _told("-o", "stat=", "-p", str(process)).strip()[:1] in {"", "Z"}
+    return _listed("-o", "stat=", "-p", str(process)).strip()[:1] in {"", "Z"}
 
 
-def _told(*arguments: str) -> str:
+def output_of(script: str, **environment: str) -> str:
+    """Run a script that has to end well and without a word on stderr, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def _listed(*arguments: str) -> str:
     # ps ends with 1 where it finds nothing.
     return subprocess.run(["ps", *arguments], capture_output=True, text=True, check=False).stdout

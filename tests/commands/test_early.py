@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -12,7 +11,7 @@ import psutil
 import pytest
 
 from lookup.commands.early import EarlySpark
-from tests.processes import awaited
+from tests.processes import awaited, output_of
 
 #: A mistake that is found while Java starts, and what of Java is left when the process has ended.
 MISTAKEN = """
@@ -37,7 +36,7 @@ except SettingsError as error:
 )
 def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None:
     """The sentence is printed, Java ends, and no file is left of its start."""
-    assert _said(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake\n"
+    assert output_of(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake\n"
     assert awaited(lambda: not _javas_of(tmp_path))
     assert awaited(lambda: not list(tmp_path.iterdir()))
 
@@ -89,17 +88,3 @@ def test_nothing_is_started_where_it_is_not_for_a_command_to_start(
         early = EarlySpark(master)
         early.loaded()
         assert early.workers is None
-
-
-def _said(script: str, **environment: str) -> str:
-    """Run a script that ends well and writes no traceback; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | environment,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from pyspark.core import context
 from pyspark.sql import SparkSession
 
 from lookup.commands.workers import java_version
+from tests.processes import output_of
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """
@@ -66,25 +66,13 @@ except PulsarLookupError as error:
 """
 
 
-def _said(script: str, **environment: str) -> str:
-    """Run a script that ends well and writes no traceback; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | environment,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("call", ["spark.sparkContext._jvm.java.lang.System.nanoTime()", "pass"], ids=["any", "stop"])
 def test_a_call_that_the_end_of_the_jvm_cuts_off_is_one_sentence(call: str) -> None:
     """Py4J answers with a name that does not exist and a traceback, pyspark with a warning; none of them is shown."""
-    assert _said(CUT_OFF.format(call=call)) == "Spark's Java process ended too early, with signal 9; out of memory?\n"
+    assert (
+        output_of(CUT_OFF.format(call=call)) == "Spark's Java process ended too early, with signal 9; out of memory?\n"
+    )
 
 
 @pytest.mark.spark
@@ -95,7 +83,7 @@ def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
     (tmp_path / "bin" / "java").write_text(LATE_JAVA.format(python=sys.executable, java=java), encoding="utf-8")
     (tmp_path / "bin" / "java").chmod(0o755)
 
-    said = _said(LATE, JAVA_HOME=str(tmp_path))
+    said = output_of(LATE, JAVA_HOME=str(tmp_path))
     assert said == "Spark's Java process ended too early, with exit code 9; out of memory?\n"
 
 

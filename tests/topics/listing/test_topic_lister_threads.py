@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -42,15 +41,6 @@ class _Held(Lister):
         return Listing(catalog.topics(namespace, mode))
 
 
-@pytest.fixture
-def _often() -> Iterator[None]:
-    """Let threads take turns often."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
 def test_a_request_does_not_wait_for_another_thread_s_step() -> None:
     """It looks up by itself, as it must: in a transaction the other thread would wait for this one."""
     catalog, held = catalog_of(name_of("a")), _Held()
@@ -65,7 +55,7 @@ def test_a_request_does_not_wait_for_another_thread_s_step() -> None:
         assert second.topics == first.result(_LATE).topics == (name_of("a"),)
 
 
-@pytest.mark.usefixtures("_often")
+@pytest.mark.usefixtures("many_switches")
 def test_threads_ask_while_another_writes() -> None:
     """Every list has each topic that is there all the time, and nothing is raised or left behind."""
     stable = [f"a-{number}" for number in range(200)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -36,16 +34,7 @@ _QUERIES = (
 )
 
 
-@pytest.fixture
-def _often() -> Iterator[None]:
-    """Let threads take turns often."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("_often")
+@pytest.mark.usefixtures("many_switches")
 @pytest.mark.parametrize("by_lister", [False, True])
 def test_writers_and_servers_in_threads(*, by_lister: bool) -> None:
     """Each server has connections of its own, which come and go; what was sent last has the hash of the list."""
