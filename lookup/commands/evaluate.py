@@ -77,6 +77,8 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
         from lookup.report.manifest import fingerprint
         from lookup.report.printing import show
 
+    # A fork would lack the threads that plug-ins and connections to a store start: it is made before both.
+    early.loaded()
     clock, demands = Clock(), demands_of(arguments)
     # `--lookups` wins over `--set`, being the shorter way to say the same.
     lookups = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
@@ -84,8 +86,6 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
     settings = selection.settings
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
     _check_output(arguments, settings)
-    # By now the modules of plug-ins are loaded as well.
-    early.loaded()
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))

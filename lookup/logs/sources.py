@@ -35,6 +35,8 @@ __all__ = [
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
 UNFINISHED = "_unfinished"
 
+#: Kinds of the stores that this process has connected to.
+_CONNECTED: set[str] = set()
 #: Bytes at the end of a text file in which its last lines are looked for.
 _TAIL = 1 << 18
 _WILDCARDS = frozenset("*?[")
@@ -91,6 +93,8 @@ def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
         system, inner = arrow_fs.FileSystem.from_uri(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: no such file system: {error}") from error
+    if not isinstance(system, arrow_fs.LocalFileSystem):
+        _CONNECTED.add(system.type_name)
     return system, inner
 
 
@@ -122,6 +126,7 @@ def _in_bucket(path: str) -> tuple[arrow_fs.FileSystem, str]:
 @lru_cache(maxsize=64)
 def _bucket(name: str, process: int) -> arrow_fs.FileSystem:
     """Connect to the store of a bucket, where and with what rights the environment and profile of AWS's tools say."""
+    _CONNECTED.add("s3")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
         return arrow_fs.S3FileSystem(endpoint_override=endpoint)
@@ -132,7 +137,7 @@ def _bucket(name: str, process: int) -> arrow_fs.FileSystem:
 
 def forks_are_safe() -> bool:
     """Return whether a fork of this process can go on: connections to a store have threads, which it would not have."""
-    return not _bucket.cache_info().currsize
+    return not _CONNECTED
 
 
 def has_folders(system: arrow_fs.FileSystem) -> bool:

@@ -11,6 +11,7 @@ import sys
 
 from pyspark import SparkContext
 
+from lookup.logs.sources import forks_are_safe
 from lookup.replay.java import EarlyJava
 from lookup.replay.session import configured, connected, settings_of
 from lookup.replay.spark_daemon import WaitingDaemon
@@ -29,8 +30,8 @@ class QuickStart:
 
     def __init__(self, master: str, java: EarlyJava) -> None:
         self._master, self._java = master, java
-        # A fork is not safe everywhere: libraries of macOS start threads.
-        self._daemon = WaitingDaemon() if sys.platform == "linux" else None
+        # A fork is not safe everywhere: libraries of macOS start threads, and so do connections to a store.
+        self._daemon = WaitingDaemon() if sys.platform == "linux" and forks_are_safe() else None
         java.listen()
 
     def context(self) -> SparkContext:

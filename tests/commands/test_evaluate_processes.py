@@ -89,6 +89,22 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
     assert _left(tmp_path) == {"evaluation.toml", "failing.py"}
 
 
+@pytest.mark.spark
+def test_threads_and_files_of_a_plug_in_are_those_of_its_process(tmp_path: Path, log: Path) -> None:
+    """A worker that was forked from a process with the plug-in would have neither; it loads the plug-in itself."""
+    statement = "return [float(_POOL.submit(_FILE.seek, 0).result(60))] * len(brokers)"
+    config = _with_scorer(tmp_path, log, statement)
+    with (tmp_path / "failing.py").open("a", encoding="utf-8") as plugin:
+        plugin.write("\n\nimport tempfile\nfrom concurrent.futures import ThreadPoolExecutor\n")
+        plugin.write("_FILE, _POOL = tempfile.TemporaryFile(), ThreadPoolExecutor(1)\n_POOL.submit(int).result()\n")
+
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+        _, err = process.communicate(timeout=300)
+
+    assert process.returncode == 0, err
+    assert (tmp_path / "o" / "manifest.json").exists()
+
+
 @pytest.fixture
 def endless(tmp_path: Path, log: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start an evaluation that never ends, and return it with the file that is there once it is replaying."""

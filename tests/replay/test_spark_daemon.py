@@ -32,6 +32,7 @@ def look(item):
     }
 
 java = EarlyJava()
+BEFORE
 quick = QuickStart("local[2]", java)
 BETWEEN
 context = quick.context()
@@ -41,9 +42,9 @@ AFTER
 """
 
 
-def _workers(folder: Path, between: str = "", after: str = "") -> list[dict[str, Any]]:
+def _workers(folder: Path, *, before: str = "", between: str = "", after: str = "") -> list[dict[str, Any]]:
     """Return what tasks find on two workers; files for the moment are in a folder."""
-    body = _WORKERS.replace("BETWEEN", between).replace("AFTER", after)
+    body = _WORKERS.replace("BEFORE", before).replace("BETWEEN", between).replace("AFTER", after)
     variables = {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", body], env=variables, capture_output=True, text=True, timeout=300, check=False
@@ -86,6 +87,15 @@ def test_without_a_fork_workers_load_their_modules_themselves(tmp_path: Path) ->
     for worker in found:
         assert (worker["is_forked"], worker["has_tasks"], worker["pool"]) == (False, True, "system")
         assert worker["pyspark"] == pyspark.__file__
+
+
+@pytest.mark.spark
+def test_nothing_is_forked_once_a_store_is_connected(tmp_path: Path) -> None:
+    """The connection's threads would not be in the fork; its workers would crash when they read from the store."""
+    connect = "import lookup.logs.sources\nos.environ['AWS_REGION'] = 'r'\nlookup.logs.sources.locate('s3://bucket')"
+    found = _workers(tmp_path, before=connect)
+
+    assert [worker["is_forked"] for worker in found] == [False, False]
 
 
 @pytest.mark.spark
