@@ -90,15 +90,18 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
 
 
 @pytest.mark.spark
-def test_threads_and_files_of_a_plug_in_are_those_of_its_process(tmp_path: Path, log: Path) -> None:
-    """A worker that was forked from a process with the plug-in would have neither; it loads the plug-in itself."""
-    statement = "return [float(_POOL.submit(_FILE.seek, 0).result(60))] * len(brokers)"
-    config = _with_scorer(tmp_path, log, statement)
+def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(tmp_path: Path, log: Path) -> None:
+    """Workers load them anew: those that are forked from a process which has loaded them would have neither."""
+    module = "import tempfile\nfrom concurrent.futures import ThreadPoolExecutor\nFILE, POOL = {}, {}\nPOOL.{}"
+    made = ("tempfile.TemporaryFile()", "ThreadPoolExecutor(1)", "submit(int).result()")
+    (tmp_path / "table.py").write_text(module.format(*made), encoding="utf-8")
+    rows = "__import__('table').POOL.submit(__import__('table').FILE.seek, 0).result(60)"
+    config = _with_scorer(tmp_path, log, f"return [float({rows})] * len(brokers)")
     with (tmp_path / "failing.py").open("a", encoding="utf-8") as plugin:
-        plugin.write("\n\nimport tempfile\nfrom concurrent.futures import ThreadPoolExecutor\n")
-        plugin.write("_FILE, _POOL = tempfile.TemporaryFile(), ThreadPoolExecutor(1)\n_POOL.submit(int).result()\n")
+        plugin.write("\nimport table\n")
+    variables = {**_java(), "PYTHONPATH": str(tmp_path)}
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **variables) as process:
         _, err = process.communicate(timeout=300)
 
     assert process.returncode == 0, err
