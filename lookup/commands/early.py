@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from lookup.logs.jobs import StartingSpark
-    from lookup.replay.quick_start import QuickStart
+    from lookup.replay.spark_daemon import WaitingDaemon
 
 __all__ = ["EarlySpark", "early_spark"]
 
@@ -35,21 +35,30 @@ class EarlySpark:
         self._master = master or "local[*]"
         self._started: Future[SparkContext] = Future()
         self._java: EarlyJava | None = None
-        #: what runs tasks, once modules are loaded; None if nothing was started
+        self._daemon: WaitingDaemon | None = None
+        #: what runs tasks, once it begins; None if nothing was started
         self.workers: StartingSpark | None = None
         if is_local(self._master) and not is_submitted() and has_java() and not _has_spark():
             self._java = EarlyJava()
 
-    def loaded(self) -> None:
-        """Go on once the modules of tasks are loaded; to be called while this process has one thread."""
+    def load(self) -> None:
+        """Load the modules of tasks."""
+        if self._java is not None:
+            from lookup.replay.spark_daemon import load
+
+            load()
+
+    def begin(self) -> None:
+        """Start the context; to be called once the modules are loaded, while Python has no other thread."""
         if self._java is None:
             return
         from lookup.logs.jobs import StartingSpark
-        from lookup.replay.quick_start import QuickStart
+        from lookup.replay.quick_start import waiting_daemon
 
+        self._daemon = waiting_daemon()
         self.workers = StartingSpark(local_cores(self._master), self._started)
-        quick = QuickStart(self._master, self._java)
-        threading.Thread(target=self._start, args=(quick,), daemon=True).start()
+        self._java.forward()
+        threading.Thread(target=self._start, args=(self._java,), daemon=True).start()
 
     @contextmanager
     def running(self) -> Iterator[StartingSpark]:
@@ -61,27 +70,30 @@ class EarlySpark:
         from lookup.commands.sessions import stopped_at_the_end
 
         assert self.workers is not None
-        with stopped_at_the_end(self._context, self.leave):
+        with stopped_at_the_end(self._context, self.stop):
             yield self.workers
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stop it; if it has not started yet, end its Java."""
         context = self._context()
         if context is not None:
             context.stop()
         elif self._java is not None:
-            self._java.leave()
+            self._java.stop()
+        if self._daemon is not None:
+            self._daemon.end()
 
     def _context(self) -> SparkContext | None:
         """Return the context, None if there is none, or none yet."""
         is_there = self._started.done() and self._started.exception() is None
         return self._started.result() if is_there else None
 
-    def _start(self, quick: QuickStart) -> None:
+    def _start(self, java: EarlyJava) -> None:
         from lookup.commands.sessions import silenced
+        from lookup.replay.quick_start import quick_context
 
         try:
-            context = silenced(self._master, quick.context)
+            context = silenced(self._master, lambda: quick_context(self._master, java, self._daemon))
         except BaseException as error:  # noqa: BLE001  it is raised again by who waits for the context
             self._started.set_exception(error)
         else:
@@ -95,7 +107,7 @@ def early_spark(master: str | None) -> Iterator[EarlySpark]:
     try:
         yield early
     except BaseException:
-        early.leave()
+        early.stop()
         raise
 
 

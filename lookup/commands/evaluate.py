@@ -64,6 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
+    # Workers are forked from this process: with the modules of tasks, but before plug-ins and connections to a store
+    # start threads, which a fork would lack.
+    with loading(arguments):
+        early.load()
+    early.begin()
     with loading(arguments):
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
         from lookup.api.selection import select
@@ -77,8 +82,6 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
         from lookup.report.manifest import fingerprint
         from lookup.report.printing import show
 
-    # A fork would lack the threads that plug-ins and connections to a store start: it is made before both.
-    early.loaded()
     clock, demands = Clock(), demands_of(arguments)
     # `--lookups` wins over `--set`, being the shorter way to say the same.
     lookups = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}

@@ -123,8 +123,7 @@ def at_once(workers: Workers, rows: int) -> Workers:
 
 
 def usable_cores() -> int:
-    """Return how many tasks of `InProcess` may run at a time; one where a fork is not safe."""
-    # macOS: its own libraries, which numpy calls, start threads that do not survive a fork.
+    """Return how many tasks of `InProcess` may run at a time; one where forks are never safe."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 

@@ -10,6 +10,7 @@ import fnmatch
 import glob
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -136,8 +137,11 @@ def _bucket(name: str, process: int) -> arrow_fs.FileSystem:
 
 
 def forks_are_safe() -> bool:
-    """Return whether a fork of this process can go on: connections to a store have threads, which it would not have."""
-    return not _CONNECTED
+    """Return whether a fork of this process can go on.
+
+    Connections to a store have threads, which a fork lacks. macOS: its own libraries, which numpy calls, have as well.
+    """
+    return sys.platform == "linux" and not _CONNECTED
 
 
 def has_folders(system: arrow_fs.FileSystem) -> bool:

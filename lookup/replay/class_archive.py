@@ -21,15 +21,15 @@ from pathlib import Path
 
 __all__ = [
     "PATIENCE_S", "SILENT", "SWITCH", "archive_name", "archive_of", "command_file", "finished_archive", "is_being_made",
-    "java_options", "kept_command", "make_later", "marked",
+    "java_options", "kept_command", "make_later", "marked", "pyspark_home",
 ]  # fmt: skip
 
 #: Environment variable; "off": no archive is used or made.
 SWITCH = "PULSAR_LOOKUP_CLASS_ARCHIVE"
 #: After so long, s, a file that says an archive is being made was left by a process that was killed.
 PATIENCE_S = 600.0
-#: Variables of Spark that this process sets.
-_OWN = frozenset({"SPARK_LOCAL_IP"})
+#: Beginnings of variables that Spark's script reads; the one of them that this process sets.
+_SCRIPTS, _OWN = ("SPARK_", "HADOOP_CONF_DIR", "YARN_CONF_DIR"), frozenset({"SPARK_LOCAL_IP"})
 #: Without it Java writes to stdout, among a command's data, that an archive does not fit.
 SILENT = "-Xlog:disable"
 
@@ -43,20 +43,33 @@ def java_options() -> list[str]:
 def kept_command() -> list[str] | None:
     """Return the words of Java's command line, before the options of `java_options`, that are kept with the archive.
 
-    Spark's own script finds them anew at every start, for which it starts a Java as well.
+    Spark's own script finds them anew at every start, for which it starts a Java as well. It has to do so where it
+    reads settings or variables of the user's, which may be others than when the words were kept.
     """
-    archive = finished_archive()
-    # What the script would take from its settings and variables may have changed since.
-    if archive is None or any(name.startswith("SPARK_") and name not in _OWN for name in os.environ):
+    archive, home = finished_archive(), pyspark_home()
+    is_set_up = any(name.startswith(_SCRIPTS) and name not in _OWN for name in os.environ)
+    # Whoever sets the installed package up makes this folder.
+    if archive is None or home is None or is_set_up or (home / "conf").exists():
         return None
     file = command_file(archive)
-    is_ours = file.exists() and file.stat().st_uid == os.getuid()
-    return file.read_text(encoding="utf-8").split("\0") if is_ours else None
+    try:
+        # Empty where the system does not say what the words were.
+        kept = file.read_text(encoding="utf-8") if file.stat().st_uid == os.getuid() else ""
+    except OSError:
+        return None
+    return kept.split("\0") if kept else None
 
 
 def command_file(archive: Path) -> Path:
     """Return the file beside an archive that keeps a command line."""
     return archive.with_suffix(".command")
+
+
+def pyspark_home() -> Path | None:
+    """Return the folder of the installed pyspark, which is not loaded for that: Java starts before."""
+    found = find_spec("pyspark")
+    places = (found.submodule_search_locations if found else None) or ()
+    return next(map(Path, places), None)
 
 
 def make_later() -> None:
@@ -78,10 +91,7 @@ def archive_of() -> Path | None:
     # Written by the build of a Java: its version and its maker.
     release = java.parent.parent / "release"
     build = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
-    # Not loaded for it: Java starts before that.
-    found = find_spec("pyspark")
-    places = (found.submodule_search_locations if found else None) or ()
-    of = "\n".join((str(java), build, version("pyspark"), *places))
+    of = "\n".join((str(java), build, version("pyspark"), str(pyspark_home())))
     return cache / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
 
 

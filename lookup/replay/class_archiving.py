@@ -49,8 +49,7 @@ def main() -> int:
             os.utime(mark, (later, later))
             return 1
         archive = prefix.with_name(archive_name(prefix, size))
-        if words:
-            command_file(archive).write_text("\0".join(words), encoding="utf-8")
+        command_file(archive).write_text("\0".join(words), encoding="utf-8")
         draft.replace(archive)
         _prune(prefix.parent)
         mark.unlink()

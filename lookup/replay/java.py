@@ -14,13 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 from lookup.errors import SettingsError
 from lookup.model.sentences import Argument, Sentence
-from lookup.replay.class_archive import java_options, kept_command
+from lookup.replay.class_archive import java_options, kept_command, pyspark_home
 
 __all__ = [
     "LOCAL_MEMORY", "LOOPBACK", "EarlyJava", "forward", "has_java", "is_local", "is_submitted", "local_cores",
@@ -36,17 +35,10 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
 _QUICK_CODE = "-XX:TieredStopAtLevel=1"
 #: What runs in Java: it waits for calls, and ends with its stdin.
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
-#: Java's packages and classes that pyspark names without their packages.
-_NAMES = (
-    "org.apache.spark.SparkConf", "org.apache.spark.api.java.*", "org.apache.spark.api.python.*",
-    "org.apache.spark.resource.*", "org.apache.spark.sql.Encoders", "org.apache.spark.sql.OnSuccessCall",
-    "org.apache.spark.sql.functions", "org.apache.spark.sql.classic.*", "org.apache.spark.sql.api.python.*",
-    "scala.Tuple2",
-)  # fmt: skip
-#: Seconds between two looks whether Java can be reached.
-_LOOK_S = 0.01
-#: Seconds to wait at most for the end of one that is not wanted.
-_LEAVING_S = 10.0
+#: Seconds between two questions whether Java can be reached.
+_POLL_S = 0.01
+#: Seconds to wait at most for the end of a Java that is stopped.
+_STOPPING_S = 10.0
 #: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
@@ -71,61 +63,61 @@ class EarlyJava:
         variables = {
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._reached), "SPARK_CONNECT_MODE": "0", "SPARK_LOCAL_IP": LOOPBACK,
         }  # fmt: skip
-        # A group of its own: Ctrl-C goes to everything in front of the terminal. It ends when its stdin does, with
-        # this process, however that ends.
-        self._process = subprocess.Popen(
-            _command([*java_options(), _QUICK_CODE]),
-            env={**os.environ, **variables},
-            start_new_session=True, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        self._is_heard = self._is_left = False
+        try:
+            # A group of its own: Ctrl-C goes to everything in front of the terminal. It ends when its stdin does, with
+            # this process, however that ends.
+            self._process = subprocess.Popen(
+                _command([*java_options(), _QUICK_CODE]),
+                env={**os.environ, **variables},
+                start_new_session=True, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        except BaseException:
+            self._folder.rmdir()
+            raise
+        self._is_forwarded = self._is_stopped = False
 
-    def listen(self) -> None:
-        """Copy what it writes to stderr, in a thread, until it is left."""
-        self._is_heard = True
-        forward(_open(self._process.stderr), lambda: not self._is_left)
+    def forward(self) -> None:
+        """Copy what it writes to stderr, in a thread, until it is stopped."""
+        self._is_forwarded = True
+        forward(_open(self._process.stderr), lambda: not self._is_stopped)
 
     def gateway(self) -> Any:
-        """Wait until it can be reached, and return what calls it, as pyspark's `launch_gateway` does.
+        """Wait until it can be reached, and return what calls it.
 
         Raises:
             SettingsError: if it ends before.
         """
-        from py4j.clientserver import (  # type: ignore[import-untyped]
-            ClientServer,
-            JavaParameters,
-            PythonParameters,
-        )
-        from py4j.java_gateway import java_import  # type: ignore[import-untyped]
+        from pyspark.java_gateway import launch_gateway
 
         while not self._reached.exists():
             if self._process.poll() is not None:
-                self.leave()
+                self.stop()
                 raise SettingsError("Spark did not start: Java has ended; it needs Java 17 or newer, set JAVA_HOME")
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         about = self._reached.read_bytes()
         shutil.rmtree(self._folder)
         # The port, and the secret behind its length.
         port, length = struct.unpack(">ii", about[:8])
-        java = JavaParameters(port=port, auth_token=about[8 : 8 + length].decode(), auto_convert=True)
-        gateway = ClientServer(java_parameters=java, python_parameters=PythonParameters(port=0, eager_load=False))
+        # pyspark connects to a Java that runs if it finds these; nothing else of this process is to.
+        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=about[8 : 8 + length].decode())
+        try:
+            gateway = launch_gateway()
+        finally:
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         gateway.proc = self._process
-        for name in _NAMES:
-            java_import(gateway.jvm, name)
         return gateway
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End it, whatever it does."""
-        self._is_left = True
-        # With a context it has files of its own, which it removes if it is asked to end.
-        number = signal.SIGTERM if self._is_heard else signal.SIGKILL
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        self._is_stopped = True
+        if self._process.poll() is None:
+            # With a context it has files of its own, which it removes if it is asked to end.
+            os.killpg(self._process.pid, signal.SIGTERM if self._is_forwarded else signal.SIGKILL)
         _open(self._process.stdin).close()
-        if not self._is_heard:
+        if not self._is_forwarded:
             _open(self._process.stderr).close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LEAVING_S)
+            self._process.wait(_STOPPING_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -139,10 +131,9 @@ def _command(options: list[str]) -> list[str]:
     """Return the command line of Java: one that was kept with the archive of classes, else that of Spark's script."""
     kept = kept_command()
     if kept is not None:
-        return [*kept, *options, _GATEWAY]
-    found = find_spec("pyspark")
-    places = (found.submodule_search_locations if found else None) or [""]
-    script = Path(os.environ.get("SPARK_HOME") or places[0]) / "bin" / "spark-submit"
+        # The last of several limits of memory counts.
+        return [*kept, f"-Xmx{LOCAL_MEMORY}", *options, _GATEWAY]
+    script = Path(os.environ.get("SPARK_HOME") or pyspark_home() or "") / "bin" / "spark-submit"
     settings = {"spark.driver.memory": LOCAL_MEMORY, "spark.driver.extraJavaOptions": " ".join(options)}
     return [str(script), *(word for item in settings.items() for word in ("-c", "=".join(item))), "pyspark-shell"]
 

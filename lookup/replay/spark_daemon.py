@@ -15,20 +15,26 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-__all__ = ["WaitingDaemon", "without_archives"]
+__all__ = ["WaitingDaemon", "load", "without_archives"]
 
 #: Environment variable of Spark's workers: the socket at which a fork waits.
 _WAITING = "PULSAR_LOOKUP_DAEMON"
 #: Sent with the files, and back when they are in use.
 _SENT = b"."
+#: Seconds to wait at most for the end of a fork, and between two questions whether it has ended.
+_ENDING_S, _POLL_S = 5.0, 0.01
 #: Parameters of the C library's `mallopt`, and the largest value of an int.
 _TRIM_THRESHOLD, _MMAP_MAX, _LARGEST = -1, -4, 2**31 - 1
 
@@ -36,7 +42,8 @@ _TRIM_THRESHOLD, _MMAP_MAX, _LARGEST = -1, -4, 2**31 - 1
 class WaitingDaemon:
     """A fork of this process that waits for Spark; it ends with this process, or with Spark.
 
-    To be made while this process has one thread, with the modules of tasks loaded.
+    Raises:
+        OSError: if it cannot be made.
     """
 
     def __init__(self) -> None:
@@ -44,19 +51,42 @@ class WaitingDaemon:
         path = Path(tempfile.mkdtemp(prefix="pulsar-lookup-")) / "daemon"
         #: environment variables that Spark has to give its workers
         self.variables: Mapping[str, str] = {_WAITING: str(path)}
-        # The second file is never closed here, so that the fork reads its end when this process ends, however it does.
-        ended, _ = os.pipe()
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(path))
-            listener.listen(1)
-            if os.fork():
-                os.close(ended)
-                return
-            try:
-                _wait_and_work(path, listener, ended)
-            finally:
-                # Nothing of what this process does at its end is the fork's.
-                os._exit(0)
+        # The fork reads the end of the first when the second is closed: by `end`, or with this process.
+        ended, self._alive = os.pipe()
+        try:
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(path))
+                listener.listen(1)
+                self._process = _fork()
+                if self._process == 0:
+                    try:
+                        _wait_and_work(path, listener, ended)
+                    finally:
+                        # Nothing of what this process does at its end is the fork's.
+                        os._exit(0)
+        except OSError:
+            os.close(self._alive)
+            shutil.rmtree(path.parent)
+            raise
+        finally:
+            os.close(ended)
+
+    def end(self) -> None:
+        """End it if it still waits; else wait for its end, which is near once Spark has stopped."""
+        os.close(self._alive)
+        deadline = time.monotonic() + _ENDING_S
+        # The caller may wait for all its children by itself.
+        with suppress(ChildProcessError):
+            while os.waitpid(self._process, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+
+
+def load() -> None:
+    """Load what tasks name, once, before workers are forked."""
+    import pyspark.worker
+
+    import lookup.replay.shares
+    import lookup.replay.tasks
 
 
 def without_archives(path: Sequence[str], spark_home: str | None) -> list[str]:
@@ -65,6 +95,13 @@ def without_archives(path: Sequence[str], spark_home: str | None) -> list[str]:
         return list(path)
     archives = Path(spark_home) / "python" / "lib"
     return [entry for entry in path if Path(entry).parent != archives]
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads, which those of Arrow and numpy are; both prepare theirs for forks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _wait_and_work(path: Path, listener: socket.socket, ended: int) -> None:
@@ -85,7 +122,6 @@ def _wait_and_work(path: Path, listener: socket.socket, ended: int) -> None:
     os.closerange(kept[0] + 1, kept[1])
     os.closerange(kept[1] + 1, os.sysconf("SC_OPEN_MAX"))
     try:
-        _load()
         ready, _, _ = select.select([listener.fileno(), ended], [], [])
         if listener.fileno() not in ready:
             return
@@ -144,14 +180,6 @@ def _handed_over(waiting: str) -> bool:
     return is_taken
 
 
-def _load() -> None:
-    """Load what tasks name, once, before workers are forked."""
-    import pyspark.worker
-
-    import lookup.replay.shares
-    import lookup.replay.tasks
-
-
 def _work() -> None:
     # It loads what its arguments name.
     from pyspark import daemon
@@ -162,5 +190,5 @@ def _work() -> None:
 if __name__ == "__main__":
     sys.path[:] = without_archives(sys.path, os.environ.get("SPARK_HOME"))
     if _WAITING not in os.environ or not _handed_over(os.environ[_WAITING]):
-        _load()
+        load()
         _work()

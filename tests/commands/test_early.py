@@ -13,9 +13,9 @@ import pytest
 from lookup.commands.early import EarlySpark
 from tests.processes import awaited, output_of
 
-#: A mistake that is found while Java starts, and what of Java is left when the process has ended.
+#: A mistake that is found while Spark starts, and the processes that are left besides Java, which ends with this one.
 MISTAKEN = """
-import sys, threading
+import psutil
 from lookup.commands.early import early_spark
 from lookup.errors import SettingsError
 
@@ -24,19 +24,19 @@ try:
         {wait}
         raise SettingsError("a mistake")
 except SettingsError as error:
-    print(error, flush=True)
+    print(error, [child.name() for child in psutil.Process().children() if child.name() != "java"], flush=True)
 """
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "wait",
-    ["pass", "early.loaded()", "early.loaded(); early.workers.sparkContext"],
+    ["pass", "early.load(); early.begin()", "early.load(); early.begin(); early.workers.sparkContext"],
     ids=["java", "starting", "started"],
 )
 def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None:
     """The sentence is printed, Java ends, and no file is left of its start."""
-    assert output_of(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake\n"
+    assert output_of(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake []\n"
     assert awaited(lambda: not _javas_of(tmp_path))
     assert awaited(lambda: not list(tmp_path.iterdir()))
 
@@ -73,18 +73,26 @@ sys.exit(cli.main(["evaluate", "--config", "none.toml", "--output", "o", "--mast
 
 
 @pytest.mark.parametrize(
-    "variables",
-    [{"PYSPARK_GATEWAY_PORT": "1"}, {"JAVA_HOME": "/no/java"}],
-    ids=["spark-submit", "no Java"],
+    "variables", [{"PYSPARK_GATEWAY_PORT": "1"}, {"JAVA_HOME": "/no/java"}], ids=["submitted", "java"]
 )
-def test_nothing_is_started_where_it_is_not_for_a_command_to_start(
+def test_nothing_is_started_where_there_cannot_be_one(
     variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who runs the tasks then is found out later, with its own sentences."""
+    """Under `spark-submit` and without Java it is found out later who runs the tasks, with its own sentences."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    for master in ("local[2]", "spark://10.0.0.1:7077", "none"):
-        early = EarlySpark(master)
-        early.loaded()
-        assert early.workers is None
+    assert not _starts("local[2]")
+
+
+@pytest.mark.parametrize("master", ["spark://10.0.0.1:7077", "none"])
+def test_nothing_is_started_for_another_master(master: str) -> None:
+    """A cluster has its own session, and without Spark nothing is needed."""
+    assert not _starts(master)
+
+
+def _starts(master: str) -> bool:
+    early = EarlySpark(master)
+    early.load()
+    early.begin()
+    return early.workers is not None

@@ -37,7 +37,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_answers_calls_and_leaves_no_file(temporary: Path) -> None:
     """What it was started with arrives: the memory, and code that is compiled quickly."""
     java = EarlyJava()
-    java.listen()
+    java.forward()
     gateway = java.gateway()
 
     assert list(temporary.iterdir()) == []
@@ -45,15 +45,15 @@ def test_it_answers_calls_and_leaves_no_file(temporary: Path) -> None:
     assert {"-Xmx2g", "-XX:TieredStopAtLevel=1"} <= set(management.getRuntimeMXBean().getInputArguments())
     process = gateway.proc
     gateway.shutdown()
-    java.leave()
+    java.stop()
     process.wait(60)
 
 
 @pytest.mark.spark
-def test_one_that_is_left_ends_and_leaves_no_file(temporary: Path) -> None:
+def test_one_that_is_stopped_ends_and_leaves_no_file(temporary: Path) -> None:
     """Spark's script, Java and the folder between them are gone though it never answered."""
     java = EarlyJava()
-    java.leave()
+    java.stop()
 
     # Whatever of it is started last ends at once.
     java._process.wait(60)
