@@ -1,8 +1,9 @@
 """Keep an archive of Spark's classes in the user's cache, with which its JVM starts sooner.
 
 Java reads, checks and links some twenty thousand classes at each start of Spark. An archive holds them as they are in
-memory afterwards. It fits one Java and one pyspark only, and Java passes over one that does not fit. The first process
-that starts Spark without one leaves behind another, of low priority, that makes it.
+memory afterwards. It fits one Java and one pyspark only, and Java passes over one that does not fit; each version of
+this package makes its own, since it asks other things of Spark. The first process that starts Spark without one leaves
+behind another, of low priority, that makes it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def make_later() -> None:
 
 
 def archive_of() -> Path | None:
-    """Return the name that archives of this Java and pyspark begin with; None if none is wanted, or there is no Java.
+    """Return the name that fitting archives begin with; None if none is wanted, or there is no Java.
 
     Behind it comes the size: Java ends in a crash if one was cut short.
     """
@@ -91,12 +92,12 @@ def archive_of() -> Path | None:
     # Written by the build of a Java: its version and its maker.
     release = java.parent.parent / "release"
     build = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
-    of = "\n".join((str(java), build, version("pyspark"), str(pyspark_home())))
+    of = "\n".join((str(java), build, version("pulsar-lookup"), version("pyspark"), str(pyspark_home())))
     return cache / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
 
 
 def finished_archive() -> Path | None:
-    """Return the archive of this Java and pyspark if it is there as it was made, by this user."""
+    """Return the archive that fits if it is there as it was made, by this user."""
     prefix = archive_of()
     if prefix is None:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from lookup.logs.jobs import run_tasks, watched_by
 from lookup.replay.class_archive import (
     PATIENCE_S,
     SILENT,
@@ -26,10 +27,12 @@ _KEPT, _LARGEST = 2, 400_000_000
 #: What Spark's script runs.
 _SCRIPTS_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _MONTH_S = 30 * 86_400.0
+#: How long a task of Spark lasts while an archive is made.
+_REST_S = 1.0
 
 
 def main() -> int:
-    """Make the archive of this Java and pyspark, unless another process does; return 0 if it is there afterwards."""
+    """Make the archive that fits, unless another process does; return 0 if it is there afterwards."""
     prefix = archive_of()
     if prefix is None:
         return 1
@@ -72,8 +75,9 @@ def _dump(draft: Path) -> list[str]:
     context = session.sparkContext
     gateway: Any = context._gateway
     words = _command_of(gateway.proc.pid, set(options.split()))
-    shared = context.broadcast(1)
-    context.parallelize([1], 1).map(lambda item: item + shared.value).collect()
+    # As a replay does: with progress, for which Spark's tracker is asked, and a value that all tasks share.
+    with watched_by(lambda done, of, rows: None):
+        run_tasks(session, [1, 2], 1, _rest)
     session.range(2).groupBy("id").count().collect()
     session.stop()
     gateway.shutdown()
@@ -81,6 +85,12 @@ def _dump(draft: Path) -> list[str]:
     gateway.proc.stdin.close()
     gateway.proc.wait(PATIENCE_S)
     return words
+
+
+def _rest(item: int, shared: int) -> int:
+    """Return a sum after so long that progress is looked at meanwhile."""
+    time.sleep(_REST_S)
+    return item + shared
 
 
 def _command_of(process: int, options: Set[str]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.replay import class_archiving
+from lookup.replay import class_archive, class_archiving
 from lookup.replay.class_archive import (
     SWITCH,
     archive_name,
@@ -115,8 +115,6 @@ def test_a_kept_command_line_is_for_an_archive_of_this_user_and_untouched_settin
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's script is asked where it could say something else: of its variables it reads more than can be known."""
-    for name in [name for name in os.environ if name.startswith("SPARK_")]:
-        monkeypatch.delenv(name)
     prefix.parent.mkdir()
     archive = prefix.with_name(archive_name(prefix, 0))
     command_file(archive).write_text("java\0-Xmx2g", encoding="utf-8")
@@ -126,10 +124,31 @@ def test_a_kept_command_line_is_for_an_archive_of_this_user_and_untouched_settin
     assert kept_command() == ["java", "-Xmx2g"]
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     assert kept_command() == ["java", "-Xmx2g"]
-    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    for variable in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"):
+        monkeypatch.setenv(variable, "/etc")
+        assert kept_command() is None
+        monkeypatch.delenv(variable)
+    command_file(archive).write_text("", encoding="utf-8")
     assert kept_command() is None
-    monkeypatch.delenv("SPARK_CONF_DIR")
     command_file(archive).unlink()
+    assert kept_command() is None
+
+
+def test_a_spark_that_is_set_up_in_its_own_folder_is_started_by_its_script(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its `conf` says holds at every start, with an archive and without."""
+    prefix.parent.mkdir()
+    archive = prefix.with_name(archive_name(prefix, 0))
+    archive.touch()
+    command_file(archive).write_text("java", encoding="utf-8")
+    installed = tmp_path / "pyspark"
+    installed.mkdir()
+    monkeypatch.setattr(class_archive, "finished_archive", lambda: archive)
+    monkeypatch.setattr(class_archive, "pyspark_home", lambda: installed)
+
+    assert kept_command() == ["java"]
+    (installed / "conf").mkdir()
     assert kept_command() is None
 
 
