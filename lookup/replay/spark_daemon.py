@@ -52,7 +52,8 @@ class WaitingDaemon:
         #: environment variables that Spark has to give its workers
         self.variables: Mapping[str, str] = {_WAITING: str(path)}
         # The fork reads the end of the first when the second is closed: by `end`, or with this process.
-        ended, self._alive = os.pipe()
+        ended, alive = os.pipe()
+        self._alive: int | None = alive
         try:
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(str(path))
@@ -65,15 +66,18 @@ class WaitingDaemon:
                         # Nothing of what this process does at its end is the fork's.
                         os._exit(0)
         except OSError:
-            os.close(self._alive)
+            os.close(alive)
             shutil.rmtree(path.parent)
             raise
         finally:
             os.close(ended)
 
     def end(self) -> None:
-        """End it if it still waits; else wait for its end, which is near once Spark has stopped."""
+        """End it if it still waits; else wait for its end, which is near once Spark has stopped. Once is enough."""
+        if self._alive is None:
+            return
         os.close(self._alive)
+        self._alive = None
         deadline = time.monotonic() + _ENDING_S
         # The caller may wait for all its children by itself.
         with suppress(ChildProcessError):

@@ -133,7 +133,9 @@ def test_a_fork_in_use_ends_with_its_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a fork is safe on Linux alone")
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "daemon.end()\nos.waitpid(-1, 0)"], ids=["killed", "ended"])
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), 9)", "daemon.end()\n" * 2 + "os.waitpid(-1, 0)"], ids=["killed", "ended"]
+)
 def test_a_fork_that_waits_ends_with_its_process_or_when_asked(end: str, tmp_path: Path) -> None:
     """Its socket and the folder of that go with it, and it is waited for."""
     body = f"import os\nfrom lookup.replay.spark_daemon import WaitingDaemon\ndaemon = WaitingDaemon()\n{end}"
