@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lookup.commands.failures import interrupted_later
 from lookup.replay.java import EarlyJava, has_java, is_local, is_submitted, local_cores
 
 if TYPE_CHECKING:
@@ -103,11 +104,14 @@ class EarlySpark:
 @contextmanager
 def early_spark(master: str | None) -> Iterator[EarlySpark]:
     """Let a Spark of this machine start, if a command is going to need one; a mistake in the body ends it."""
-    early = EarlySpark(master)
+    early: EarlySpark | None = None
     try:
+        with interrupted_later():
+            early = EarlySpark(master)
         yield early
     except BaseException:
-        early.stop()
+        if early is not None:
+            early.stop()
         raise
 
 

@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["ENDING", "handled_by", "is_interruption", "output_kept", "sentences_of_spark", "sentences_of_system"]
+__all__ = [
+    "ENDING", "handled_by", "interrupted_later", "is_interruption", "output_kept", "sentences_of_spark",
+    "sentences_of_system",
+]  # fmt: skip
 
 #: Signals that end a run as Ctrl-C does: of `kill`, and of a terminal that is closed (which Windows does not know).
 ENDING = tuple({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
@@ -52,6 +55,21 @@ def handled_by(handler: Callable[[int, FrameType | None], object], numbers: Iter
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Hold signals that end a run back until the body is done, and raise `KeyboardInterrupt` then.
+
+    The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
+    """
+    received: list[int] = []
+    # A signal that is ignored, as SIGHUP under nohup, stays so.
+    numbers = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) != signal.SIG_IGN]
+    with handled_by(lambda number, frame: received.append(number), numbers):
+        yield
+    if received:
+        raise KeyboardInterrupt
 
 
 def is_interruption(error: BaseException) -> bool:

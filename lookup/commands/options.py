@@ -18,6 +18,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
+from lookup.commands.failures import interrupted_later
 from lookup.errors import SettingsError
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
@@ -193,7 +194,9 @@ def loading(arguments: argparse.Namespace) -> Iterator[None]:
     """Load modules in the body: what they define is no garbage, and Python looks for none in it, now or later."""
     gc.disable()
     try:
-        yield
+        # Python forgets an interruption that comes while an import gives its lock back.
+        with interrupted_later():
+            yield
         if arguments.owns_process and "pandas" not in sys.modules:
             _make_first_array()
     finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import signal
 import socket
 import subprocess
 import warnings
@@ -21,7 +20,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has n
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lookup.commands.failures import ENDING, handled_by
+from lookup.commands.failures import interrupted_later
 from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.model.sentences import Argument
@@ -60,8 +59,15 @@ def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterato
         join_workers(active, wait_s=wait_s, say=warn)
         yield active
         return
-    with _interrupted_later():
-        session = _started(master)
+    session: SparkSession | None = None
+    try:
+        # A JVM that is still starting would be left behind.
+        with interrupted_later():
+            session = _started(master)
+    except KeyboardInterrupt:
+        if session is not None:
+            session.stop()
+        raise
     with stopped_at_the_end(lambda: session.sparkContext, session.stop):
         join_workers(session, wait_s=wait_s, say=warn)
         yield session
@@ -173,19 +179,3 @@ def _exit_code_of_java() -> int | None:
         return process.wait(patience_s)
     except subprocess.TimeoutExpired:
         return None
-
-
-@contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Hold signals that end a run back until the body is done: a JVM that is still starting would be left behind.
-
-    The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
-    """
-    received: list[int] = []
-    # A signal that is ignored, as SIGHUP under nohup, stays so.
-    numbers = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) != signal.SIG_IGN]
-    with handled_by(lambda number, frame: received.append(number), numbers):
-        yield
-    if received:
-        SparkSession.getActiveSession().stop()  # type: ignore[union-attr]  # the body has started it
-        raise KeyboardInterrupt

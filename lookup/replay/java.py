@@ -37,8 +37,8 @@ _QUICK_CODE = "-XX:TieredStopAtLevel=1"
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 #: Seconds between two questions whether Java can be reached.
 _POLL_S = 0.01
-#: Seconds to wait at most for the end of a Java that is stopped.
-_STOPPING_S = 10.0
+#: Seconds that a Java has to end by itself once it is asked to.
+_STOPPING_S = 5.0
 #: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
@@ -110,14 +110,17 @@ class EarlyJava:
     def stop(self) -> None:
         """End it, whatever it does."""
         self._is_stopped = True
-        if self._process.poll() is None:
+        if self._process.poll() is None and self._is_forwarded:
             # With a context it has files of its own, which it removes if it is asked to end.
-            os.killpg(self._process.pid, signal.SIGTERM if self._is_forwarded else signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOPPING_S)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         _open(self._process.stdin).close()
         if not self._is_forwarded:
             _open(self._process.stderr).close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_STOPPING_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -33,6 +33,7 @@ __all__ = ["WaitingDaemon", "load", "without_archives"]
 _WAITING = "PULSAR_LOOKUP_DAEMON"
 #: Sent with the files, and back when they are in use.
 _SENT = b"."
+_INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 #: Seconds to wait at most for the end of a fork, and between two questions whether it has ended.
 _ENDING_S, _POLL_S = 5.0, 0.01
 #: Parameters of the C library's `mallopt`, and the largest value of an int.
@@ -58,13 +59,15 @@ class WaitingDaemon:
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(str(path))
                 listener.listen(1)
+                # Ctrl-C must not be raised in both: nothing that this process does at its end is the fork's.
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
                 self._process = _fork()
                 if self._process == 0:
                     try:
                         _wait_and_work(path, listener, ended)
                     finally:
-                        # Nothing of what this process does at its end is the fork's.
                         os._exit(0)
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         except OSError:
             os.close(alive)
             shutil.rmtree(path.parent)
@@ -116,7 +119,9 @@ def _wait_and_work(path: Path, listener: socket.socket, ended: int) -> None:
     """
     # Ctrl-C goes to the group of processes in front of the terminal, and the handlers are those of a command.
     os.setpgid(0, 0)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for interruption in _INTERRUPTIONS:
+        signal.signal(interruption, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
     # Spark's Java and who reads a command's output wait for the ends of files that the fork would hold open.
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
