@@ -17,12 +17,12 @@ import time
 import urllib.error
 import urllib.request
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Full, Queue
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pulsar
@@ -39,6 +39,7 @@ __all__ = [
     "reason_of",
 ]  # fmt: skip
 
+Result = TypeVar("Result")
 #: Folder of the registry in ZooKeeper.
 _REGISTRY = "/loadbalance/brokers"
 #: Seconds until a source that failed is tried again, and between two looks at what nothing announces.
@@ -170,7 +171,7 @@ def reason_of(error: Exception) -> str:
 
 
 class AdminRest:
-    """Asks the admin REST; of several addresses the first that answers.
+    """Asks the admin REST; of several addresses the first whose answer can be read.
 
     Args:
         addresses: like `http://broker-0:8080,broker-1:8080`.
@@ -185,23 +186,24 @@ class AdminRest:
             handlers.append(urllib.request.HTTPSHandler(context=credentials.tls_context()))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def get(self, path: str) -> Any:
-        """Return the answer to `GET /admin/v2/PATH`.
+    def get(self, path: str, read: Callable[[Any], Result]) -> Result:
+        """Return what is read from the answer to `GET /admin/v2/PATH`.
+
+        Args:
+            read: takes the answer's JSON; raises ValueError, saying what it is, if that is of another form.
 
         Raises:
             OSError: if no address answers, or one refuses.
-            ValueError: if the answer is no JSON.
+            ValueError: if the answer of the last address is no JSON, or of another form.
         """
         token = self._credentials.current_token()
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        failure: OSError | None = None
+        failure: OSError | ValueError | None = None
         # Several threads may ask.
         addresses = self._addresses
         for number, address in enumerate(addresses):
-            request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
             try:
-                with self._opener.open(request, timeout=_REQUEST_S) as answer:
-                    text = answer.read()
+                result = _read_answer(self._fetched(f"{address}/admin/v2/{path}", headers), read)
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -211,11 +213,19 @@ class AdminRest:
                 failure = error
             except http.client.HTTPException as error:
                 failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+            except ValueError as error:
+                failure = ValueError(f"{address} answered {path} with {error}")
             else:
                 # The next request begins with the address that answered.
                 self._addresses = [*addresses[number:], *addresses[:number]]
-                return json.loads(text)
+                return result
         raise failure or OSError("no address is given")
+
+    def _fetched(self, url: str, headers: Mapping[str, str]) -> bytes:
+        request = urllib.request.Request(url, headers=dict(headers))
+        with self._opener.open(request, timeout=_REQUEST_S) as answer:
+            content: bytes = answer.read()
+        return content
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""
@@ -228,10 +238,7 @@ class AdminRest:
         return self._names(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true")
 
     def _names(self, path: str) -> list[str]:
-        names = self.get(path)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{path} was answered with no list of names")
-        return names
+        return self.get(path, _names_of)
 
     def cluster(self) -> str:
         """Return the name of the cluster.
@@ -240,10 +247,67 @@ class AdminRest:
             OSError: if that cannot be asked.
             InputError: if the answer does not name one.
         """
-        names = [name for name in self.get("clusters") if name != "global"]
+        names = [name for name in self._names("clusters") if name != "global"]
         if len(names) != 1:
             raise InputError(f"there are {len(names)} clusters, {', '.join(sorted(names))}")
-        return str(names[0])
+        return names[0]
+
+    def brokers(self, cluster: str) -> list[str]:
+        """Return the ids of all brokers; errors as of `get`."""
+        return self._names(f"brokers/{quote(cluster)}")
+
+    def leader(self) -> str | None:
+        """Return the id of the leader, None if there is none at present; errors as of `get`."""
+        try:
+            return self.get("brokers/leaderBroker", _leader_of)
+        except urllib.error.HTTPError as error:
+            # So a cluster answers between two leaders.
+            if error.code == 404:
+                return None
+            raise
+
+    def boundaries(self, namespace: str) -> tuple[int, ...] | None:
+        """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
+        try:
+            return self.get(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+
+def _read_answer(content: bytes, read: Callable[[Any], Result]) -> Result:
+    """Read an answer.
+
+    Raises:
+        ValueError: if it is no JSON, or `read` cannot read it; the text says what it is.
+    """
+    try:
+        answer = json.loads(content)
+    # Brackets may be nested deeper than Python can follow.
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
+    return read(answer)
+
+
+def _names_of(answer: Any) -> list[str]:
+    if not isinstance(answer, list) or not all(isinstance(name, str) for name in answer):
+        raise ValueError("no list of names")
+    return answer
+
+
+def _leader_of(answer: Any) -> str:
+    leader = (answer.get("brokerId") or answer.get("serviceUrl")) if isinstance(answer, dict) else None
+    if not isinstance(leader, str):
+        raise ValueError("no leader")
+    return leader
+
+
+def _boundaries_of(answer: Any) -> tuple[int, ...]:
+    try:
+        return tuple(int(end, 16) for end in answer["boundaries"])
+    except (TypeError, KeyError, ValueError):
+        raise ValueError("no boundaries of bundles") from None
 
 
 class AdminSource(Source):
@@ -262,9 +326,8 @@ class AdminSource(Source):
     def look(self) -> None:
         """Ask for everything once, and wait for the next time."""
         if self._lists_brokers:
-            brokers = self._rest.get(f"brokers/{quote(self._cluster)}")
-            self.put(observing.Registry({str(broker): None for broker in brokers}, now_us()))
-        self.put(observing.Leader(self._leader(), now_us()))
+            self.put(observing.Registry(dict.fromkeys(self._rest.brokers(self._cluster)), now_us()))
+        self.put(observing.Leader(self._rest.leader(), now_us()))
         if time.monotonic() >= self._list_at:
             self._listed.clear()
             self._list_at = time.monotonic() + _LIST_S
@@ -274,26 +337,12 @@ class AdminSource(Source):
         self.works()
         self.stopped.wait(_POLL_S)
 
-    def _leader(self) -> str | None:
-        try:
-            answer = self._rest.get("brokers/leaderBroker")
-        except urllib.error.HTTPError as error:
-            # So a cluster answers between two leaders.
-            if error.code == 404:
-                return None
-            raise
-        return str(answer.get("brokerId") or answer.get("serviceUrl"))
-
     def _list(self, namespace: str) -> None:
-        try:
-            boundaries = self._rest.get(f"namespaces/{quote(namespace)}/bundles")["boundaries"]
-        except urllib.error.HTTPError as error:
-            # Deleted since it was listed.
-            if error.code == 404:
-                return
-            raise
-        self.put(observing.Bundles(namespace, tuple(int(end, 16) for end in boundaries), now_us()))
-        self._listed.add(namespace)
+        boundaries = self._rest.boundaries(namespace)
+        # None: deleted since it was listed.
+        if boundaries is not None:
+            self.put(observing.Bundles(namespace, boundaries, now_us()))
+            self._listed.add(namespace)
 
     def close(self) -> None:
         """Do nothing: each request has a connection of its own."""

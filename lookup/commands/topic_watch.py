@@ -29,12 +29,12 @@ from lookup.commands.topics import (
     server_of,
     settings_of,
 )
-from lookup.errors import PulsarLookupError, SettingsError, StateError
+from lookup.errors import NotFoundError, PulsarLookupError, SettingsError, StateError
 from lookup.settings import TopicsFile
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.client import ListCopy
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.listing import ListRequest, TopicLister, topics_hash
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 from lookup.topics.watching import (
@@ -57,11 +57,11 @@ _HERE = "here"
 _EVERY_NAME = ".*"
 
 
-class _Looks(Protocol):
-    """Something that is looked at again and again."""
+class _Source(Protocol):
+    """What a list of topics is watched by."""
 
     def look(self) -> Iterator[Message]:
-        """Return what is new since the last look, as the messages of a watch."""
+        """Yield what is new since the last look, as the messages of a watch."""
 
 
 class _Watch:
@@ -97,38 +97,42 @@ class _Polls:
         self._server, self._topics, self._trouble = server, ListCopy(), _Trouble()
 
     def look(self) -> Iterator[Message]:
-        """Ask for the list; a failure after the first answer is no change, and reported.
+        """Ask for the list; a namespace that is deleted after the first answer has none, as in a catalog's file.
+
+        Any other failure after the first answer is no change, and reported.
 
         Raises:
             PulsarLookupError: as the server refuses the first question, or cannot be asked it.
         """
-        is_first = self._request.topics_hash is None
+        known = self._request.topics_hash
         try:
             answer = listed_by(self._server, self._request)
         except PulsarLookupError as error:
-            if is_first:
+            if known is None:
                 raise
-            self._trouble.note(str(error))
-            return
-        if not answer.get("changed", True):
-            return
+            if not isinstance(error, NotFoundError):
+                self._trouble.note(str(error))
+                return
+            answer = {"topics": [], "topicsHash": topics_hash(())}
         hashed = answer["topicsHash"]
+        if hashed == known:
+            return
         self._request = replace(self._request, topics_hash=hashed)
         change = self._topics.replace(answer["topics"])
-        if is_first:
+        if known is None:
             yield Snapshot(1, 1, tuple(answer["topics"]), hashed)
         else:
             yield Update(1, tuple(change.removed), tuple(change.added), hashed)
 
 
 class _Trouble:
-    """The reasons for which a list could not be had."""
+    """Warns once for each reason for which a list could not be fetched."""
 
     def __init__(self) -> None:
         self._warned: set[str] = set()
 
     def note(self, sentence: str) -> None:
-        """Warn once for each reason: else it would be reported at every look."""
+        """Warn of a reason, unless that was done: else it would be reported at every look."""
         if sentence not in self._warned:
             self._warned.add(sentence)
             warn(f"the list stays as it was: {sentence}")
@@ -175,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _watched_here(settings: TopicsFile, arguments: argparse.Namespace, query: WatchQuery) -> Iterator[_Looks]:
+def _watched_here(settings: TopicsFile, arguments: argparse.Namespace, query: WatchQuery) -> Iterator[_Source]:
     lister = lister_of(settings, arguments.plugin_file, query.properties)
     # Pulsar's own listing is kept right by events alone; any other lister is asked again on those it names.
     is_custom = settings.topics.lister.use != "default"

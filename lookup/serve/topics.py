@@ -1,11 +1,16 @@
 """Serve the topics of a cluster: a catalog that follows the cluster, a lister over it, labels and properties.
 
-No decision waits for a topic, and no list for a write:
+No decision waits for a topic, and no list for a write that waits for another process:
 
     event loop   requests, and what they wait for
     questions    one thread: lists and what else reads the catalog, one after the other
+    comparisons  one thread: what the catalog lacks to be as the cluster (`mirroring.py`)
     writes       one thread, which may wait for another process that writes to the catalog's file
-    cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does
+    cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does, and the end
+                 of the process does not wait for it
+
+A transaction that is under way holds up all lists, and all threads share one interpreter with the event loop: for how
+long is in `docs/live-topics.md`.
 
 A list is answered as a whole or refused: many clients give up the topics that a list lacks.
 """
@@ -17,16 +22,18 @@ import json
 import time
 import urllib.error
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from threading import Thread
 from typing import Protocol, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
-from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
+from lookup.serve.mirroring import changes_to, mirror
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of
@@ -47,8 +54,8 @@ from lookup.topics.rules import list_limits
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
 
 Result = TypeVar("Result")
-#: Requests to the cluster at a time.
-_READERS = 8
+#: Looks at the cluster at a time.
+_LOOKS = 8
 
 
 class TopicSource(Protocol):
@@ -110,9 +117,11 @@ class ServedTopics:
         if "properties" not in interests_of(self._part):
             report(f"warning: lister {self._part.name!r} does not look at properties and lists every topic")
         self._questions = ThreadPoolExecutor(1, "questions")
+        self._comparisons = ThreadPoolExecutor(1, "comparisons")
         self._writes = ThreadPoolExecutor(1, "writes")
-        # One more than looks, for the names of namespaces.
-        self._readers, self._places = ThreadPoolExecutor(_READERS + 1, "cluster"), asyncio.Semaphore(_READERS)
+        self._limit = asyncio.Semaphore(_LOOKS)
+        #: what is to be undone at the end, the last first
+        self._opened: AsyncExitStack
         self._catalog: Catalog
         self._lister: TopicLister
         #: namespace -> one look at a time: an older answer of the cluster must not undo a newer one
@@ -123,29 +132,38 @@ class ServedTopics:
         self.trouble: str | None = None
 
     async def __aenter__(self) -> ServedTopics:
-        # In a thread: it may wait for the lock of another process.
-        await self._write(self._open)
-        # A lister has one thread from its beginning to its end.
-        await self._ask(self._lister.__enter__)
+        async with AsyncExitStack() as stack:
+            for threads in (self._questions, self._writes):
+                stack.callback(threads.shutdown, wait=False)
+            # In a thread: it may wait for the lock of another process.
+            await self._write(self._open)
+            stack.push_async_callback(self._write, self._catalog.close)
+            # A comparison that is under way uses the catalog until its end.
+            stack.push_async_callback(asyncio.to_thread, self._comparisons.shutdown, cancel_futures=True)
+            # A lister has one thread from its beginning to its end.
+            await self._ask(self._lister.__enter__)
+            stack.push_async_callback(self._ask, self._lister.__exit__, None, None, None)
+            self._opened = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for look in self._looks.values():
             look.task.cancel()
-        try:
-            await self._ask(self._lister.__exit__, None, None, None)
-        finally:
-            await self._write(self._catalog.close)
-            for threads in (self._questions, self._writes, self._readers):
-                threads.shutdown(wait=False)
+        await self._opened.aclose()
 
     def _open(self) -> None:
-        storage = SqliteStorage(self._section.catalog, lock_timeout_s=self._section.lock_timeout_s)
-        self._catalog = Catalog(storage, allowed_label_keys=self._section.allowed_label_keys)
-        self._lister = TopicLister(self._part, self._catalog, list_limits(self._section))
+        with ExitStack() as stack:
+            storage = SqliteStorage(self._section.catalog, lock_timeout_s=self._section.lock_timeout_s)
+            stack.callback(storage.close)
+            self._catalog = Catalog(storage, allowed_label_keys=self._section.allowed_label_keys)
+            self._lister = TopicLister(self._part, self._catalog, list_limits(self._section))
+            stack.pop_all()
 
     async def _ask(self, question: Callable[..., Result], *arguments: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._questions, question, *arguments)
+
+    async def _compare(self, comparison: Callable[..., Result], *arguments: object) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._comparisons, comparison, *arguments)
 
     async def _write(self, write: Callable[..., Result], *arguments: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._writes, write, *arguments)
@@ -191,12 +209,8 @@ class ServedTopics:
         except NotFoundError:
             if self._source is None:
                 raise
-        # It may have been created since the last look, and since one that is under way began.
-        namespace = namespace_of(operation.topic)
-        if namespace in self._looks:
-            with suppress(NotFoundError):
-                await self._look(namespace)
-        await self._look(namespace)
+        # It may have been created since the last look.
+        await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
     async def labels_in(self, namespace: str) -> str:
@@ -246,7 +260,7 @@ class ServedTopics:
     async def _follow_once(self, source: TopicSource) -> str | None:
         """Look at all namespaces; return why the last of those that cannot be read cannot."""
         trouble: str | None = None
-        listed = set(await asyncio.get_running_loop().run_in_executor(self._readers, source.namespaces))
+        listed = set(await _in_daemon(source.namespaces))
         for namespace in sorted(listed.union(await self._ask(self._known))):
             try:
                 await self._look(namespace, is_listed=namespace in listed)
@@ -270,10 +284,17 @@ class ServedTopics:
         if self._source is None:
             return
         try:
-            await self._look(namespace)
+            await self._look_from_now(namespace)
         except NotFoundError:
             return
         raise ConflictError(f"the cluster has the namespace {namespace}; it is deleted there, and then here as well")
+
+    async def _look_from_now(self, namespace: str) -> None:
+        """Look at a namespace, not believing a look that began before; errors as of `_look`."""
+        if namespace in self._looks:
+            with suppress(NotFoundError):
+                await self._look(namespace)
+        await self._look(namespace)
 
     async def _look(self, namespace: str, *, is_listed: bool = True) -> None:
         """Read the topics of a namespace, and bring the catalog up to date; or wait for a look that is under way.
@@ -289,7 +310,7 @@ class ServedTopics:
         if look is None:
             look = self._looks[namespace] = _Look()
             look.task = asyncio.create_task(self._read(namespace, look, is_listed=is_listed))
-            # A failure is nobody's if all clients have left.
+            # If all clients have left, its failure is reported to none of them.
             look.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         look.waiting += 1
         try:
@@ -301,16 +322,16 @@ class ServedTopics:
     async def _read(self, namespace: str, look: _Look, *, is_listed: bool) -> None:
         assert self._source is not None
         try:
-            async with self._places:
+            async with self._limit:
                 if not look.waiting:
                     return
                 began = time.monotonic()
-                topics = await asyncio.get_running_loop().run_in_executor(
-                    self._readers, _topics_of, self._source, namespace
-                )
+                topics = await _in_daemon(_topics_of, self._source, namespace)
             # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
-            if (topics is not None or not is_listed) and await self._ask(self._topics, namespace) != topics:
-                await self._write(self._take, namespace, topics)
+            if topics is not None or not is_listed:
+                changes = await self._compare(changes_to, self._catalog, namespace, topics)
+                if changes is not None:
+                    await self._write(mirror, self._catalog, changes)
         # Whatever it is: clients are answered, and the next round may do better.
         except Exception as error:
             raise StateError(f"the topics of {namespace} cannot be read: {_reason(error)}") from error
@@ -326,39 +347,6 @@ class ServedTopics:
         with catalog.reading():
             return [namespace for namespace in catalog.namespaces() if catalog.topics(namespace, "all")]
 
-    def _topics(self, namespace: str) -> set[str] | None:
-        """Return the topics that the catalog has now, None if it has no such namespace."""
-        self._catalog.refresh()
-        try:
-            return set(self._catalog.topics(namespace, "all"))
-        except NotFoundError:
-            return None
-
-    def _take(self, namespace: str, after: set[str] | None) -> None:
-        """Give a namespace of the catalog the topics that the cluster has; those that stay keep their pairs.
-
-        Args:
-            after: the topics; None: the namespace is gone.
-        """
-        catalog = self._catalog
-        with catalog.together():
-            before = self._topics(namespace)
-            if after is None:
-                if before is not None:
-                    catalog.delete_namespace(namespace, force=True)
-                return
-            catalog.create_namespace(namespace)
-            before = before or set()
-            # Removed first: a topic that was deleted and made again with partitions is another one.
-            for topic in before - after:
-                catalog.mirror(topic, None)
-            for topic in sorted(after - before):
-                # A new partition has what its topic has.
-                siblings = catalog.siblings(topic)
-                like = catalog.entry(siblings[0]) if siblings else None
-                entry = TopicEntry(topic, {}, {}, is_loaded=False)
-                catalog.mirror(topic, entry if like is None else replace(like, name=topic, is_loaded=False))
-
 
 def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
     # The names are encoded once for each list, however often it is asked for.
@@ -371,14 +359,32 @@ def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
     return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
 
 
-def _topics_of(source: TopicSource, namespace: str) -> set[str] | None:
-    """Return the topics that the cluster has in a namespace, None if it has no such namespace."""
+def _topics_of(source: TopicSource, namespace: str) -> Sequence[str] | None:
+    """Return the topics that the cluster has in a namespace, sorted, each once; None if it has no such namespace."""
     try:
-        return set(source.topics(namespace))
+        names = sorted(source.topics(namespace))
+        return tuple(name for name, before in zip(names, chain((None,), names), strict=False) if name != before)
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return None
         raise
+
+
+async def _in_daemon(question: Callable[..., Result], *arguments: object) -> Result:
+    """Ask the cluster in a thread of its own, which the end of the process does not wait for."""
+    answer: Future[Result] = Future()
+    # From now on it is not cancelled with what waits for it.
+    answer.set_running_or_notify_cancel()
+
+    def ask() -> None:
+        try:
+            answer.set_result(question(*arguments))
+        # Whatever it is belongs to what waits for the answer.
+        except BaseException as error:  # noqa: BLE001
+            answer.set_exception(error)
+
+    Thread(target=ask, name="cluster", daemon=True).start()
+    return await asyncio.wrap_future(answer)
 
 
 def _reason(error: Exception) -> str:

@@ -14,7 +14,7 @@ import pytest
 from lookup.collect.observing import Bundles, Leader, Record, Registry, Trouble
 from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
-from tests.answering import answering
+from tests.answering import answering, http_answer
 from tests.collect.rest import Rest, running_rest
 
 
@@ -137,14 +137,51 @@ def test_next_address_is_asked_if_one_is_killed_meanwhile(rest: Rest, answer: by
         asked = AdminRest(f"http://127.0.0.1:{port},{rest.url.removeprefix('http://')}", Credentials())
         assert asked.cluster() == "east"
         with pytest.raises(OSError, match=r"127|closed"):
-            AdminRest(f"http://127.0.0.1:{port}", Credentials()).get("clusters")
+            AdminRest(f"http://127.0.0.1:{port}", Credentials()).cluster()
+
+
+@pytest.mark.parametrize("body", ["<html>", "[" * 200_000, "{}", "[1]", "null"])
+def test_next_address_is_asked_if_one_is_no_broker(rest: Rest, body: str) -> None:
+    """An answer that is no JSON, or not of the form, is as good as none; with no other address it is a ValueError."""
+    with answering(http_answer(body)) as port:
+        broker = rest.url.removeprefix("http://")
+        assert AdminRest(f"http://127.0.0.1:{port},{broker}", Credentials()).cluster() == "east"
+        said = f"^http://127.0.0.1:{port} answered clusters with no (JSON|list of names)$"
+        with pytest.raises(ValueError, match=said):
+            AdminRest(f"http://127.0.0.1:{port}", Credentials()).cluster()
+
+
+def test_address_that_is_no_broker_is_not_asked_first(rest: Rest) -> None:
+    """Not even if it has answered while the broker failed."""
+    with answering(http_answer("<html>")) as port:
+        asked = AdminRest(f"{rest.url},127.0.0.1:{port}", Credentials())
+        rest.answers["clusters"] = 503
+        with pytest.raises(ValueError, match="no JSON"):
+            asked.cluster()
+        rest.answers["clusters"] = ["east"]
+
+        assert asked.cluster() == "east"
+        assert asked.namespaces() == ["public/default"]
+        assert asked._addresses[0] == rest.url
+
+
+@pytest.mark.parametrize("answer", [{"boundaries": 1}, {"boundaries": ["z"]}, {"boundaries": [1]}, {}, [], "abc"])
+def test_boundaries_and_leaders_that_are_none_are_refused(rest: Rest, answer: object) -> None:
+    """Whatever answers so is no broker."""
+    rest.answers["namespaces/public/default/bundles"] = rest.answers["brokers/leaderBroker"] = answer
+    asked = AdminRest(rest.url, Credentials())
+
+    with pytest.raises(ValueError, match="with no boundaries of bundles"):
+        asked.boundaries("public/default")
+    with pytest.raises(ValueError, match="with no leader"):
+        asked.leader()
 
 
 @pytest.mark.parametrize("answer", [{"a": 1}, None, "abc", [1], [["a"]]])
 def test_names_that_are_none_are_refused(rest: Rest, answer: Any) -> None:
     """Whatever lists names answers a list of texts, or it is no broker."""
     rest.answers["tenants"] = answer
-    with pytest.raises(ValueError, match="tenants was answered with no list of names"):
+    with pytest.raises(ValueError, match="answered tenants with no list of names"):
         AdminRest(rest.url, Credentials()).namespaces()
 
 
@@ -154,7 +191,7 @@ def test_refusal_is_not_tried_elsewhere(rest: Rest) -> None:
     asked = AdminRest(f"{rest.url},127.0.0.1:1", Credentials())
 
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        asked.get("tenants")
+        asked.namespaces()
 
 
 def test_several_clusters_cannot_be_chosen_from(rest: Rest) -> None:
@@ -171,7 +208,7 @@ def test_token_of_the_file_is_read_for_each_request(rest: Rest, tmp_path: Path) 
     asked = AdminRest(rest.url, Credentials(token_file=str(token), token="given"))
     for text in ("first\n", "second\n"):
         token.write_text(text)
-        asked.get("clusters")
+        asked.cluster()
 
     assert rest.tokens == {"Bearer first", "Bearer second"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
@@ -73,10 +73,12 @@ def rest_cluster() -> Iterator[RestCluster]:
             status, body = cluster.answers(path)
             parts = path.removeprefix("/admin/v2/").split("/")
             what = parts[0] if len(parts) < 3 else parts[-1]
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body.encode()) + (what == cluster.cut)))
-            self.end_headers()
-            self.wfile.write(body.encode())
+            # Whoever asked may have ended while the answer was held back.
+            with suppress(ConnectionError):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body.encode()) + (what == cluster.cut)))
+                self.end_headers()
+                self.wfile.write(body.encode())
 
         def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
             """Say nothing."""

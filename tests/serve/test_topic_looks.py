@@ -1,0 +1,261 @@
+"""Looks at a cluster in this process, where a test sees what waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.error import HTTPError
+
+import pytest
+
+from lookup.errors import ConflictError, StateError
+from lookup.serve.topics import ServedTopics
+from lookup.settings import ServingFile
+from lookup.topics.catalog import Catalog
+from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.listing.rest import LABELS, DeleteNamespace, GetPairs, SetPairs
+from tests.processes import PATIENCE_S, awaited
+
+Serve = Callable[[Callable[[ServedTopics], Coroutine[Any, Any, None]]], None]
+
+NS = "public/default"
+HERE = f"persistent://{NS}/"
+
+
+class Cluster:
+    """A source of topics, whose answers a test holds back."""
+
+    def __init__(self) -> None:
+        self.topics_of: dict[str, list[str]] = {NS: [f"{HERE}a"]}
+        self.asked: list[str] = []
+        self._held: threading.Event | None = None
+
+    def namespaces(self) -> list[str]:
+        """Return the names of all namespaces."""
+        return list(self.topics_of)
+
+    def topics(self, namespace: str) -> list[str]:
+        """Return the topics of a namespace as they are now, when they are no longer held back."""
+        names, held = self.topics_of.get(namespace), self._held
+        names = None if names is None else [*names]
+        self.asked.append(namespace)
+        if held is not None:
+            held.wait()
+        if names is None:
+            raise HTTPError("http://cluster", 404, "no such namespace", {}, None)  # type: ignore[arg-type]  # no headers
+        return names
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[], None]]:
+        """Hold back the answers to what is asked in the block, until its end; the function ends that for later ones."""
+        self.asked.clear()
+        self._held = held = threading.Event()
+
+        def only_these() -> None:
+            self._held = None
+
+        try:
+            yield only_these
+        finally:
+            only_these()
+            held.set()
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Return a cluster with one topic."""
+    return Cluster()
+
+
+@pytest.fixture
+def serve(tmp_path: Path, cluster: Cluster) -> Serve:
+    """Return a function that runs a test beside topics that are never read but for a request."""
+    settings = ServingFile.model_validate(
+        {
+            "serving": {"cluster": "c1", "record": "record"},
+            "collect": {"admin": "http://127.0.0.1:1", "topics_every_s": 0.1, "topics_stale_s": 3600.0},
+            "topics": {"catalog": str(tmp_path / "topics.db"), "lister": {"use": "indexed"}},
+        }
+    )
+
+    def serve(test: Callable[[ServedTopics], Coroutine[Any, Any, None]]) -> None:
+        async def run() -> None:
+            async with ServedTopics(settings, cluster, print) as served:
+                await test(served)
+
+        asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+    return serve
+
+
+async def seen(look: Callable[[], object]) -> None:
+    """Let others work until something is to be seen."""
+    while not look():
+        await asyncio.sleep(0.001)
+
+
+async def listed_long_ago(served: ServedTopics) -> None:
+    """Have a list made, and the next one looked for again."""
+    await served.listed(ListRequest(NS))
+    served._looked.clear()
+
+
+async def waiting(served: ServedTopics, namespace: str, work: Awaitable[Any], number: int = 1) -> asyncio.Future[Any]:
+    """Begin some work, and wait until so many requests wait for one look at a namespace."""
+    future = asyncio.ensure_future(work)
+    await seen(lambda: namespace in served._looks and served._looks[namespace].waiting == number)
+    return future
+
+
+def test_requests_that_wait_for_a_look_share_its_failure(serve: Serve, cluster: Cluster) -> None:
+    """The cluster is not asked once more for each of them."""
+
+    async def test(served: ServedTopics) -> None:
+        await listed_long_ago(served)
+        cluster.topics_of[NS] = ["no name of a topic"]
+        with cluster.holding():
+            lists = [await waiting(served, NS, served.listed(ListRequest(NS)), number) for number in range(1, 6)]
+        for failed in lists:
+            with pytest.raises(StateError, match=f"the topics of {NS} cannot be read"):
+                await failed
+
+    serve(test)
+    assert cluster.asked == [NS]
+
+
+def test_look_that_nobody_waits_for_does_not_begin(serve: Serve, cluster: Cluster) -> None:
+    """If more namespaces hang than are asked for at once, the list of a client that has left is not looked for."""
+    hung = {f"public/n{number}" for number in range(8)}
+    cluster.topics_of |= {namespace: [] for namespace in (*hung, "public/last")}
+
+    async def test(served: ServedTopics) -> None:
+        with cluster.holding():
+            lists = [await waiting(served, namespace, served.listed(ListRequest(namespace))) for namespace in hung]
+            await seen(lambda: set(cluster.asked) == hung)
+            left = await waiting(served, "public/left", served.listed(ListRequest("public/left")))
+            left.cancel()
+            await seen(left.done)
+            lists.append(await waiting(served, "public/last", served.listed(ListRequest("public/last"))))
+        await asyncio.gather(*lists)
+
+    serve(test)
+    assert set(cluster.asked) == {*hung, "public/last"}
+
+
+def test_older_answer_does_not_undo_a_newer_one(serve: Serve, cluster: Cluster) -> None:
+    """A topic that was created after a look began is looked for after that look, and keeps what it is given."""
+
+    async def test(served: ServedTopics) -> None:
+        await listed_long_ago(served)
+        with cluster.holding() as only_these:
+            older = await waiting(served, NS, served.listed(ListRequest(NS)))
+            await seen(lambda: cluster.asked)
+            only_these()
+            cluster.topics_of[NS].append(f"{HERE}new")
+            labels = SetPairs(LABELS, f"{HERE}new", {"env": "prod"})
+            given = await waiting(served, NS, served.carried_out(labels), 2)
+
+        await older
+        assert await given is None
+        assert await served.carried_out(GetPairs(LABELS, f"{HERE}new")) == '{"env": "prod"}'
+
+    serve(test)
+
+
+def test_namespace_is_deleted_by_what_holds_now(serve: Serve, cluster: Cluster) -> None:
+    """A look that began while the cluster still had the namespace does not answer a request that came later."""
+
+    async def test(served: ServedTopics) -> None:
+        await listed_long_ago(served)
+        with cluster.holding() as only_these:
+            older = await waiting(served, NS, served.listed(ListRequest(NS)))
+            await seen(lambda: cluster.asked)
+            only_these()
+            names = cluster.topics_of.pop(NS)
+            deleted = await waiting(served, NS, served.carried_out(DeleteNamespace(NS, force=True)), 2)
+        assert await deleted is None
+        # It is answered before the namespace is deleted, or refused after that.
+        await asyncio.gather(older, return_exceptions=True)
+
+        cluster.topics_of[NS] = names
+        with pytest.raises(ConflictError, match="the cluster has the namespace"):
+            await served.carried_out(DeleteNamespace(NS, force=True))
+
+    serve(test)
+
+
+class _Name(str):
+    """A name that waits when it is compared, and notes in which thread that is."""
+
+    __slots__ = ()
+    threads: ClassVar[set[str]] = set()
+    go_on = threading.Event()
+
+    def __eq__(self, other: object) -> bool:
+        self.threads.add(threading.current_thread().name)
+        # Without end if the event loop, which sets it, waits here itself: that would not fail but hang.
+        self.go_on.wait(20.0)
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def test_lists_and_decisions_do_not_wait_for_a_comparison(
+    serve: Serve, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a look changes is found in a thread of its own: neither the event loop nor the thread of lists does it."""
+    monkeypatch.setattr(_Name, "threads", set())
+    monkeypatch.setattr(_Name, "go_on", threading.Event())
+
+    async def test(served: ServedTopics) -> None:
+        before = await served.listed(ListRequest(NS))
+        cluster.topics_of[NS] = [_Name(f"{HERE}a"), _Name(f"{HERE}b")]
+        look = asyncio.ensure_future(served._look(NS))
+        await seen(lambda: _Name.threads)
+        assert await served.listed(ListRequest(NS)) == before
+        assert _Name.threads == {"comparisons_0"}
+        _Name.go_on.set()
+        await look
+        assert topics_hash([f"{HERE}a", f"{HERE}b"]) in await served.listed(ListRequest(NS))
+
+    serve(test)
+    assert threading.main_thread().name not in _Name.threads
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Catalog, "__init__"), (TopicLister, "__init__"), (TopicLister, "__enter__")]
+)
+def test_what_was_opened_is_closed_if_the_beginning_fails(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str
+) -> None:
+    """The connections to the catalog's file, and the threads."""
+    opened: list[Path] = []
+
+    def fail(*_: object, **__: object) -> None:
+        opened.extend(_files_below(tmp_path))
+        raise StateError("on purpose")
+
+    async def test(_: ServedTopics) -> None:
+        raise AssertionError("it has begun")
+
+    monkeypatch.setattr(owner, step, fail)
+    with pytest.raises(StateError, match="on purpose"):
+        serve(test)
+
+    assert opened
+    assert _files_below(tmp_path) == []
+    awaited(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith(("questions", "writes"))])
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder that this process has open."""
+    paths = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        # The one that lists them is closed by now.
+        with suppress(OSError):
+            paths.append(descriptor.readlink())
+    return [path for path in paths if path.is_relative_to(folder)]
