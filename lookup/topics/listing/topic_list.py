@@ -165,7 +165,7 @@ def hashing_each(lists: Iterable[TopicList], *, rows: int = ROWS_PER_STEP) -> St
         if "topics_hash" not in vars(topics):
             topics.topics_hash = yield from hashing(topics.names, rows)
         # The names of the last step of a long list.
-        n_rows += (len(topics) - 1) % rows + 1
+        n_rows += len(topics) and (len(topics) - 1) % rows + 1
 
 
 class TopicsPattern:
