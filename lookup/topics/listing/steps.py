@@ -38,7 +38,7 @@ def finished(steps: Steps[_Result]) -> _Result:
 
 
 def paced(queries: Iterable[_Item], rows: int) -> Iterator[tuple[_Item, bool]]:
-    """Yield each query, or what is done once for it, and whether a step of so many names ends before it."""
+    """Yield each item with whether the caller should end its step first; an item counts as 20 names."""
     per_step = queries_per_step(rows)
     return ((query, number > 0 and number % per_step == 0) for number, query in enumerate(queries))
 

@@ -180,8 +180,9 @@ class TopicLister:
 
     Use it as a context: the lister is initialised on entry and closed on exit.
 
-    Threads: any number may use it between entry and exit, and none waits for another; a lister is then asked by several
-    at the same time. Each listing in steps is done by one thread at a time.
+    Threads: any number may use it between entry and exit, and none waits for a step of another; a lister is then asked
+    by several at the same time. Each listing in steps is done by one thread at a time. Every question to the catalog
+    waits while another thread is in a block of its `together`.
 
     Args:
         lister: the part that `[topics] lister` chose.

@@ -132,7 +132,8 @@ class TopicListService:
     @property
     def revision(self) -> int:
         """Return the revision of the last event that was handed in."""
-        return self._revision
+        with self._lock:
+            return self._revision
 
     @_locked
     def open(self, connection: Connection, request: WatchRequest) -> None:
