@@ -9,7 +9,7 @@
     │   └── LimitError           a request is larger than a server accepts
     ├── ArgumentError            an operation was given a value it cannot work with
     ├── StateError               an operation does not fit the state things are in
-    │   └── ConflictError        what is there forbids an operation, until somebody changes it
+    │   └── ConflictError        the current state forbids an operation, until someone changes it
     ├── NotFoundError            what an operation asks for is not there
     ├── NotSupportedError        a server cannot do what it is asked for, and nothing less will do
     └── PolicyError              a part of a policy failed while deciding
@@ -75,7 +75,7 @@ class StateError(PulsarLookupError):
 
 
 class ConflictError(StateError):
-    """What is there forbids an operation: asked again, it is refused again until that is changed."""
+    """The current state forbids an operation, and will until someone changes it."""
 
 
 class NotFoundError(PulsarLookupError):

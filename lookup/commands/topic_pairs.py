@@ -14,9 +14,9 @@ from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
 from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print_names, settings_of, topic
 from lookup.topics.catalog.naming import checked_namespace
+from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, PairKind, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
-from lookup.topics.listing.rest import LABELS, PROPERTIES, GetPairs, PairKind, RemovePairs, SetPairs
 from lookup.topics.listing.selectors import parse
 
 __all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
@@ -50,7 +50,7 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
         with asked(arguments) as topics:
-            topics.carry_out(SetPairs(kind, name, pairs))
+            topics.apply(SetPairs(kind, name, pairs))
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
@@ -68,7 +68,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
     def run(arguments: argparse.Namespace) -> int:
         with asked(arguments) as topics:
-            pairs = topics.carry_out(GetPairs(kind, topic(arguments.topic))) or {}
+            pairs = topics.apply(GetPairs(kind, topic(arguments.topic))) or {}
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -95,8 +95,10 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         # Neither would remove nothing, both leave it open what is meant.
         if bool(keys) == arguments.all:
             arguments.parser.error("either KEY or --all must be given")
+        if not all(keys):
+            arguments.parser.error("KEY must not be empty")
         with asked(arguments) as topics:
-            topics.carry_out(RemovePairs(kind, name, tuple(keys), everything=arguments.all))
+            topics.apply(RemovePairs(kind, name, tuple(keys), everything=arguments.all))
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 

@@ -26,8 +26,9 @@ from lookup.errors import (
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
 from lookup.topics.catalog import Catalog
+from lookup.topics.catalog.operations import CatalogOperation, GetPairs, RemovePairs, apply
 from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
-from lookup.topics.listing.rest import CatalogOperation, GetPairs, RemovePairs, carry_out, print_call
+from lookup.topics.listing.rest import FORMS, print_call
 
 __all__ = ["CatalogTopics", "TopicServer", "Topics"]
 
@@ -64,8 +65,8 @@ _VALUES = TypeAdapter(dict[str, list[str]])
 class Topics(Protocol):
     """Topics that commands read and write: of a catalog, or of a server."""
 
-    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
-        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
+    def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -80,9 +81,9 @@ class CatalogTopics:
 
     catalog: Catalog
 
-    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
-        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
-        return carry_out(operation, self.catalog)
+    def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
+        return apply(operation, self.catalog)
 
     def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
         """Return every key of a label in a namespace with its values, both sorted."""
@@ -111,7 +112,7 @@ class TopicServer:
         problem = url_problem(url, "http", "https")
         if problem is not None:
             raise ArgumentError(f"the server's URL: {problem}")
-        self._url = url.rstrip("/")
+        self._url = url.rstrip("/ ")
         self._headers = {"Content-Type": "application/json"}
         # No server of ours sends its clients elsewhere, and the token is for it alone.
         self._opener = OpenerDirector()
@@ -141,14 +142,14 @@ class TopicServer:
         labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None, _VALUES)
         return labels
 
-    def carry_out(self, operation: CatalogOperation) -> Mapping[str, str] | None:
-        """Carry out an operation; return the labels or properties that it asks for, None if it asks for none."""
+    def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
         operations = [operation]
-        if isinstance(operation, RemovePairs) and not operation.kind.removes_many:
+        if isinstance(operation, RemovePairs) and not FORMS[operation.kind].removes_many:
             # One request has room for one key.
             keys = operation.keys
             if operation.everything:
-                keys = tuple(self.carry_out(GetPairs(operation.kind, operation.topic)) or ())
+                keys = tuple(self.apply(GetPairs(operation.kind, operation.topic)) or ())
             operations = [RemovePairs(operation.kind, operation.topic, (key,)) for key in keys]
         form = _PAIRS if isinstance(operation, GetPairs) else None
         pairs: Mapping[str, str] | None = None

@@ -33,10 +33,10 @@ from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown,
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
+from lookup.topics.catalog.operations import DeleteNamespace
 from lookup.topics.catalog.pairs import parse_each
 from lookup.topics.listing import ListRequest, TopicLister
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import DeleteNamespace
 from lookup.topics.listing.selectors import parse
 from lookup.topics.rules import rules_of
 
@@ -369,7 +369,7 @@ def run_delete_namespace(arguments: argparse.Namespace) -> int:
     """
     operation = DeleteNamespace(checked_namespace(arguments.namespace), arguments.force)
     with asked(arguments) as topics:
-        topics.carry_out(operation)
+        topics.apply(operation)
     note(f"deleted namespace {operation.namespace}")
     return 0
 

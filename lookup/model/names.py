@@ -131,16 +131,21 @@ def is_system_bundle(bundle: str) -> bool:
 def url_problem(url: str, *schemes: str) -> str | None:
     """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
     scheme, _, hosts = url.partition("://")
-    try:
-        # Nothing but the form: whether there is such a host is found out by asking it.
-        ports = [urlsplit(f"//{host.strip()}").port for host in hosts.split(",")]
-    except ValueError:
-        ports = []
-    if scheme not in schemes or not hosts or not ports:
+    if scheme not in schemes or not all(_has_host(host.strip()) for host in hosts.split(",")):
         return f"should be of the form {' or '.join(f'{known}://HOST:PORT' for known in schemes)}"
     if not (hosts.isascii() and hosts.isprintable()):
         return "has characters beyond printable ASCII; write a host's name as the network does, xn--..."
     return "names a user, whom everybody sees; give a file with a token" if "@" in hosts else None
+
+
+def _has_host(text: str) -> bool:
+    """Return whether the text after the scheme of a URL begins with a host; only asking it shows whether it exists."""
+    try:
+        url = urlsplit(f"//{text}")
+        # A port that is no number, or beyond the last, raises when it is read.
+        return url.hostname is not None and url.port != 0 and " " not in text
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1 << 10)

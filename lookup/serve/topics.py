@@ -37,18 +37,10 @@ from lookup.serve.mirroring import changes_to, mirror
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of
+from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import (
-    CatalogOperation,
-    DeleteNamespace,
-    GetPairs,
-    ListTopics,
-    Operation,
-    carry_out,
-    print_map,
-    print_topics,
-)
+from lookup.topics.listing.rest import ListTopics, Operation, print_map, print_topics
 from lookup.topics.rules import list_limits
 
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
@@ -238,7 +230,7 @@ class ServedTopics:
 
     def _carry_out(self, operation: CatalogOperation) -> str | None:
         self._catalog.refresh()
-        pairs = carry_out(operation, self._catalog)
+        pairs = apply(operation, self._catalog)
         return None if pairs is None else print_map(pairs)
 
     # The cluster

@@ -12,6 +12,7 @@ above them, and `rules.py`, which has the limits of all and says how `[topics]` 
                 index       key -> value -> numbers of topics
                 naming      schemes, namespaces, partitions, system topics
                 pairs       labels and properties: limits, and `k1=v1,k2=v2`
+                operations  operations on labels, properties and namespaces as values, and what a catalog does for each
     listing     topic_query     a query of the topics of a namespace, and the one way to narrow names: begin here
                 topic_lister    requests for topics, answered through a lister
                 listers     a lister's read-only catalog, its interests, its failures

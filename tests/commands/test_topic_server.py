@@ -10,7 +10,7 @@ import pytest
 
 from lookup.commands.topic_server import TopicServer
 from lookup.errors import ArgumentError, ConflictError, NotFoundError, PulsarLookupError
-from lookup.topics.listing.rest import LABELS, CatalogOperation, DeleteNamespace, SetPairs
+from lookup.topics.catalog.operations import LABELS, CatalogOperation, DeleteNamespace, SetPairs
 from tests.answering import answering, http_answer
 from tests.commands.projects import Ran, Run
 from tests.serve.servers import Server, settings_file, started
@@ -139,7 +139,7 @@ def test_server_raises_what_a_catalog_raises(server: Server) -> None:
     ]
     for operation, error in refusals:
         with pytest.raises(error) as refused:
-            topics.carry_out(operation)
+            topics.apply(operation)
         assert type(refused.value) is error
 
 
@@ -148,6 +148,7 @@ def test_server_raises_what_a_catalog_raises(server: Server) -> None:
     [
         ("--server http://127.0.0.1:1", "http://127.0.0.1:1 cannot be asked: "),
         ("--server 127.0.0.1:8900", "the server's URL: should be of the form http://HOST:PORT or https://HOST:PORT"),
+        ("--server http://:8900", "the server's URL: should be of the form http://HOST:PORT or https://HOST:PORT"),
         ("--server http://me:secret@127.0.0.1", "names a user"),
         ("--server http://127.0.0.1:1 --token-file no", "the token cannot be read from no"),
         ("--token-file no", "--token-file: it is for --server"),

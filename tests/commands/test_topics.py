@@ -164,6 +164,16 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(topics: Topics, words: str, sai
     assert topics("list", "public/default", "--mode", "all", "--include-system").out == before
 
 
+@pytest.mark.parametrize("words", ["labels remove orders", "properties remove orders team"])
+@pytest.mark.parametrize("where", [(), ("--server", "http://127.0.0.1:1")])
+def test_an_empty_key_is_refused(topics: Topics, words: str, where: tuple[str, ...]) -> None:
+    """In the words of the command, and before any catalog or server is asked."""
+    ran = topics(*words.split(), "", *where)
+
+    assert ran.code == 2
+    assert ran.err.startswith("error: KEY must not be empty; see ")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -15,6 +15,7 @@ from lookup.model.names import (
     is_system_namespace,
     looks_like_pattern,
     pinned_broker,
+    url_problem,
 )
 
 _PART = st.text("abcXYZ019-=:._", min_size=1, max_size=8)
@@ -141,3 +142,26 @@ def test_what_nobody_sees_names_no_cluster(name: str, problem: str) -> None:
 def test_a_cluster_s_name_fits_into_a_folder_s(name: str) -> None:
     """File systems end names at 255 bytes, `cluster=` and the encoding of other characters included."""
     assert str(cluster_problem(name)).endswith(" bytes in the name of a folder; 247 would do")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a:80", "http://a", "https://a:80/", "http://[::1]:80", "http://a:80,b:81", "http://a:80, b/x"],
+)
+def test_a_url_may_name_several_hosts(url: str) -> None:
+    """With ports, paths and blanks between them, or without."""
+    assert url_problem(url, "http", "https") is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "a:80", "ftp://a:80", "http://", "http://:8900", "http:///x", "http://?x", "http://a b:80", "http://a/b c",
+        "http://a:80,", "http://a:80 ,", "http://a,,b", "http://a:x", "http://a:0", "http://a:65536", "http://[::1",
+    ],
+)  # fmt: skip
+def test_a_text_without_a_host_is_no_url(url: str) -> None:
+    """Of none of several either, so that no server is blamed for it."""
+    problem = url_problem(url, "http", "https")
+
+    assert problem == "should be of the form http://HOST:PORT or https://HOST:PORT"

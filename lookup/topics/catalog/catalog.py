@@ -97,7 +97,7 @@ class Catalog:
         """Answer every question of a block from one revision; writes of other threads wait for its end.
 
         Raises:
-            StateError: for a write or `refresh` in the block.
+            StateError: for a write or `refresh` in the block, unless the block is inside one of `together`.
         """
         return self._state.reading()
 

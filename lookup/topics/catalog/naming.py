@@ -112,7 +112,7 @@ def partition_names(whole: str, numbers: Iterable[int]) -> Sequence[str]:
 
 
 def checked_name(topic: str) -> TopicName:
-    """Read the complete name of a topic that a catalog need not have.
+    """Read the complete name of a topic, which may be one that no catalog has.
 
     Raises:
         InvalidNameError: if it is not written as Pulsar writes it.

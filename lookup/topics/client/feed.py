@@ -209,4 +209,4 @@ class Feed:
         """
         query = self._query
         # The pattern of a server that filters is not applied again: its engine may read it in another way.
-        return TopicQuery(query.namespace, query.mode, None if is_filtered else query.pattern).narrow(topics)
+        return TopicQuery(query.namespace, query.mode, None if is_filtered else query.pattern).among(topics)

@@ -1,7 +1,7 @@
-"""Read, write and carry out the admin API's requests for listing, labels, properties and namespaces.
+"""Read and write the admin API's requests for listing, labels, properties and namespaces.
 
 No HTTP here: a server hands in method, target and body and gets an operation; a client prints an operation and sends
-it.
+it. What a catalog does for an operation is in `lookup.topics.catalog.operations`.
 
     GET     /admin/v2/{persistent|non-persistent}/TENANT/NS?properties=k1=v1,k2=v2&includeSystemTopic=&bundle=   PIP-452
     GET     /admin/v2/topics/TENANT/NS?properties=k1:v1,k2:v2                                                    PIP-451
@@ -23,25 +23,31 @@ Source: PIP-452; both drafts of PIP-451; `docs/pulsar/protocol.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
 from lookup.model import Mode, TopicName
-from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import shown
-from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
+from lookup.topics.catalog.operations import (
+    LABELS,
+    PROPERTIES,
+    CatalogOperation,
+    DeleteNamespace,
+    GetPairs,
+    PairKind,
+    RemovePairs,
+    SetPairs,
+)
 from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
 from lookup.topics.listing.topic_list import TopicList
 from lookup.topics.listing.topic_query import TopicQuery
 
 __all__ = [
-    "LABELS", "PROPERTIES", "Call", "CatalogOperation", "DeleteNamespace", "GetPairs", "ListTopics", "Operation",
-    "PairKind", "RemovePairs", "SetPairs", "carry_out", "parse_call", "print_call", "print_map", "print_topics",
+    "FORMS", "Call", "ListTopics", "Operation", "PairForm", "parse_call", "print_call", "print_map", "print_topics",
 ]  # fmt: skip
 
 _ROOT = "/admin/v2/"
@@ -61,11 +67,9 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class PairKind:
-    """Labels or properties: their words in requests, and the methods of a catalog that write them."""
+class PairForm:
+    """The words of labels or properties in requests."""
 
-    #: of many, as it stands in sentences
-    name: str
     #: last step of the path
     resource: str
     #: method that adds pairs
@@ -76,21 +80,14 @@ class PairKind:
     key_field: str
     #: whether one request may remove several keys, or all of them
     removes_many: bool
-    read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[Catalog, str, Mapping[str, str]], None]
-    #: takes catalog, topic, keys, and `everything` by its name
-    remove: Callable[..., None]
 
 
-LABELS = PairKind(
-    "labels", "custom-labels", "POST", "labels", "keys", removes_many=True,
-    read=attrgetter("labels"), write=Catalog.set_labels, remove=Catalog.remove_labels,
-)  # fmt: skip
-PROPERTIES = PairKind(
-    "properties", "properties", "PUT", None, "key", removes_many=False,
-    read=attrgetter("properties"), write=Catalog.set_properties, remove=Catalog.remove_properties,
-)  # fmt: skip
-_KINDS = {kind.resource: kind for kind in (LABELS, PROPERTIES)}
+#: The form of each kind of pairs.
+FORMS: Mapping[PairKind, PairForm] = {
+    LABELS: PairForm("custom-labels", "POST", "labels", "keys", removes_many=True),
+    PROPERTIES: PairForm("properties", "PUT", None, "key", removes_many=False),
+}
+_KINDS = {form.resource: kind for kind, form in FORMS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,73 +98,7 @@ class ListTopics(TopicQuery):
     bundle: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class GetPairs:
-    """Return a topic's labels or properties."""
-
-    kind: PairKind
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetPairs:
-    """Add pairs to a topic's, over those with the same keys."""
-
-    kind: PairKind
-    topic: str
-    pairs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RemovePairs:
-    """Remove pairs by key, or all; one request has room for several labels, but for one property.
-
-    Raises:
-        ArgumentError: if neither keys nor everything is named, or both.
-    """
-
-    kind: PairKind
-    topic: str
-    keys: tuple[str, ...] = ()
-    everything: bool = False
-
-    def __post_init__(self) -> None:
-        if bool(self.keys) == self.everything or not all(self.keys):
-            ways = "keys=k1&keys=k2, or all=true, one of the two" if self.kind.removes_many else "key=k1"
-            raise ArgumentError(f"say which {self.kind.name} to remove: {ways}")
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteNamespace:
-    """Delete a namespace."""
-
-    namespace: str
-    #: whether users' topics are deleted with it
-    force: bool = False
-
-
-#: Operations that a catalog carries out by itself; a list takes a lister.
-CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs | DeleteNamespace
 Operation: TypeAlias = ListTopics | CatalogOperation
-
-
-def carry_out(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | None:
-    """Carry out an operation on a catalog; return the labels or properties that it asks for, None if it asks for none.
-
-    Raises:
-        PulsarLookupError: as the catalog refuses.
-    """
-    match operation:
-        case GetPairs(kind, topic):
-            # Those of all partitions are the same.
-            return kind.read(catalog.meant_by(topic)[0])
-        case SetPairs(kind, topic, pairs):
-            kind.write(catalog, topic, pairs)
-        case RemovePairs(kind, topic, keys, everything):
-            kind.remove(catalog, topic, keys, everything=everything)
-        case DeleteNamespace(namespace, force):
-            catalog.delete_namespace(namespace, force=force)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,27 +215,40 @@ def _topic_call(method: str, steps: Sequence[str], query: _Query, body: str | No
         raise ArgumentError(f"{shown('/'.join(steps))} should end with a topic and {' or '.join(_KINDS)}")
     domain = "persistent" if steps[0] == "topics" else steps[0]
     topic = str(TopicName.parse(f"{domain}://{_namespace(steps)}/{local}"))
-    _refuse_method(method, "GET", kind.set_method, "DELETE")
+    form = FORMS[kind]
+    _refuse_method(method, "GET", form.set_method, "DELETE")
     if method.upper() == "DELETE":
-        query.only(kind.key_field, *(("all",) if kind.removes_many else ()))
+        query.only(form.key_field, *(("all",) if form.removes_many else ()))
         # Of a field that has room for one value the last counts, as everywhere in a query.
-        keys = query.all(kind.key_field)[0 if kind.removes_many else -1 :]
-        return RemovePairs(kind, topic, keys, everything=query.flag("all"))
+        keys = query.all(form.key_field)[0 if form.removes_many else -1 :]
+        return _checked_removal(RemovePairs(kind, topic, keys, everything=query.flag("all")))
     query.only()
-    return GetPairs(kind, topic) if method.upper() == "GET" else SetPairs(kind, topic, _body_pairs(body, kind))
+    return GetPairs(kind, topic) if method.upper() == "GET" else SetPairs(kind, topic, _body_pairs(body, form))
 
 
-def _body_pairs(body: str | None, kind: PairKind) -> Mapping[str, str]:
+def _checked_removal(removal: RemovePairs) -> RemovePairs:
+    """Return a removal, unless a query cannot say it or says it without naming what to remove."""
+    keys, kind = removal.keys, removal.kind
+    form = FORMS[kind]
+    if bool(keys) == removal.everything or not all(keys):
+        ways = "keys=k1&keys=k2, or all=true, one of the two" if form.removes_many else "key=k1"
+        raise ArgumentError(f"say which {kind.name} to remove: {ways}")
+    if not form.removes_many and len(keys) != 1:
+        raise ArgumentError(f"one request removes one of a topic's {kind.name}: key=k1")
+    return removal
+
+
+def _body_pairs(body: str | None, form: PairForm) -> Mapping[str, str]:
     try:
         content, what = json.loads(body or ""), "the body"
     # Nested deep enough, a small body exhausts the stack of the parser.
     except (ValueError, RecursionError):
         raise ArgumentError("the body is no JSON") from None
-    if kind.body_key is not None:
-        if not isinstance(content, dict) or content.keys() != {kind.body_key}:
-            example = json.dumps({kind.body_key: {"env": "prod"}})
-            raise ArgumentError(f'the body should be an object with the one key "{kind.body_key}", like {example}')
-        content, what = content[kind.body_key], kind.body_key
+    if form.body_key is not None:
+        if not isinstance(content, dict) or content.keys() != {form.body_key}:
+            example = json.dumps({form.body_key: {"env": "prod"}})
+            raise ArgumentError(f'the body should be an object with the one key "{form.body_key}", like {example}')
+        content, what = content[form.body_key], form.body_key
     if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
         raise ArgumentError(f'{what} should be an object of texts, like {{"env": "prod"}}')
     return content
@@ -318,7 +262,8 @@ def print_call(operation: Operation) -> Call:
 
     Raises:
         InvalidNameError: if its namespace or topic is not written as Pulsar writes it.
-        ArgumentError: for a list that is narrowed by a pattern or selector, and for several properties to remove.
+        ArgumentError: for a list that is narrowed by a pattern or selector, for pairs to remove without a key, with an
+            empty one or with keys beside all, and for several properties to remove.
     """
     match operation:
         case ListTopics():
@@ -326,15 +271,15 @@ def print_call(operation: Operation) -> Call:
         case GetPairs(kind, topic):
             return Call("GET", _target(topic, kind))
         case SetPairs(kind, topic, pairs):
-            content = dict(pairs) if kind.body_key is None else {kind.body_key: dict(pairs)}
-            return Call(kind.set_method, _target(topic, kind), json.dumps(content))
+            form = FORMS[kind]
+            content = dict(pairs) if form.body_key is None else {form.body_key: dict(pairs)}
+            return Call(form.set_method, _target(topic, kind), json.dumps(content))
         case DeleteNamespace(namespace, force):
             query = "?force=true" if force else ""
             return Call("DELETE", f"{_ROOT}namespaces/{checked_namespace(namespace)}{query}")
         case RemovePairs(kind, topic, keys, everything):
-            if not kind.removes_many and len(keys) != 1:
-                raise ArgumentError(f"one request removes one of a topic's {kind.name}: key=k1")
-            named = "&".join(f"{kind.key_field}={quote(key, safe='')}" for key in keys)
+            _checked_removal(operation)
+            named = "&".join(f"{FORMS[kind].key_field}={quote(key, safe='')}" for key in keys)
             return Call("DELETE", f"{_target(topic, kind)}?{'all=true' if everything else named}")
 
 
@@ -367,4 +312,4 @@ def _target(topic: str, kind: PairKind) -> str:
     name = TopicName.parse(topic)
     # PIP-451 writes `topics` for a domain, which means persistent ones.
     domain = "topics" if kind is LABELS and name.domain == "persistent" else name.domain
-    return f"{_ROOT}{domain}/{name.namespace}/{quote(name.local, safe='')}/{kind.resource}"
+    return f"{_ROOT}{domain}/{name.namespace}/{quote(name.local, safe='')}/{FORMS[kind].resource}"

@@ -12,7 +12,7 @@ from heapq import merge
 from typing import TypeAlias, TypeVar
 
 __all__ = [
-    "ROWS_PER_STEP", "Steps", "are_equal", "differences", "finished", "is_among", "paced", "queries_per_step",
+    "ROWS_PER_STEP", "Budget", "Steps", "are_equal", "differences", "finished", "is_among", "paced", "queries_per_step",
     "sorting",
 ]  # fmt: skip
 
@@ -37,10 +37,29 @@ def finished(steps: Steps[_Result]) -> _Result:
             return result
 
 
+class Budget:
+    """The looks that are left in a step, for work of several kinds in the same steps.
+
+    Args:
+        rows: names that one step looks at.
+    """
+
+    def __init__(self, rows: int = ROWS_PER_STEP) -> None:
+        self.rows = rows
+        self._spent = 0
+
+    def ends_step(self, n_rows: int = 0) -> bool:
+        """Take the looks of what is done once for an item, and some more; return whether the step must end before."""
+        taken = _ROWS_OF_A_QUERY + n_rows
+        is_over = 0 < self._spent > self.rows - taken
+        self._spent = taken if is_over else self._spent + taken
+        return is_over
+
+
 def paced(queries: Iterable[_Item], rows: int) -> Iterator[tuple[_Item, bool]]:
-    """Yield each query, or what is done once for it, and whether a step of so many names ends before it."""
-    per_step = queries_per_step(rows)
-    return ((query, number > 0 and number % per_step == 0) for number, query in enumerate(queries))
+    """Yield each item with whether the caller should end its step first; an item counts as 20 names."""
+    budget = Budget(rows)
+    return ((query, budget.ends_step()) for query in queries)
 
 
 def queries_per_step(rows: int) -> int:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 from lookup.errors import PatternError, SettingsError
 from lookup.model.quoting import shown
@@ -21,7 +21,7 @@ from lookup.topics.catalog.naming import without_partition, without_scheme
 from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, paced, sorting
 
 __all__ = [
-    "TopicList", "TopicsPattern", "bare_name", "compiled_set", "hashing", "hashing_each", "pattern_length",
+    "KeptText", "TopicList", "TopicsPattern", "bare_name", "compiled_set", "hashing", "hashing_each", "pattern_length",
     "topics_hash", "without_pattern_scheme",
 ]  # fmt: skip
 
@@ -105,8 +105,18 @@ def _utf_16(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
+class KeptText(Protocol):
+    """The place of one list's text among the texts that are kept."""
+
+    def get(self) -> str | None:
+        """Return the text, None if it is not kept, or not any more."""
+
+    def put(self, text: str) -> None:
+        """Keep the text as long as there is room."""
+
+
 class TopicList(Sequence[str]):
-    """The sorted names of a list, each once, with what is made of all of them: once, when it is first needed.
+    """The sorted names of a list, each once, with the hash of all of them: made once, when it is first needed.
 
     It equals the tuple of its names, and is none: that would be a copy of them, and be walked over by each garbage
     collection.
@@ -117,6 +127,8 @@ class TopicList(Sequence[str]):
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = tuple(names)
+        #: keeps the JSON text, which takes several times the room of the list; None: it is made each time
+        self.kept_text: KeptText | None = None
 
     def __repr__(self) -> str:
         return f"TopicList({self.names!r})"
@@ -147,12 +159,18 @@ class TopicList(Sequence[str]):
         """Return the hash of the list, as `topics_hash` does."""
         return finished(hashing(self.names, ROWS_PER_STEP))
 
-    @cached_property
+    @property
     def json(self) -> str:
         """Return the names as a JSON list."""
+        kept = None if self.kept_text is None else self.kept_text.get()
+        if kept is not None:
+            return kept
         # By parts, since Python cannot change threads within the encoding of one.
         parts = (self[start : start + ROWS_PER_STEP] for start in range(0, len(self), ROWS_PER_STEP))
-        return f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
+        text = f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
+        if self.kept_text is not None:
+            self.kept_text.put(text)
+        return text
 
 
 def hashing_each(lists: Iterable[TopicList], *, rows: int = ROWS_PER_STEP) -> Steps[None]:
@@ -165,7 +183,7 @@ def hashing_each(lists: Iterable[TopicList], *, rows: int = ROWS_PER_STEP) -> St
         if "topics_hash" not in vars(topics):
             topics.topics_hash = yield from hashing(topics.names, rows)
         # The names of the last step of a long list.
-        n_rows += (len(topics) - 1) % rows + 1
+        n_rows += len(topics) and (len(topics) - 1) % rows + 1
 
 
 class TopicsPattern:

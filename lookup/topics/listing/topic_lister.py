@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
+from sys import getsizeof
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -36,6 +37,8 @@ __all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
 _KEPT_NAMES = 4_000_000
 #: A query that is kept takes the room of so many names.
 _NAMES_OF_A_QUERY = 64
+#: Bytes of the JSON texts that are kept of lists, which may be asked for again; one of a million topics fits.
+_KEPT_TEXT_BYTES = 1 << 26
 
 _Value = TypeVar("_Value")
 
@@ -145,7 +148,7 @@ class _Run:
 
 
 class _Recent(Generic[_Value]):
-    """Values by query, up to a number of names in all; those that were not used for longest go first.
+    """Values by query, up to a number of names or bytes in all; those that were not used for longest go first.
 
     Locked, because a lister at work is used by threads.
     """
@@ -164,15 +167,35 @@ class _Recent(Generic[_Value]):
             self._values[query] = entry
             return entry[0]
 
-    def put(self, query: TopicQuery, value: _Value, n_names: int) -> None:
+    def put(self, query: TopicQuery, value: _Value, size: int) -> None:
         """Keep a value, at the cost of others."""
         with self._lock:
             self._room += self._values.pop(query, (None, 0))[1]
             # Some for the query itself: many empty lists take room as well.
-            self._values[query] = value, n_names + _NAMES_OF_A_QUERY
-            self._room -= n_names + _NAMES_OF_A_QUERY
+            self._values[query] = value, size + _NAMES_OF_A_QUERY
+            self._room -= size + _NAMES_OF_A_QUERY
             while self._room < 0 and len(self._values) > 1:
                 self._room += self._values.pop(next(iter(self._values)))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptText:
+    """The place of the JSON text of a query's list; satisfies `KeptText`.
+
+    Args:
+        made_of: number of the names that the list was made of; other names make another list.
+    """
+
+    texts: _Recent[tuple[int, str]]
+    query: TopicQuery
+    made_of: int
+
+    def get(self) -> str | None:
+        kept = self.texts.get(self.query)
+        return kept[1] if kept is not None and kept[0] == self.made_of else None
+
+    def put(self, text: str) -> None:
+        self.texts.put(self.query, (self.made_of, text), getsizeof(text))
 
 
 class TopicLister:
@@ -180,8 +203,9 @@ class TopicLister:
 
     Use it as a context: the lister is initialised on entry and closed on exit.
 
-    Threads: any number may use it between entry and exit, and none waits for another; a lister is then asked by several
-    at the same time. Each listing in steps is done by one thread at a time.
+    Threads: any number may use it between entry and exit, and none waits for a step of another; a lister is then asked
+    by several at the same time. Each listing in steps is done by one thread at a time. Every question to the catalog
+    waits while another thread is in a block of its `together`.
 
     Args:
         lister: the part that `[topics] lister` chose.
@@ -205,6 +229,8 @@ class TopicLister:
         self._fetched: _Recent[_Fetched] = _Recent(_KEPT_NAMES)
         #: filtered lists, each with the number of the names it was made of
         self._lists: _Recent[tuple[int, TopicList]] = _Recent(_KEPT_NAMES)
+        #: the JSON texts of such lists, likewise; they take more room, and are needed for fewer of the answers
+        self._texts: _Recent[tuple[int, str]] = _Recent(_KEPT_TEXT_BYTES)
         self._numbers = count()
         #: for requests that wait and runs; held for no step
         self._lock = Lock()
@@ -377,6 +403,7 @@ class TopicLister:
             if ends_step:
                 yield
             if made_of is not None:
+                topics.kept_text = _KeptText(self._texts, query, made_of)
                 self._lists.put(query, (made_of, topics), len(topics))
         lists |= made
         yield from hashing_each(lists.values(), rows=rows)

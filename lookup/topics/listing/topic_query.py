@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from lookup.model.catalog import CatalogView, Mode, Selector, selects
 from lookup.topics.catalog.naming import is_system_topic, prefixes_of, without_system_topics
@@ -27,6 +27,7 @@ __all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topi
 #: (topic, its labels) -> is it one of the query's.
 Matcher: TypeAlias = Callable[[str, Mapping[str, str]], bool]
 
+_List = TypeVar("_List")
 
 #: The properties of most queries.
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -69,12 +70,23 @@ class TopicQuery:
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
 
     def narrow(self, names: Sequence[str]) -> TopicList:
-        """Return those of some names, in their order, that are left of them as `narrowed` leaves them.
+        """Return the list that `narrowed` leaves of some names.
+
+        Args:
+            names: sorted, each once.
 
         Raises:
             ArgumentError, PatternError: as `narrowed` does.
         """
         return finished(narrowed([self], names))[self]
+
+    def among(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return those of some names, in any order and that order, that `narrow` would leave.
+
+        Raises:
+            ArgumentError, PatternError: as `narrowed` does.
+        """
+        return finished(_sifting([self], names, ROWS_PER_STEP, tuple))[self]
 
     def matcher(self) -> Matcher:
         """Return a function that says of a topic with its labels whether it belongs to the query, properties aside.
@@ -136,14 +148,21 @@ def narrowed(
 
     Args:
         queries: of one namespace and mode.
-        names: looked up for all of these queries, labels and properties included; of other namespaces and modes none
-            is left.
+        names: looked up for all of these queries, labels and properties included, sorted, each once; of other
+            namespaces and modes none is left.
         rows: names that one step looks at.
 
     Raises:
         ArgumentError: for a mode that does not exist.
         PatternError: if a pattern cannot be used.
     """
+    return (yield from _sifting(queries, names, rows, TopicList))
+
+
+def _sifting(
+    queries: Collection[TopicQuery], names: Sequence[str], rows: int, as_list: Callable[[Sequence[str]], _List]
+) -> Steps[dict[TopicQuery, _List]]:
+    """Leave each query its names, as `narrowed` does."""
     if not queries:
         return {}
     some = next(iter(queries))
@@ -162,11 +181,11 @@ def narrowed(
             open_to_system.take(part)
         if without_system.kept:
             without_system.take(without_system_topics(part))
-    lists: dict[TopicQuery, TopicList] = {}
-    for (query, topics), ends_step in paced(chain.from_iterable(sieve.lists(names) for sieve in sieves), rows):
+    lists: dict[TopicQuery, _List] = {}
+    for (query, kept), ends_step in paced(chain.from_iterable(sieve.lists(names) for sieve in sieves), rows):
         if ends_step:
             yield
-        lists[query] = topics
+        lists[query] = as_list(kept)
     return lists
 
 
@@ -204,8 +223,8 @@ class _Sieve:
                     for kept in self._by_pattern[text]:
                         kept.append(topic)
 
-    def lists(self, names: Sequence[str]) -> Iterator[tuple[TopicQuery, TopicList]]:
-        """Yield every query with its list, and forget it: to let go of a million names at once takes long as well.
+    def lists(self, names: Sequence[str]) -> Iterator[tuple[TopicQuery, Sequence[str]]]:
+        """Yield every query with its names, and forget it: to let go of a million names at once takes long as well.
 
         Args:
             names: all that were looked at; a list of all of them is no copy.
@@ -215,4 +234,4 @@ class _Sieve:
             query, kept = self.kept.popitem()
             if query.pattern is not None:
                 self._patterns.remove(query.pattern)
-            yield query, TopicList(names if len(kept) == len(names) else kept)
+            yield query, names if len(kept) == len(names) else kept

@@ -67,12 +67,17 @@ class Watcher:
         """Stop noting changes for this watcher."""
         self.topics.part(self._pending)
 
+    def catch_up(self) -> None:
+        """Note what the last listing changed, if that is not done."""
+        self.topics.catch_up(self._pending)
+
     def messages(self) -> Iterator[Message]:
         """Yield every message there is to send, made now.
 
         Changes come first: a client that asked with a hash has applied them when it reads the answer, so "unchanged"
         means the list it holds then, whatever happened since it asked.
         """
+        self.catch_up()
         if self._has_list and self._pending:
             topics = self.topics.as_list()
             is_overflown, (removed, added) = self._pending.is_overflown, self._pending.changes()

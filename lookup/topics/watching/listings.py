@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from lookup.errors import NotFoundError, PulsarLookupError
 from lookup.model.catalog import CatalogView, Listing
-from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, paced, queries_per_step
+from lookup.topics.listing.steps import ROWS_PER_STEP, Budget, Steps, finished, queries_per_step
 from lookup.topics.listing.topic_list import TopicList, hashing_each
 from lookup.topics.listing.topic_lister import TopicLister
 from lookup.topics.listing.topic_query import TopicQuery, look_up, narrowed
@@ -91,15 +91,15 @@ def _carrying_out(
         failure = str(error)
         # Any other error, as of a lister whose own source is away, makes no list an empty one.
         is_gone = isinstance(error, NotFoundError) and not _has_namespace(catalog, lookup.namespace)
-    for (query, ticket), ends_step in paced(group.items(), rows):
-        if ends_step:
-            yield
+    # One for all queries: each takes of it what it takes to hand its list over to its watchers.
+    budget = Budget(rows)
+    for query, ticket in group.items():
         if failure is None:
-            yield from service.taking(ticket, Listing(lists[query]), revision=revision, rows=rows)
+            yield from service.taking(ticket, Listing(lists[query]), revision=revision, budget=budget)
         elif is_gone:
-            yield from service.vanishing(ticket, failure, revision=revision, rows=rows)
+            yield from service.vanishing(ticket, failure, revision=revision, budget=budget)
         else:
-            service.failed(ticket, failure)
+            yield from service.failing(ticket, failure, budget=budget)
     return failure
 
 

@@ -3,7 +3,8 @@
 A query is registered before it is listed; events that come meanwhile wait in a backlog and are applied to the listing.
 Each event states its topic as it is from then on, so applying one twice, or one a listing has seen, does no harm.
 Both queues, changes that a slow client has not been sent and events during a listing, are bounded and lose nothing in
-silence: if one is full, its owner lists anew. `service.py` decides which watcher gets which message.
+silence: if one is full, its owner lists anew. `service.py` decides which watcher gets which message. What a listing
+changed is noted for one watcher after the other, when the service lets it catch up; the topics are new at once.
 
 | state     | event                            | listing arrives                           | listing fails         |
 | --------- | -------------------------------- | ----------------------------------------- | --------------------- |
@@ -22,7 +23,7 @@ Source: `docs/pulsar/protocol.md`, Pulsar's `TopicListService`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lookup.model.catalog import EventKind, Listing, TopicEvent
@@ -36,6 +37,22 @@ __all__ = ["MEMBERSHIP_EVENTS", "Backlog", "ComparedListing", "PendingChanges", 
 
 #: Events that change which topics there are, or which of them a selector selects.
 MEMBERSHIP_EVENTS: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Changes of a list, to be noted for its watchers."""
+
+    #: left, before the others came
+    removed: Sequence[str] = ()
+    added: Sequence[str] = ()
+    #: those of the removed that were deleted; created again, they are other topics
+    destroyed: Collection[str] = ()
+    #: changes that no watcher can have waiting, so that they are not given one by one
+    are_too_many: bool = False
+
+    def __len__(self) -> int:
+        return len(self.removed) + len(self.added)
 
 
 class PendingChanges:
@@ -97,6 +114,16 @@ class PendingChanges:
         """Note the end of a topic that had left the list before."""
         if topic in self._removed:
             self._destroyed.add(topic)
+
+    def note(self, changes: _Changes) -> None:
+        """Note changes of the list, in their order."""
+        if changes.are_too_many:
+            self.overflow()
+            return
+        for topic in changes.removed:
+            self.leave(topic, destroyed=topic in changes.destroyed)
+        for topic in changes.added:
+            self.enter(topic)
 
     def overflow(self) -> None:
         """Give up the changes for a whole list."""
@@ -192,6 +219,10 @@ class QueryTopics:
         self._backlog = Backlog(queue_max)
         #: as an ordered set, by identity: two watchers with equal changes are still two
         self._watchers: dict[PendingChanges, None] = {}
+        #: watchers for which the late changes are not noted yet; events add to these until they are
+        self._behind: dict[PendingChanges, None] = {}
+        self._late: list[Callable[[PendingChanges], None]] = []
+        self._n_late = 0
         self._queue_max = queue_max
         self._list = TopicList()
         #: topics that came since the list was made (true), or left it (false)
@@ -224,7 +255,12 @@ class QueryTopics:
     @property
     def has_unsent(self) -> bool:
         """Return whether any watcher was not sent every change."""
-        return any(self._watchers)
+        return bool(self._behind) or any(self._watchers)
+
+    @property
+    def n_late(self) -> int:
+        """Return the number of changes that `catch_up` notes for a watcher, at the most."""
+        return self._n_late
 
     def join(self, pending: PendingChanges) -> None:
         """Note the changes for one more watcher from now on."""
@@ -233,6 +269,42 @@ class QueryTopics:
     def part(self, pending: PendingChanges) -> None:
         """Stop noting changes for a watcher."""
         self._watchers.pop(pending, None)
+        if self._behind:
+            self._behind.pop(pending, None)
+            self._forget_late()
+
+    def catch_up(self, pending: PendingChanges) -> None:
+        """Note the changes of the last listing for a watcher, and those that came after it, unless that is done.
+
+        To be called before anything else is done with the watcher's changes, and for each watcher after a listing; for
+        many of them that takes long, so it is left to the caller when.
+        """
+        if pending in self._behind:
+            del self._behind[pending]
+            self._watchers[pending] = None
+            for note in self._late:
+                note(pending)
+            self._forget_late()
+
+    def _forget_late(self) -> None:
+        if not self._behind:
+            self._late, self._n_late = [], 0
+
+    def _note(self, note: Callable[[PendingChanges], None]) -> None:
+        """Note one change for all watchers."""
+        for pending in self._watchers:
+            note(pending)
+        if self._behind:
+            self._late.append(note)
+            self._n_late += 1
+
+    def _note_late(self, changes: _Changes) -> None:
+        """Leave it to `catch_up` to note changes for all watchers."""
+        for pending in tuple(self._behind):
+            self.catch_up(pending)
+        self._behind, self._watchers = self._watchers, {}
+        self._late, self._n_late = [lambda pending: pending.note(changes)], len(changes)
+        self._forget_late()
 
     def want(self, revision: int = 0) -> None:
         """Ask for a listing, because events up to a revision may have been missed."""
@@ -291,19 +363,17 @@ class QueryTopics:
         if self._has(topic):
             return False
         self._flip(topic)
-        for pending in self._watchers:
-            pending.enter(topic)
+        self._note(lambda pending: pending.enter(topic))
         return True
 
     def _remove(self, topic: str, *, destroyed: bool = False) -> bool:
         if not self._has(topic):
             # It may have left for its labels before it was deleted, and wait as removed in a watcher's changes.
-            for pending in self._watchers if destroyed else ():
-                pending.destroy(topic)
+            if destroyed:
+                self._note(lambda pending: pending.destroy(topic))
             return False
         self._flip(topic)
-        for pending in self._watchers:
-            pending.leave(topic, destroyed=destroyed)
+        self._note(lambda pending: pending.leave(topic, destroyed=destroyed))
         return True
 
     def compared(self, listing: Listing, *, rows: int) -> Steps[ComparedListing]:
@@ -316,15 +386,17 @@ class QueryTopics:
         return ComparedListing(topics, listing.partial, gone, come)
 
     def listed(self, listing: ComparedListing, revision: int | None) -> bool:
-        """Take in the listing under way; return whether the topics may be sent now.
+        """Take in the listing under way; return whether the topics may be sent now. The watchers are to `catch_up`.
 
         Args:
             revision: of the catalog when it was listed; None: not known.
         """
         # Topics kept up to date by events ignore a partial list; those of a lister gain its topics, and lose none.
         if listing.partial and self.is_known and self._matches is None:
-            for topic in listing.come:
-                self._add(topic)
+            come = [topic for topic in listing.come if not self._has(topic)]
+            for topic in come:
+                self._flip(topic)
+            self._note_late(_Changes(added=come, are_too_many=len(come) > 2 * self._queue_max))
         if listing.partial or (revision is not None and revision < self._least_revision):
             self.failed()
             return False
@@ -352,20 +424,19 @@ class QueryTopics:
                 if is_here != is_among(event.topic, listing.topics.names):
                     since[event.topic] = is_here
         destroyed = {topic for topic, at in self._destroyed.items() if revision is None or at <= revision}
-        if self._watchers:
-            self._note_changes(listing, since, destroyed)
+        if self._watchers or self._behind:
+            self._note_late(self._changes(listing, since, destroyed))
         self._list, self._since, self._newer = listing.topics, since, None
         self.is_known = True
         self._seen = max(self._seen, revision or 0)
         self._destroyed = {topic: at for topic, at in self._destroyed.items() if topic not in destroyed}
 
-    def _note_changes(self, listing: ComparedListing, since: Mapping[str, bool], destroyed: Collection[str]) -> None:
+    def _changes(self, listing: ComparedListing, since: Mapping[str, bool], destroyed: Collection[str]) -> _Changes:
+        """Return the changes that a listing and the events after it make."""
         # An event may have changed a topic as the listing does. Any other difference is new to a watcher, or cancels a
         # change that waits for it: above twice their limit all are too many, and are not looked at one by one.
         if len(listing.gone) + len(listing.come) - len(self._since) - len(since) > 2 * self._queue_max:
-            for pending in self._watchers:
-                pending.overflow()
-            return
+            return _Changes(are_too_many=True)
         removed, added = [], []
         for topic in dict.fromkeys((*listing.gone, *listing.come, *self._since, *since, *destroyed)):
             was_here, is_here = self._has(topic), since.get(topic, is_among(topic, listing.topics.names))
@@ -374,11 +445,7 @@ class QueryTopics:
                 removed.append(topic)
             if is_here and (not was_here or topic in destroyed):
                 added.append(topic)
-        for pending in self._watchers:
-            for topic in removed:
-                pending.leave(topic, destroyed=topic in destroyed)
-            for topic in added:
-                pending.enter(topic)
+        return _Changes(removed, added, destroyed)
 
     def as_list(self) -> TopicList:
         """Return the sorted topics, with a hash that is computed once between two changes."""

@@ -23,7 +23,7 @@ from lookup.errors import ArgumentError, PatternError
 from lookup.model.catalog import EventKind, Listing, TopicEvent
 from lookup.model.quoting import shown
 from lookup.topics.listing.listers import checked_interests
-from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished
+from lookup.topics.listing.steps import Budget, Steps, finished
 from lookup.topics.listing.topic_list import TopicsPattern, pattern_length, without_pattern_scheme
 from lookup.topics.listing.topic_lister import checked_properties
 from lookup.topics.rules import WatchRules
@@ -47,6 +47,15 @@ class WantedListing:
 class _Refusal:
     error: ServerError
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a listing, and the watchers that it was not handed over to yet, each with its connection."""
+
+    watchers: dict[Watcher, WatcherConnection]
+    #: the text of refusals; None: the listing arrived
+    refusal: str | None
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -74,15 +83,24 @@ def _locked_in_steps(
     @wraps(method)
     def locked(service: TopicListService, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Steps[None]:
         steps = method(service, *args, **kwargs)
-        while True:
+        try:
+            while True:
+                with service._lock:
+                    try:
+                        next(steps)
+                    except StopIteration:
+                        return
+                yield
+        finally:
+            # A caller that stops in between leaves the end of the steps to be done here.
             with service._lock:
-                try:
-                    next(steps)
-                except StopIteration:
-                    return
-            yield
+                steps.close()
 
     return locked
+
+
+def _refusal_text(topics: QueryTopics) -> str:
+    return f"the topics of {topics.query.namespace} cannot be listed completely now; try again"
 
 
 class TopicListService:
@@ -125,6 +143,8 @@ class TopicListService:
         self._listings: dict[int, QueryTopics] = {}
         # Dicts as ordered sets: listings and connections are served first come, first served.
         self._to_list: dict[QueryTopics, None] = {}
+        #: the last listing of some topics, until it is handed over to all of their watchers
+        self._ends: dict[QueryTopics, _End] = {}
         #: topics whose listing failed
         self._failed: dict[QueryTopics, None] = {}
         self._due: dict[Connection, None] = {}
@@ -132,7 +152,8 @@ class TopicListService:
     @property
     def revision(self) -> int:
         """Return the revision of the last event that was handed in."""
-        return self._revision
+        with self._lock:
+            return self._revision
 
     @_locked
     def open(self, connection: Connection, request: WatchRequest) -> None:
@@ -142,6 +163,10 @@ class TopicListService:
         """
         served = self._served(connection)
         watcher = served.watchers.get(request.watcher_id)
+        if watcher is not None:
+            # The request before is answered, or refused for good with its watcher, as if all were at once.
+            self._hand_over(watcher)
+            watcher = served.watchers.get(request.watcher_id)
         is_refresh = watcher is not None
         refusal = self._refusal(served, watcher, request.query)
         if refusal is not None:
@@ -232,6 +257,7 @@ class TopicListService:
         topics = watcher.topics
         watcher.leave()
         served.drop(watcher)
+        self._taken_from_end(watcher)
         del self._watchers[topics][watcher]
         # Topics that no watcher is left for are forgotten, their listing under way included.
         if not self._watchers[topics]:
@@ -299,29 +325,33 @@ class TopicListService:
 
     @_locked_in_steps
     def taking(
-        self, ticket: int, listing: Listing, *, revision: int | None = None, rows: int = ROWS_PER_STEP
+        self, ticket: int, listing: Listing, *, revision: int | None = None, budget: Budget | None = None
     ) -> Steps[None]:
-        """Take in a listing as `listed` does, in steps; until the last of them it is under way.
+        """Take in a listing as `listed` does, in steps: it is compared, and handed over to one watcher after the other.
 
         Args:
-            rows: names that one step looks at.
+            budget: of steps that have other work, too; None: these steps are for the listing alone.
         """
+        budget = budget or Budget()
         topics = self._listings.get(ticket)
         if topics is None:
             return
-        arrived = yield from topics.compared(listing, rows=rows)
+        arrived = yield from topics.compared(listing, rows=budget.rows)
+        # The listing before may be on its way to the watchers still.
+        yield from self._handing_over(topics, budget)
         # Its last watcher may have gone meanwhile.
         if self._listings.pop(ticket, None) is None:
             return
+        refusal: str | None = None
         if topics.listed(arrived, revision):
             self._routes.changed(topics)
-            for watcher, served in self._watchers[topics].items():
-                watcher.answer()
-                self._mark(watcher, served)
         elif not topics.wants_listing:
             self._failed[topics] = None
-            self._refuse_waiting(topics)
-        self._settle(topics)
+            refusal = _refusal_text(topics)
+        else:
+            self._note(topics)
+            return
+        yield from self._ending(topics, refusal, budget)
 
     @_locked
     def failed(self, ticket: int, reason: str = "") -> None:
@@ -330,45 +360,89 @@ class TopicListService:
         Args:
             reason: the text of the refusals.
         """
-        topics = self._listings.pop(ticket, None)
-        if topics is not None:
+        finished(self.failing(ticket, reason))
+
+    @_locked_in_steps
+    def failing(self, ticket: int, reason: str = "", *, budget: Budget | None = None) -> Steps[None]:
+        """Note that a listing failed as `failed` does, in steps.
+
+        Args:
+            reason: the text of the refusals.
+            budget: as `taking` has it.
+        """
+        budget = budget or Budget()
+        topics = self._listings.get(ticket)
+        if topics is None:
+            return
+        yield from self._handing_over(topics, budget)
+        if self._listings.pop(ticket, None) is not None:
             topics.failed()
             self._failed[topics] = None
-            self._refuse_waiting(topics, reason)
-            self._settle(topics)
+            yield from self._ending(topics, reason or _refusal_text(topics), budget)
 
     @_locked_in_steps
     def vanishing(
-        self, ticket: int, reason: str, *, revision: int | None = None, rows: int = ROWS_PER_STEP
+        self, ticket: int, reason: str, *, revision: int | None = None, budget: Budget | None = None
     ) -> Steps[None]:
         """Note that there is no such namespace: its topics are none, if they were known; else the listing failed.
 
         Args:
             reason: the text of the refusals.
             revision: of the catalog that does not have it.
-            rows: names that one step looks at.
+            budget: as `taking` has it.
         """
         topics = self._listings.get(ticket)
         if topics is not None and topics.is_known:
-            yield from self.taking(ticket, Listing(()), revision=revision, rows=rows)
+            yield from self.taking(ticket, Listing(()), revision=revision, budget=budget)
         else:
-            self.failed(ticket, reason)
+            yield from self.failing(ticket, reason, budget=budget)
 
-    def _settle(self, topics: QueryTopics) -> None:
-        # Its last watcher may have gone with the refusal of its request.
-        if topics in self._watchers:
-            self._mark_all(topics)
-            self._note(topics)
+    def _ending(self, topics: QueryTopics, refusal: str | None, budget: Budget) -> Steps[None]:
+        """End a listing; whatever comes between two steps, a watcher is handed this one before the next."""
+        self._note(topics)
+        self._ends[topics] = _End(self._watchers[topics].copy(), refusal)
+        try:
+            yield from self._handing_over(topics, budget)
+        finally:
+            finished(self._handing_over(topics, Budget()))
 
-    def _refuse_waiting(self, topics: QueryTopics, reason: str = "") -> None:
-        text = reason or f"the topics of {topics.query.namespace} cannot be listed completely now; try again"
-        for watcher, served in tuple(self._watchers[topics].items()):
+    def _handing_over(self, topics: QueryTopics, budget: Budget) -> Steps[None]:
+        """Hand the end of a listing over to all watchers that it was not handed over to."""
+        while topics in self._ends:
+            end = self._ends[topics]
+            for watcher in tuple(end.watchers):
+                if watcher in end.watchers and budget.ends_step(topics.n_late):
+                    yield
+                self._hand_over(watcher)
+
+    def _hand_over(self, watcher: Watcher) -> None:
+        """Answer or refuse the request of a watcher, and note its changes, unless that is done."""
+        end = self._ends.get(watcher.topics)
+        served = self._taken_from_end(watcher)
+        if end is None or served is None:
+            return
+        watcher.catch_up()
+        if end.refusal is None:
+            watcher.answer()
+        else:
             request = watcher.refuse()
             if request is not None:
-                self._say(served, Refused(request.request_id, request.watcher_id, "MetadataError", text))
+                self._say(served, Refused(request.request_id, request.watcher_id, "MetadataError", end.refusal))
             # To its client a watcher whose first request is refused does not exist.
             if not watcher.is_started:
                 self._drop(watcher, served)
+                return
+        self._mark(watcher, served)
+
+    def _taken_from_end(self, watcher: Watcher) -> WatcherConnection | None:
+        """Return the connection of a watcher that the last listing was not handed over to, and leave it out of that."""
+        end = self._ends.get(watcher.topics)
+        if end is None:
+            return None
+        served = end.watchers.pop(watcher, None)
+        if not end.watchers:
+            del self._ends[watcher.topics]
+        return served
 
     @_locked
     def retry(self) -> None:

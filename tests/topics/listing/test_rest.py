@@ -12,20 +12,8 @@ from hypothesis import strategies as st
 
 from lookup.errors import ArgumentError, InvalidNameError
 from lookup.model.catalog import Exists
-from lookup.topics.listing.rest import (
-    LABELS,
-    PROPERTIES,
-    DeleteNamespace,
-    GetPairs,
-    ListTopics,
-    Operation,
-    RemovePairs,
-    SetPairs,
-    parse_call,
-    print_call,
-    print_map,
-    print_topics,
-)
+from lookup.topics.catalog.operations import LABELS, PROPERTIES, DeleteNamespace, GetPairs, RemovePairs, SetPairs
+from lookup.topics.listing.rest import ListTopics, Operation, parse_call, print_call, print_map, print_topics
 
 _TOPIC = "persistent://t/ns/orders"
 _LABELS = "/admin/v2/topics/t/ns/orders/custom-labels"
@@ -176,7 +164,7 @@ def test_answers_are_json() -> None:
 def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool) -> None:
     """One that names nothing, or some keys and everything, is never sent: it might remove more than was meant."""
     with pytest.raises(ArgumentError, match="say which labels to remove: keys=k1&keys=k2, or all=true, one of the two"):
-        RemovePairs(LABELS, _TOPIC, keys, everything=everything)
+        print_call(RemovePairs(LABELS, _TOPIC, keys, everything=everything))
 
 
 @pytest.mark.parametrize(("keys", "everything"), [(("a", "b"), False), ((), True)])

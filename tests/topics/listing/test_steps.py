@@ -130,7 +130,7 @@ def test_no_step_hashes_more_names_than_it_may(monkeypatch: pytest.MonkeyPatch) 
             return value
 
     monkeypatch.setattr(topic_list, "_extra", lambda *_: Extra)
-    lists = [TopicList(map(str, range(size))) for size in (1_000, 3, 30, 1, 4, 70)]
+    lists = [TopicList(map(str, range(size))) for size in (1_000, 3, 30, 1, 4, 0, 70)]
     in_steps = []
     for _ in hashing_each(lists, rows=50):
         in_steps.append(sum(hashed))
@@ -139,6 +139,13 @@ def test_no_step_hashes_more_names_than_it_may(monkeypatch: pytest.MonkeyPatch) 
     assert sum(in_steps) + sum(hashed) == 1_108
     assert max(in_steps) <= 50
     assert len(in_steps) < 1_108 / 50 + len(lists)
+
+
+def test_an_empty_list_takes_no_step_of_its_own() -> None:
+    """Many patterns match nothing."""
+    lists = [TopicList(map(str, range(number % 2))) for number in range(100)]
+
+    assert len([*hashing_each(lists)]) == 0
 
 
 def test_no_step_looks_at_more_selected_names_than_it_may() -> None:

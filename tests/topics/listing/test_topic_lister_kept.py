@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from sys import getsizeof
 from threading import Thread
 
 import pytest
@@ -89,6 +90,36 @@ def test_what_is_kept_is_bounded_by_names(monkeypatch: pytest.MonkeyPatch) -> No
         assert at_work.answer(requests[0]).topics is first
         assert at_work.answer(requests[2]).topics is third
         assert at_work.answer(requests[1]).topics is not second
+
+
+def test_kept_texts_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were not asked for longest are made anew, and only those; their lists stay."""
+    requests = [ListRequest(HERE, pattern=f".*a{'|x' * number}") for number in range(4)]
+    size = getsizeof(TopicList([name_of("a")]).json) + topic_lister._NAMES_OF_A_QUERY
+    monkeypatch.setattr(topic_lister, "_KEPT_TEXT_BYTES", 3 * size)
+    with TopicLister(Default(), catalog_of(name_of("a"))) as at_work:
+        lists = [at_work.answer(request).topics for request in requests]
+        first, second, third = (topics.json for topics in lists[:3])
+        assert lists[0].json is first
+        assert lists[3].json == first
+
+        assert lists[0].json is first
+        assert lists[2].json is third
+        assert lists[1].json is not second
+        assert all(at_work.answer(request).topics is topics for request, topics in zip(requests, lists, strict=True))
+
+
+def test_a_text_is_that_of_its_list() -> None:
+    """A list that another one of its query has followed is written as it is, be its text kept or not."""
+    catalog = catalog_of(name_of("a"))
+    with TopicLister(Default(), catalog) as at_work:
+        before = at_work.answer(ListRequest(HERE)).topics
+        assert print_topics(before) == f'["{name_of("a")}"]'
+        catalog.create(name_of("b"))
+        after = at_work.answer(ListRequest(HERE)).topics
+        for _ in range(2):
+            assert print_topics(after) == f'["{name_of("a")}", "{name_of("b")}"]'
+            assert print_topics(before) == f'["{name_of("a")}"]'
 
 
 def test_a_server_may_fetch_in_threads() -> None:

@@ -58,6 +58,14 @@ def test_a_query_is_left_the_names_that_belong_to_it(
         assert topics.topics_hash == topics_hash(topics)
 
 
+@given(_QUERIES, st.permutations(_NAMES))
+def test_names_in_any_order_stay_in_it(query: TopicQuery, names: list[str]) -> None:
+    """As a list that another server sent; it becomes no `TopicList`, whose hash would be that of a sorted one."""
+    kept, belongs = query.among(names), query.matcher()
+
+    assert kept == tuple(name for name in names if belongs(name, {}))
+
+
 def test_a_step_looks_at_no_more_than_its_rows() -> None:
     """So a pass over a hundred names in steps of ten yields nine times between."""
     names = [topic(f"a{number:03d}") for number in range(100)]

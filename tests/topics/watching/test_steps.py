@@ -99,6 +99,50 @@ def test_no_step_looks_at_more_queries_than_it_may() -> None:
     assert 0 < most_in_a_step(carrying_out(service, catalog, rows=100)) <= 3 * queries_per_step(100)
 
 
+@pytest.mark.parametrize("n_changes", [0, 1_000])
+def test_no_step_notes_more_changes_than_it_may(monkeypatch: pytest.MonkeyPatch, n_changes: int) -> None:
+    """However many watchers one query has: they are handed the list, and its changes, one after the other."""
+    n_noted = 0
+    original = PendingChanges.enter
+
+    def enter(pending: PendingChanges, topic: str) -> None:
+        nonlocal n_noted
+        n_noted += 1
+        original(pending, topic)
+
+    monkeypatch.setattr(PendingChanges, "enter", enter)
+    answers = [_listing(of=range(10)), _listing(of=range(10 + n_changes))]
+    catalog, lister, service = _watched(answers, 10_000)
+    for number in range(_FEW * 8):
+        service.open(number, WatchRequest(1, 1, _ALL))
+    for kinds in ({Snapshot}, {Update} if n_changes else set()):
+        steps, n_due, is_over = carrying_out(service, catalog, lister, rows=100), 0, False
+        while not is_over:
+            n_noted = 0
+            is_over = next(steps, "over") == "over"
+            assert n_noted <= n_changes
+            assert len(service.due()) <= n_due + queries_per_step(100)
+            n_due = len(service.due())
+        assert n_due == (_FEW * 8 + 1 if kinds else 0)
+        assert {type(message) for connection in service.due() for message in service.take(connection)} == kinds
+        catalog.create(topic(f"any-{len(kinds)}-{len(answers)}"))
+
+
+@pytest.mark.parametrize("n_steps", range(1, 12))
+def test_a_listing_that_is_left_in_the_middle_is_handed_to_all(n_steps: int) -> None:
+    """Its caller stops between two steps; what the watchers have agrees with each other at once."""
+    catalog, service = shelf("a"), TopicListService()
+    service.missed(catalog.revision)
+    for number in range(10):
+        service.open(number, WatchRequest(1, 1, _ALL))
+    steps = carrying_out(service, catalog, rows=20)
+    for _ in range(n_steps):
+        next(steps, None)
+    steps.close()
+
+    assert [len(service.take(number)) for number in range(10)] == [1] * 10
+
+
 class _Hashed(PendingChanges):
     """Changes that count how often they are looked up."""
 
