@@ -11,7 +11,7 @@ Source: PIP-145, PIP-451, PIP-452; `docs/pulsar/protocol.md`; lists are without 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias
@@ -20,7 +20,8 @@ from lookup.model.catalog import CatalogView, Mode, Selector, selects
 from lookup.topics.catalog.naming import is_system_topic, prefixes_of, without_system_topics
 from lookup.topics.listing.pattern_set import PatternSet
 from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, is_among, paced
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, pattern_length
+from lookup.topics.rules import ListLimits
 
 __all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topics_of"]
 
@@ -67,6 +68,16 @@ class TopicQuery:
     def looked_up(self) -> TopicQuery:
         """Return the query that must be looked up for this one, equal for all that differ by what `narrowed` does."""
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
+
+    def permitted(self, limits: ListLimits) -> TopicQuery:
+        """Return the query without its pattern if a server with these limits leaves that to its client, as Pulsar does.
+
+        Patterns may be off, or this one too long. It is no mistake: the client filters the whole list by itself.
+        """
+        pattern = self.pattern
+        if pattern is None or (limits.pattern_filtering and pattern_length(pattern) <= limits.pattern_max_length):
+            return self
+        return replace(self, pattern=None)
 
     def narrow(self, names: Sequence[str]) -> TopicList:
         """Return those of some names, in their order, that are left of them as `narrowed` leaves them.
