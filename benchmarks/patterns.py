@@ -149,7 +149,9 @@ def _polled(catalog: Catalog) -> Iterator[Figure]:
             cuts = quantiles(spent, n=100)
             poll = f"unchanged poll with a {what} that {len(answer.topics):,} topics {verb}"
             yield Figure(f"{poll}, p50", cuts[49] * 1e6, "µs", 50.0, note=f"p99 {cuts[98] * 1e6:.0f} µs")
-            yield Figure(f"{poll}: filtered and hashed anew / p50", anew / cuts[49], "", note=f"anew {anew * 1e3:,.0f} ms")
+            yield Figure(
+                f"{poll}: filtered and hashed anew / p50", anew / cuts[49], "", note=f"anew {anew * 1e3:,.0f} ms"
+            )
 
 
 def _one_pass(names: tuple[str, ...], pattern: str) -> list[str]:
