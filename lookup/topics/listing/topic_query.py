@@ -29,6 +29,9 @@ __all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topi
 Matcher: TypeAlias = Callable[[str, Mapping[str, str]], bool]
 
 
+#: Patterns of which a name is asked in the time of one look at a name.
+_ASKED_PER_LOOK = 2
+
 #: The properties of most queries.
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -149,7 +152,7 @@ def narrowed(
         queries: of one namespace and mode.
         names: looked up for all of these queries, labels and properties included; of other namespaces and modes none
             is left.
-        rows: names that one step looks at.
+        rows: names that one step looks at; fewer if each is asked of many patterns.
 
     Raises:
         ArgumentError: for a mode that does not exist.
@@ -170,9 +173,9 @@ def narrowed(
             yield
         part = [topic for topic in names[start : start + rows] if topic.startswith(prefixes)]
         if open_to_system.kept:
-            open_to_system.take(part)
+            yield from open_to_system.taking(part, rows)
         if without_system.kept:
-            without_system.take(without_system_topics(part))
+            yield from without_system.taking(without_system_topics(part), rows)
     lists: dict[TopicQuery, TopicList] = {}
     for (query, topics), ends_step in paced(chain.from_iterable(sieve.lists(names) for sieve in sieves), rows):
         if ends_step:
@@ -200,8 +203,8 @@ class _Sieve:
             self._patterns.add(query.pattern)
             self._pattern = TopicsPattern(query.pattern)
 
-    def take(self, names: Sequence[str]) -> None:
-        """Look at some names."""
+    def taking(self, names: Sequence[str], rows: int) -> Steps[None]:
+        """Look at the names of one step; what they are asked of may make it several, of as many looks as rows."""
         for kept in self._by_pattern.get(None, ()):
             kept += names
         if len(self._patterns) == 1 and self._pattern is not None:
@@ -210,7 +213,11 @@ class _Sieve:
             for kept in self._by_pattern[self._pattern.text]:
                 kept += matching
         elif self._patterns:
+            begun = self._patterns.n_asked
             for topic in names:
+                if self._patterns.n_asked - begun > rows * _ASKED_PER_LOOK:
+                    begun = self._patterns.n_asked
+                    yield
                 for text in self._patterns.matching(topic):
                     for kept in self._by_pattern[text]:
                         kept.append(topic)
