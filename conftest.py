@@ -5,6 +5,7 @@
   A `python` block so marked is run as well.
 * `<!-- run -->` before a `console` or `bash` block runs its commands in the page's folder; each must exit with 0,
   `<!-- run: exit 2 -->` says how the last one ends. In a `console` block the commands are the lines after `$`.
+* `<!-- prints -->` before a block, such as one of `text`, compares it with what the last command that ran printed.
 * `<!-- skip: next -->` leaves the next block out.
 """
 
@@ -16,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,7 +34,7 @@ for _name in [*os.environ]:
         del os.environ[_name]
 
 _MARK = re.compile(
-    r"^<!-- (?P<what>file|run)(?:: (?P<detail>[^\n]+?))? -->\n+```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```$",
+    r"^<!-- (?P<what>file|run|prints)(?:: (?P<detail>[^\n]+?))? -->\n+```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -89,8 +90,7 @@ def _leave(names: dict[str, Any]) -> None:
 def _marks(document: Document) -> Iterator[Region]:
     """Find the marks of a page; the region is the comment alone, since the block itself may be somebody else's."""
     for found in _MARK.finditer(document.text):
-        evaluate = _write if found["what"] == "file" else _run
-        yield Region(found.start(), found.start() + found[0].index("\n"), found, evaluate)
+        yield Region(found.start(), found.start() + found[0].index("\n"), found, _EVALUATED[found["what"]])
 
 
 def _write(example: Example) -> None:
@@ -103,7 +103,18 @@ def _run(example: Example) -> None:
     *before, last = _commands(example.parsed["language"], example.parsed["text"])
     for command in before:
         _call(command, 0)
-    _call(last, int((example.parsed["detail"] or "exit 0").removeprefix("exit ")))
+    wanted = int((example.parsed["detail"] or "exit 0").removeprefix("exit "))
+    example.namespace["_printed"] = _call(last, wanted)
+
+
+def _compare(example: Example) -> None:
+    printed = example.namespace.get("_printed")
+    assert printed is not None, "no command ran before this block, so there is nothing that it shows"
+    shown = example.parsed["text"]
+    assert printed == shown, f"the last command printed\n{printed}and the page shows\n{shown}"
+
+
+_EVALUATED: dict[str, Callable[[Example], None]] = {"file": _write, "run": _run, "prints": _compare}
 
 
 def _commands(language: str, text: str) -> list[str]:
@@ -112,9 +123,11 @@ def _commands(language: str, text: str) -> list[str]:
     return [text]
 
 
-def _call(command: str, wanted: int) -> None:
+def _call(command: str, wanted: int) -> str:
+    """Run a command, which must exit with this code; return what it printed, errors last."""
     done = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=False)
     assert done.returncode == wanted, f"{command}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
 
 
 pytest_collect_file = Sybil(

@@ -221,8 +221,12 @@ class ServedTopics:
 
     def _select(self, query: TopicQuery) -> str:
         self._catalog.refresh()
-        topics = query.narrow(self._catalog.selected(query.namespace, query.selector))
-        return _printed(ListAnswer(topics, topics.topics_hash, filtered=True, changed=True), reads_properties=False)
+        permitted = query.permitted(list_limits(self._section))
+        topics = permitted.narrow(self._catalog.selected(query.namespace, query.selector))
+        is_filtered = permitted.pattern == query.pattern
+        return _printed(
+            ListAnswer(topics, topics.topics_hash, filtered=is_filtered, changed=True), reads_properties=False
+        )
 
     def _labels_in(self, namespace: str) -> str:
         self._catalog.refresh()

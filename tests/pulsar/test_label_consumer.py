@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
@@ -68,11 +68,39 @@ def client(cluster: Cluster) -> Iterator[pulsar.Client]:
     client.close()
 
 
-class Running:
-    """A consumer at work in a thread, and what it received, by topic."""
+class _Recorded:
+    """A subscription that notes when it is given up, before it is."""
 
-    def __init__(self, consumer: Any) -> None:
-        self.consumer = consumer
+    def __init__(self, subscription: pulsar.Consumer, topic: str, given_up: list[str]) -> None:
+        self._subscription, self._topic, self._given_up = subscription, topic, given_up
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._subscription, name)
+
+    def unsubscribe(self) -> None:
+        """Note the topic, and delete the subscription."""
+        self._given_up.append(self._topic)
+        self._subscription.unsubscribe()
+
+
+class _Recording:
+    """A client whose subscriptions are `_Recorded`."""
+
+    def __init__(self, client: pulsar.Client, given_up: list[str]) -> None:
+        self._client, self._given_up = client, given_up
+
+    def subscribe(self, topic: str, *arguments: Any, **options: Any) -> _Recorded:
+        """Subscribe to a topic."""
+        return _Recorded(self._client.subscribe(topic, *arguments, **options), topic, self._given_up)
+
+
+class Running:
+    """A consumer at work in a thread, what it received, by topic, and what it gave up."""
+
+    def __init__(self, make: Callable[[Any], Any], client: pulsar.Client) -> None:
+        #: every topic whose subscription was given up, as often as it was
+        self.given_up: list[str] = []
+        self.consumer = make(_Recording(client, self.given_up))
         self.received: dict[str, set[str]] = defaultdict(set)
         self.ended = threading.Event()
         #: every topic that it was ever seen to be subscribed to
@@ -98,16 +126,16 @@ class Running:
 
 
 @contextmanager
-def running(consumer: Any) -> Iterator[Running]:
-    """Run a consumer until the block ends."""
-    run = Running(consumer)
+def running(make: Callable[[Any], Any], client: pulsar.Client) -> Iterator[Running]:
+    """Run the consumer that is made of a client until the block ends."""
+    run = Running(make, client)
     run.thread.start()
     try:
         yield run
     finally:
         run.ended.set()
         run.thread.join()
-        consumer.close()
+        run.consumer.close()
 
 
 class Writer:
@@ -162,8 +190,8 @@ def test_subscriptions_follow_labels_and_names(
     by_label = TopicSet(selector=parse("env=prod"), namespaces=[first, second])
     by_name = TopicSet(pattern=f"{first}/orders-.*", namespaces=[first])
     with (
-        running(page.TopicConsumer(by_label, "labels", client, url, pace=_PACE)) as labelled,
-        running(page.TopicConsumer(by_name, "names", client, url, pace=_PACE)) as named,
+        running(lambda client: page.TopicConsumer(by_label, "labels", client, url, pace=_PACE), client) as labelled,
+        running(lambda client: page.TopicConsumer(by_name, "names", client, url, pace=_PACE), client) as named,
     ):
         labelled.await_topics(a, c, d)
         named.await_topics(a, b)
@@ -192,6 +220,8 @@ def test_subscriptions_follow_labels_and_names(
             d: ["labels"],
             e: ["labels"],
         }
+        # Of what was taken away within the grace, too, nothing was given up meanwhile.
+        assert (labelled.given_up, named.given_up) == ([], [])
         # For good.
         label(server, c)
         labelled.await_topics(a, b, d, e)
@@ -205,6 +235,8 @@ def test_subscriptions_follow_labels_and_names(
                 "every message of every topic",
                 enough=lambda missing: not any(missing.values()),
             )
+    # `close` has waited for all that was under way.
+    assert (labelled.given_up, named.given_up) == ([c], [])
     assert labelled.seen == {a, b, c, d, e}
     assert named.seen == {a, b}
     assert sorted(subscriptions(cluster, a)) == ["labels", "names"]

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pulsar
 import pytest
 
 from lookup.topics.client import TopicSet
@@ -19,10 +20,22 @@ TOPIC = "persistent://public/default/orders"
 
 
 class Subscribed:
-    """A client of Pulsar, and its only consumer."""
+    """A client of Pulsar, and its only consumer.
 
-    def subscribe(self, *_: Any, **__: Any) -> Subscribed:
+    Args:
+        failures: how many subscriptions fail before the first that is made, as while a broker restarts.
+    """
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        #: topics in the order in which they were asked for
+        self.asked: list[str] = []
+
+    def subscribe(self, topic: str, *_: Any, **__: Any) -> Subscribed:
         """Subscribe to any topic."""
+        self.asked.append(topic)
+        if len(self.asked) <= self.failures:
+            raise pulsar.Timeout
         return self
 
     def unsubscribe(self) -> None:
@@ -63,5 +76,22 @@ def test_consumer_outlives_an_answer_that_is_none(tmp_path: Path, answer: bytes)
             consumer.step()
             time.sleep(0.01)
 
+    assert consumer.topics == {TOPIC}
+    consumer.close()
+
+
+def test_consumer_tries_a_subscription_that_failed_again(tmp_path: Path) -> None:
+    """Until it is made, and not once more."""
+    client = Subscribed(failures=2)
+    pace = Pace(poll_us=10_000, retry_us=10_000, grace_us=50_000)
+    wanted = TopicSet(pattern="public/default/orders.*", namespaces=["public/default"])
+    with answering(http_answer(answer_of(f'"{TOPIC}"'))) as port:
+        consumer = consumer_page(tmp_path).TopicConsumer(wanted, "s", client, f"http://127.0.0.1:{port}", pace=pace)
+        awaited(lambda: consumer.step() or consumer.topics == {TOPIC})
+        for _ in range(10):
+            consumer.step()
+            time.sleep(0.01)
+
+    assert client.asked == [TOPIC] * 3
     assert consumer.topics == {TOPIC}
     consumer.close()

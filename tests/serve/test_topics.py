@@ -135,6 +135,32 @@ def test_list_is_filtered_by_all_that_a_request_has(server: Server) -> None:
         assert (len(answer["topics"]), answer["changed"], answer["topicsHash"]) == (names, names > 0, hashed)
 
 
+@pytest.mark.parametrize(
+    ("setting", "pattern", "filtered"),
+    [
+        ("", f"{NS}/{'(a)' * 20}", False),
+        ("pattern_max_length = 83", f"{NS}/{'(a)' * 20}", True),
+        ("", f"{NS}/b", True),
+        ("pattern_filtering = false", f"{NS}/b", False),
+    ],
+)
+def test_lists_by_labels_leave_patterns_to_clients_as_all_lists_do(
+    settings: Path, setting: str, pattern: str, filtered: bool
+) -> None:
+    """One that is longer than the server permits, and any if patterns are off; the answer says so."""
+    settings.write_text(f"{settings.read_text()}{setting}\n")
+    with started(settings) as server:
+        admin(server, "POST", f"topics/{NS}/b/custom-labels", {"labels": {"env": "test"}})
+        admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "test"}})
+        request = {"namespace": NS, "selector": "env", "pattern": pattern}
+        answers = [server.ask("POST", path, request) for path in ("/list", "/labels")]
+
+    names = [[f"{HERE}b"] if pattern.endswith("/b") else []] if filtered else [[f"{HERE}a", f"{HERE}b"]]
+    assert [(status, answer["topics"], answer["filtered"]) for status, answer in answers] == [
+        (200, *names, filtered)
+    ] * 2
+
+
 def test_forms_of_the_proposals_are_served(server: Server) -> None:
     """PIP-452's list, both lists of PIP-451's draft and of today, labels, and Pulsar's own properties."""
     assert admin(server, "PUT", f"persistent/{NS}/a/properties", {"k1": "v1", "k2": "v2"}) == 204

@@ -21,8 +21,10 @@ __all__ = ["NamespaceTopics"]
 
 #: Above this many changed names, all are sorted again, which takes one pass; below, each is inserted at its place.
 _INSERTED = 64
-#: Names in the answers that an index keeps for the next time they are asked for; eight bytes each.
+#: Names in the answers that an index keeps for the next time they are asked for, eight bytes each: so many, and in a
+#: large namespace so many times its topics.
 _KEPT_NAMES = 100_000
+_KEPT_TIMES = 4
 
 
 class NamespaceTopics:
@@ -153,7 +155,11 @@ class NamespaceTopics:
 
     def selected(self, selector: Selector) -> tuple[str, ...]:
         """Return the names that a selector selects, sorted."""
-        return self._selected.get(selector, self._labels, lambda: self._named(self._labels.find(selector)))
+
+        def find() -> tuple[str, ...]:
+            return self._named(self._labels.find(selector))
+
+        return self._selected.get(selector, find, version=self._labels.version, room=self._room())
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names of a mode that have all of these properties, sorted."""
@@ -163,7 +169,7 @@ class NamespaceTopics:
         def find() -> tuple[str, ...]:
             return tuple(name for name in self._named(self._properties.find(terms)) if name.startswith(schemes))
 
-        return self._described.get((mode, terms), self._properties, find)
+        return self._described.get((mode, terms), find, version=self._properties.version, room=self._room())
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Return every key of a label with its values, sorted."""
@@ -234,6 +240,10 @@ class NamespaceTopics:
         self._sorted = names
         return names
 
+    def _room(self) -> int:
+        """Return how many names there may be in the answers of one index."""
+        return max(_KEPT_NAMES, _KEPT_TIMES * len(self))
+
     def _entry_at(self, number: int) -> TopicEntry:
         return TopicEntry(
             name=self._names[number],
@@ -247,22 +257,35 @@ class NamespaceTopics:
 
 
 class _Answers:
-    """The answers to the latest questions about one version of an index."""
+    """The answers to the latest questions about one version of an index, those of the largest namespaces as well."""
 
     __slots__ = ("_by_question", "_n_names", "_version")
 
     def __init__(self) -> None:
+        #: the question asked last is the last one
         self._by_question: dict[Hashable, tuple[str, ...]] = {}
+        #: never fewer than there are, also if a question is interrupted
         self._n_names = 0
         self._version = 0
 
-    def get(self, question: Hashable, index: InvertedIndex, find: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the answer to a question: the same tuple as long as the index is at one version."""
-        if index.version != self._version or self._n_names > _KEPT_NAMES:
-            self._by_question, self._n_names, self._version = {}, 0, index.version
-        names = self._by_question.get(question)
+    def get(
+        self, question: Hashable, find: Callable[[], tuple[str, ...]], *, version: int, room: int
+    ) -> tuple[str, ...]:
+        """Return the answer to a question: the same tuple as long as the index is at one version.
+
+        Args:
+            find: makes the answer.
+            room: how many names to keep; the questions that were not asked for longest go first, and never this one,
+                whose next answer would otherwise have to be found, sorted and compared anew.
+        """
+        if version != self._version:
+            self._by_question, self._n_names, self._version = {}, 0, version
+        names = self._by_question.pop(question, None)
         if names is None:
-            names = self._by_question[question] = find()
+            names = find()
             # One for the question: many empty answers take room as well.
             self._n_names += len(names) + 1
+        self._by_question[question] = names
+        while self._n_names > room and len(self._by_question) > 1:
+            self._n_names -= len(self._by_question.pop(next(iter(self._by_question)))) + 1
         return names

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 from urllib.parse import quote, unquote_plus
 
 from lookup.errors import ArgumentError
@@ -60,11 +61,13 @@ class PairRules:
 
     def of(self, entry: TopicEntry) -> Mapping[str, str]:
         """Return the pairs of a topic."""
-        return entry.labels if self.field == "labels" else entry.properties
+        pairs: Mapping[str, str] = attrgetter(self.field)(entry)
+        return pairs
 
     def given(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
         """Return a topic with these pairs in place of its own."""
-        return replace(entry, labels=pairs) if self.field == "labels" else replace(entry, properties=pairs)
+        changed: dict[str, Any] = {self.field: pairs}
+        return replace(entry, **changed)
 
 
 #: Selectors name labels, so the rules of labels are stricter.

@@ -29,6 +29,9 @@ _LOOSE = 32
 #: Patterns of one `RE2::Set`: compiling it holds the caller for some 10 ms.
 _SET = 1_024
 
+#: Patterns of a set that take as long as one asked by itself, at worst: a set follows all that have not failed yet.
+_TOGETHER = 10
+
 #: A pattern up to its first group, class, counted repetition or escape of a letter: a sequence of characters, each of
 #: which may be repeated, and of dots and anchors.
 _HEAD = re.compile(r"(?:[^\\()\[\]{}|]|\\[^A-Za-z0-9])*")
@@ -50,6 +53,8 @@ class PatternSet:
 
     def __init__(self, namespace: str, texts: Iterable[str] = ()) -> None:
         self._common = f"{namespace}/"
+        #: how many patterns names were asked of so far, in patterns asked by themselves: what matching has taken
+        self.n_asked = 0
         #: text of a pattern -> the place where it is filed
         self._filed: dict[str, _Literals | _Compiled] = {}
         self._starts, self._pieces, self._compiled = _Starts(), _Pieces(), _Compiled()
@@ -91,6 +96,7 @@ class PatternSet:
         candidates += self._pieces.candidates(bare)
         found = [pattern.text for pattern in candidates if pattern.fits(bare)]
         found += self._compiled.matching(bare)
+        self.n_asked += len(candidates) + self._compiled.n_asked
         return found
 
 
@@ -180,6 +186,8 @@ class _Set:
     live: dict[str, TopicsPattern]
     #: None: RE2 could not compile them together
     compiled: Any
+    #: for the last name, in patterns asked by themselves
+    n_asked: int = 0
 
     @property
     def is_hollow(self) -> bool:
@@ -189,16 +197,20 @@ class _Set:
         found = self.compiled.Match(bare) if self.compiled is not None else None
         # RE2 answers "none" too if it runs out of memory; the pattern of every name, which is the last, shows that.
         if found is None or len(self.texts) not in found:
+            self.n_asked = len(self.live)
             return _asked(self.live, bare)
+        self.n_asked = len(self.texts) // _TOGETHER
         return [self.texts[number] for number in found if number < len(self.texts) and self.texts[number] in self.live]
 
 
 class _Compiled:
     """Patterns in sets of RE2, and those that wait to be compiled."""
 
-    __slots__ = ("_is_hollow", "_loose", "_sets")
+    __slots__ = ("_is_hollow", "_loose", "_sets", "n_asked")
 
     def __init__(self) -> None:
+        #: for the last name, in patterns asked by themselves
+        self.n_asked = 0
         self._loose: dict[str, TopicsPattern] = {}
         #: the large ones first
         self._sets: list[_Set] = []
@@ -237,8 +249,10 @@ class _Compiled:
         if self._is_hollow:
             self._refill()
         found = _asked(self._loose, bare)
+        self.n_asked = len(self._loose)
         for compiled in self._sets:
             found += compiled.matching(bare)
+            self.n_asked += compiled.n_asked
         return found
 
 

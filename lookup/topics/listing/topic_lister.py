@@ -14,7 +14,7 @@ Source: `docs/pulsar/protocol.md`; PIP-452.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, pairwise
 from sys import getsizeof
 from threading import Lock
@@ -27,7 +27,7 @@ from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, are_equal, finished, paced, sorting
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern, hashing_each, pattern_length
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, hashing_each
 from lookup.topics.listing.topic_query import TopicQuery, common_names, narrowed
 from lookup.topics.rules import ListLimits
 
@@ -426,18 +426,12 @@ class TopicLister:
 
     def _checked(self, ticket: Hashable, request: TopicQuery) -> _Waiting:
         schemes_of(request.mode)
-        limits, pattern = self._limits, request.pattern
-        checked_properties(request.properties, limits)
-        # A pattern that is not applied here is no mistake: the client filters the whole list by itself.
-        if not limits.pattern_filtering or (
-            pattern is not None and pattern_length(pattern) > limits.pattern_max_length
-        ):
-            pattern = None
+        checked_properties(request.properties, self._limits)
+        query = request.plain().permitted(self._limits)
         # An empty pattern is one that no name matches; only a request without any lists everything.
-        if pattern is not None:
-            TopicsPattern(pattern)
-        query = replace(request.plain(), pattern=pattern)
-        is_filtered = pattern is not None if request.pattern is not None else bool(request.selector)
+        if query.pattern is not None:
+            TopicsPattern(query.pattern)
+        is_filtered = query.pattern is not None if request.pattern is not None else bool(request.selector)
         topics_hash = request.topics_hash if isinstance(request, ListRequest) else None
         return _Waiting(ticket, topics_hash, query, is_filtered)
 

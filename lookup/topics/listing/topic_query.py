@@ -11,7 +11,7 @@ Source: PIP-145, PIP-451, PIP-452; `docs/pulsar/protocol.md`; lists are without 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
@@ -20,7 +20,8 @@ from lookup.model.catalog import CatalogView, Mode, Selector, selects
 from lookup.topics.catalog.naming import is_system_topic, prefixes_of, without_system_topics
 from lookup.topics.listing.pattern_set import PatternSet
 from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, is_among, paced
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, pattern_length
+from lookup.topics.rules import ListLimits
 
 __all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topics_of"]
 
@@ -28,6 +29,9 @@ __all__ = ["Matcher", "TopicQuery", "common_names", "look_up", "narrowed", "topi
 Matcher: TypeAlias = Callable[[str, Mapping[str, str]], bool]
 
 _List = TypeVar("_List")
+
+#: Patterns of which a name is asked in the time of one look at a name.
+_ASKED_PER_LOOK = 2
 
 #: The properties of most queries.
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -68,6 +72,16 @@ class TopicQuery:
     def looked_up(self) -> TopicQuery:
         """Return the query that must be looked up for this one, equal for all that differ by what `narrowed` does."""
         return TopicQuery(self.namespace, self.mode, None, self.selector, self.properties, include_system=True)
+
+    def permitted(self, limits: ListLimits) -> TopicQuery:
+        """Return the query without its pattern if a server with these limits leaves that to its client, as Pulsar does.
+
+        Patterns may be off, or this one too long. It is no mistake: the client filters the whole list by itself.
+        """
+        pattern = self.pattern
+        if pattern is None or (limits.pattern_filtering and pattern_length(pattern) <= limits.pattern_max_length):
+            return self
+        return replace(self, pattern=None)
 
     def narrow(self, names: Sequence[str]) -> TopicList:
         """Return the list that `narrowed` leaves of some names.
@@ -150,7 +164,7 @@ def narrowed(
         queries: of one namespace and mode.
         names: looked up for all of these queries, labels and properties included, sorted, each once; of other
             namespaces and modes none is left.
-        rows: names that one step looks at.
+        rows: names that one step looks at; fewer if each is asked of many patterns.
 
     Raises:
         ArgumentError: for a mode that does not exist.
@@ -178,9 +192,9 @@ def _sifting(
             yield
         part = [topic for topic in names[start : start + rows] if topic.startswith(prefixes)]
         if open_to_system.kept:
-            open_to_system.take(part)
+            yield from open_to_system.taking(part, rows)
         if without_system.kept:
-            without_system.take(without_system_topics(part))
+            yield from without_system.taking(without_system_topics(part), rows)
     lists: dict[TopicQuery, _List] = {}
     for (query, kept), ends_step in paced(chain.from_iterable(sieve.lists(names) for sieve in sieves), rows):
         if ends_step:
@@ -208,8 +222,8 @@ class _Sieve:
             self._patterns.add(query.pattern)
             self._pattern = TopicsPattern(query.pattern)
 
-    def take(self, names: Sequence[str]) -> None:
-        """Look at some names."""
+    def taking(self, names: Sequence[str], rows: int) -> Steps[None]:
+        """Look at the names of one step; what they are asked of may make it several, of as many looks as rows."""
         for kept in self._by_pattern.get(None, ()):
             kept += names
         if len(self._patterns) == 1 and self._pattern is not None:
@@ -218,7 +232,11 @@ class _Sieve:
             for kept in self._by_pattern[self._pattern.text]:
                 kept += matching
         elif self._patterns:
+            begun = self._patterns.n_asked
             for topic in names:
+                if self._patterns.n_asked - begun > rows * _ASKED_PER_LOOK:
+                    begun = self._patterns.n_asked
+                    yield
                 for text in self._patterns.matching(topic):
                     for kept in self._by_pattern[text]:
                         kept.append(topic)

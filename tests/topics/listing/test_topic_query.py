@@ -15,6 +15,7 @@ from lookup.model.bundles import equal_boundaries
 from lookup.model.catalog import Equals, Exists
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
+from lookup.topics.listing.pattern_set import PatternSet
 from lookup.topics.listing.scatter import ScatterQuery, loaded_topics
 from lookup.topics.listing.steps import finished
 from lookup.topics.listing.topic_query import common_names, look_up, narrowed, topics_of
@@ -79,6 +80,26 @@ def test_many_patterns_are_compiled_in_steps() -> None:
     queries = [TopicQuery("t/n", pattern=f"t/n/a{number}.*") for number in range(1_000)]
 
     assert len(list(narrowed(queries, [topic("a7")]))) >= 6
+
+
+@pytest.mark.parametrize(
+    "form", ["t/n/a.*{}.*{}.*{}", "t/n/(a|b){}{}{}.*", ".*{}{}.*{}.*"], ids=["sets of many states", "groups", "pieces"]
+)
+def test_a_step_asks_names_of_a_bounded_number_of_patterns(form: str) -> None:
+    """Of whatever kind the patterns are; a step of fewer names than its rows ends where they were asked of too many."""
+    queries = [TopicQuery("t/n", pattern=form.format(*f"{number:03d}")) for number in range(1_000)]
+    names = [topic(f"a{number:06d}") for number in range(0, 1_000_000, 2_000)]
+    patterns = PatternSet("t/n", [query.pattern or "" for query in queries])
+    n_matches = sum(len(patterns.matching(name)) for name in names)
+    n_steps, at_once = (sum(1 for _ in narrowed(queries, names, rows=rows)) for rows in (500, 1_000_000))
+    n_compiling = sum(1 for _ in narrowed(queries, (), rows=500))
+
+    # A step ends with the first name that is beyond its bound.
+    n_asked, most = patterns.n_asked, 2 * 500 + max(1_000, patterns.n_asked // len(names))
+    assert n_asked > 5 * most
+    assert n_steps - n_compiling >= n_asked // most
+    assert at_once == 0
+    assert n_matches == sum(map(len, finished(narrowed(queries, names, rows=500)).values()))
 
 
 def test_a_selector_is_of_the_labels_beside_the_name() -> None:
