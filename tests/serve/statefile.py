@@ -38,7 +38,7 @@ class StateFile:
     @property
     def settings(self) -> str:
         """Return the section of a server's settings that names the file."""
-        return f'[collect]\nservice_url = "pulsar://{self.path}"'
+        return f'[collect]\nservice_url = "pulsar://here{self.path}"'
 
     def own(self, bundle: str, broker: str) -> None:
         """Make a broker the owner of a bundle, as an assignment ends."""
@@ -84,4 +84,4 @@ class _FileSource(Source):
 @contextmanager
 def connect(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
     """Make the source of a server's settings."""
-    yield _FileSource(section.service_url.removeprefix("pulsar://"), records)
+    yield _FileSource(section.service_url.removeprefix("pulsar://here"), records)
