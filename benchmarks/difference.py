@@ -33,7 +33,7 @@ def main() -> None:
     tables = table_variables(_CONFIG, arguments.lookups)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         run = Path(folder) / "run"
-        explain = ["-m", "lookup.cli", "explain", str(run), "--policy", "stock", "--versus", "rack-then-load"]
+        explain = ["-m", "lookup", "explain", str(run), "--policy", "stock", "--versus", "rack-then-load"]
         for _ in range(arguments.rounds):
             for name, seeds, output in (("replicates", None, run), ("one", 1, Path(folder) / "one")):
                 command = evaluate_command(_CONFIG, arguments.lookups, output, arguments.master)

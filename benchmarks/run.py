@@ -151,7 +151,7 @@ class _Bench:
         log = self._data / f"10k-{clusters}"
         if not log.exists():
             size = ["--lookups", "10000", "--clusters", str(clusters)]
-            run_measured(["-m", "lookup.cli", "generate", *size, "--output", str(log)])
+            run_measured(["-m", "lookup", "generate", *size, "--output", str(log)])
         return log
 
     def small(self, clusters: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lookup import errors as errors
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
     from lookup.api.explaining_runs import explain_run as explain_run
@@ -36,6 +37,8 @@ def __getattr__(name: str) -> Any:
         return [public for room in _WHOLE for public in import_module(room).__all__]
     if name in _FUNCTIONS:
         return getattr(import_module(_FUNCTIONS[name]), name)
+    if name == "errors":
+        return import_module("lookup.errors")
     # Names of submodules are asked for here as well, while those are imported.
     if not name.startswith("_"):
         for room in map(import_module, _WHOLE):

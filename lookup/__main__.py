@@ -1,10 +1,29 @@
-"""Run the command line for `python -m lookup`; all of it is in `cli.py`."""
+"""Start the command line, for `lookup` and `python -m lookup`; all of it is in `cli.py`."""
 
+import os
 import sys
 
-from lookup.cli import main
+__all__ = ["main"]
 
-__all__: list[str] = []
+#: First words of commands that ask policies.
+_DECIDING = frozenset({"evaluate", "explain", "inspect", "simulate"})
+
+
+def main() -> int:
+    """Run the command of this process, and return its exit code.
+
+    Python makes hashes of texts anew in each process, so that a policy which goes by them, or by the order of a set,
+    would decide otherwise in each run. Spark's workers have hashes without that; so has a command that asks policies:
+    Python starts once more for it, in the same process.
+    """
+    if sys.argv[1:2] and sys.argv[1] in _DECIDING and "PYTHONHASHSEED" not in os.environ and os.name == "posix":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    # Not before: it takes longer than Python's start.
+    from lookup.cli import main as run
+
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lookup.commands.failures import interrupted_later
-from lookup.replay.java import EarlyJava, has_java, is_local, is_submitted, local_cores
+from lookup.replay.java import EarlyJava, has_java, has_submit_arguments, is_local, is_submitted, local_cores
 
 if TYPE_CHECKING:
     # Loaded while Java starts.
@@ -25,8 +25,8 @@ __all__ = ["EarlySpark", "early_spark"]
 class EarlySpark:
     """A Spark of this machine, whose Java starts with the object.
 
-    Nothing is started for another master, under `spark-submit`, if this process has a Spark, or without Java:
-    `workers_of` finds out by itself what to do then.
+    Nothing is started for another master, under `spark-submit` or with arguments for it, if this process has a Spark,
+    or without Java: `workers_of` finds out by itself what to do then.
 
     Args:
         master: Spark's URL, or "none"; None: this machine.
@@ -39,7 +39,8 @@ class EarlySpark:
         self._daemon: WaitingDaemon | None = None
         #: what runs tasks, once it begins; None if nothing was started
         self.workers: StartingSpark | None = None
-        if is_local(self._master) and not is_submitted() and has_java() and not _has_spark():
+        is_ours = is_local(self._master) and not is_submitted() and not has_submit_arguments()
+        if is_ours and has_java() and not _has_spark():
             self._java = EarlyJava()
 
     def load(self) -> None:

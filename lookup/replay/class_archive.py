@@ -92,7 +92,11 @@ def archive_of() -> Path | None:
     # Written by the build of a Java: its version and its maker.
     release = java.parent.parent / "release"
     build = release.read_text(errors="replace") if release.exists() else str(java.stat().st_mtime_ns)
-    of = "\n".join((str(java), build, version("pulsar-lookup"), version("pyspark"), str(pyspark_home())))
+    home = pyspark_home()
+    # Java compares the times of jars as well: of a pyspark that was installed anew none fits.
+    jars = [] if home is None else sorted((home / "jars").glob("spark-core*.jar"))
+    written = [str(jar.stat().st_mtime_ns) for jar in jars]
+    of = "\n".join((str(java), build, version("pulsar-lookup"), version("pyspark"), str(home), *written))
     return cache / f"spark-{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}"
 
 
@@ -157,9 +161,10 @@ def _make_apart() -> None:
 
 def _cache() -> Path | None:
     """Return the user's folder for what can be made again, None if the user has no home."""
-    base = os.environ.get("XDG_CACHE_HOME")
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return (Path(base) if base else Path.home() / ".cache") / "pulsar-lookup"
+        # A relative one is none, by the rules for that variable.
+        return (base if base.is_absolute() else Path.home() / ".cache") / "pulsar-lookup"
     except RuntimeError:
         return None
 

@@ -103,11 +103,14 @@ def _command_of(process: int, options: Set[str]) -> list[str]:
 
 
 def _prune(folder: Path) -> None:
-    """Remove archives of versions that were used before the latest ones."""
+    """Remove archives of versions that were used before the latest ones, and what killed processes have left."""
     archives = sorted(folder.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)
         command_file(old).unlink(missing_ok=True)
+    for draft in folder.glob("spark-*.[0-9]*"):
+        if time.time() - draft.stat().st_mtime > PATIENCE_S:
+            draft.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

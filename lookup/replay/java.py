@@ -22,15 +22,15 @@ from lookup.model.sentences import Argument, Sentence
 from lookup.replay.class_archive import java_options, kept_command, pyspark_home
 
 __all__ = [
-    "LOCAL_MEMORY", "LOOPBACK", "EarlyJava", "forward", "has_java", "is_local", "is_submitted", "local_cores",
-    "require_java",
+    "LOCAL_MEMORY", "LOOPBACK", "EarlyJava", "forward", "has_java", "has_submit_arguments", "is_local", "is_submitted",
+    "local_cores", "require_java",
 ]  # fmt: skip
 
 #: Address of a Spark on this machine; without it Spark warns that the host's name resolves to a loopback address.
 LOOPBACK = "127.0.0.1"
 #: Executor and driver are one JVM on this machine; 1 GiB, the default, spills when a big log is sorted.
 LOCAL_MEMORY = "2g"
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?\Z")
+_LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:,\d+)?\])?\Z")
 #: Code that is compiled well pays only where Java does the work, and not where it hands tasks to Python.
 _QUICK_CODE = "-XX:TieredStopAtLevel=1"
 #: What runs in Java: it waits for calls, and ends with its stdin.
@@ -43,6 +43,8 @@ _STOPPING_S = 5.0
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
     "WARNING: Using incubator modules",
+    # Newer JVMs, about packages that Spark's launcher opens and that are no more.
+    "WARNING: package sun.security.action not in java.base",
     # Spark's logging reports that it is not configured, and how to do so in a shell.
     "Using Spark's default log4j profile",
     "Setting default log level to",
@@ -144,6 +146,11 @@ def _command(options: list[str]) -> list[str]:
 def is_submitted() -> bool:
     """Return whether `spark-submit` has started this process, and with it its own Spark."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def has_submit_arguments() -> bool:
+    """Return whether the user says in a variable how pyspark is to start Java."""
+    return "PYSPARK_SUBMIT_ARGS" in os.environ
 
 
 def is_local(master: str | None) -> bool:

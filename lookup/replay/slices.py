@@ -57,16 +57,18 @@ def slices_of_day(
         most_rows: rows of all tables that a slice has at most, unless a single cell of the grid has more.
 
     Raises:
-        InputError: if a single cell has more rows than fit into a task's memory.
+        InputError: if a single cell, or a slice, has more rows than fit into a task's memory.
     """
     rows = sum(part.written.rows for parts in tables for part in parts)
     if rows <= most_rows or not len(grid):
+        _require_slices_fit(rows, cluster)
         yield Slice(None, None, tuple(tuple(map(PartSlice.whole, parts)) for parts in tables))
         return
     # Rows before the first instant of the grid belong to its cell, which begins with the day.
     places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
     ends = np.append(places, rows)
-    _require_memory(np.diff(ends, prepend=0), grid, cluster)
+    _require_cells_fit(np.diff(ends, prepend=0), grid, cluster)
+    _require_slices_fit(most_rows, cluster)
     cuts = [int(grid[place]) for place in _cut_places(ends, most_rows)]
     pieces = [[_cut(work, part, cuts) for part in parts] for parts in tables]
     for number, (from_us, until_us) in enumerate(pairwise([None, *cuts, None])):
@@ -102,7 +104,19 @@ def _cut(work: WorkDir, part: Part, cuts: Sequence[int]) -> list[PartSlice | Non
     ]
 
 
-def _require_memory(rows: Ints, grid: Ints, cluster: str) -> None:
+def _require_slices_fit(rows: int, cluster: str) -> None:
+    """Refuse slices that are more than a task can hold."""
+    memory = task_memory()
+    most = memory // BYTES_PER_ROW
+    if rows > most:
+        raise InputError(
+            f"cluster {cluster!r} would be replayed in slices of {quantity(rows, 'row')}: more than the {most:,} that "
+            f"fit into {memory / 2**30:.1f} GiB, the memory of a task, at {BYTES_PER_ROW} bytes each; make "
+            "evaluation.slice_rows smaller, or give tasks more memory"
+        )
+
+
+def _require_cells_fit(rows: Ints, grid: Ints, cluster: str) -> None:
     """Refuse a day of which a single cell, which cannot be cut, is more than a task can hold."""
     fullest, memory = int(np.argmax(rows)), task_memory()
     most = memory // BYTES_PER_ROW

@@ -73,7 +73,9 @@ sys.exit(cli.main(["evaluate", "--config", "none.toml", "--output", "o", "--mast
 
 
 @pytest.mark.parametrize(
-    "variables", [{"PYSPARK_GATEWAY_PORT": "1"}, {"JAVA_HOME": "/no/java"}], ids=["submitted", "java"]
+    "variables",
+    [{"PYSPARK_GATEWAY_PORT": "1"}, {"PYSPARK_SUBMIT_ARGS": "pyspark-shell"}, {"JAVA_HOME": "/no/java"}],
+    ids=["submitted", "arguments", "java"],
 )
 def test_nothing_is_started_where_there_cannot_be_one(
     variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -85,7 +87,7 @@ def test_nothing_is_started_where_there_cannot_be_one(
     assert not _starts("local[2]")
 
 
-@pytest.mark.parametrize("master", ["spark://10.0.0.1:7077", "none"])
+@pytest.mark.parametrize("master", ["spark://10.0.0.1:7077", "none", "local[0]"])
 def test_nothing_is_started_for_another_master(master: str) -> None:
     """A cluster has its own session, and without Spark nothing is needed."""
     assert not _starts(master)

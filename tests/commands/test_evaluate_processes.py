@@ -108,6 +108,34 @@ def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(tmp_pa
     assert (tmp_path / "o" / "manifest.json").exists()
 
 
+@pytest.mark.spark
+def test_hashes_of_texts_are_the_same_in_each_run(tmp_path: Path, log: Path) -> None:
+    """A policy that goes by them decides alike on Spark and without."""
+    config = _with_scorer(tmp_path, log, "return [hash(broker.id) % 1000 / 1000 for broker in brokers]")
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    summaries = []
+    for output, master in (("a", "none"), ("b", "none"), ("c", "local[1]")):
+        words = ("evaluate", "--config", config, "--output", tmp_path / output, "--master", master)
+        done = subprocess.run([sys.executable, "-m", "lookup", *words], env=variables, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        summaries.append((tmp_path / output / "summary.json").read_bytes())
+
+    assert summaries == summaries[:1] * 3
+
+
+@pytest.mark.spark
+def test_a_part_that_fails_on_spark_is_one_sentence(tmp_path: Path, log: Path) -> None:
+    """It is that of the part, and not of what stops after it."""
+    config = _with_scorer(tmp_path, log, 'raise LookupError("no such rack")')
+
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+        out, err = process.communicate(timeout=300)
+
+    (mistake,) = Ran(process.returncode, out, err).mistakes
+    assert "part 'failing' raised LookupError" in mistake
+    assert _left(tmp_path) == {"evaluation.toml", "failing.py"}
+
+
 @pytest.fixture
 def endless(tmp_path: Path, log: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start an evaluation that never ends, and return it with the file that is there once it is replaying."""

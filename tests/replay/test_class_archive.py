@@ -21,6 +21,7 @@ from lookup.replay.class_archive import (
     java_options,
     kept_command,
 )
+from tests.processes import output_of
 
 #: Starts Spark, with `-Xshare:on` in place of `auto` if there is an archive: Java then ends if it does not fit.
 _START = """
@@ -49,6 +50,39 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "lookup.replay.class_archiving"]
     subprocess.run(command, env={**os.environ, "XDG_CACHE_HOME": str(folder)}, check=True, timeout=600)
     return folder
+
+
+@pytest.mark.spark
+def test_a_command_s_java_starts_from_the_archive(cache: Path) -> None:
+    """With the options of the archive, and with a command line that was kept."""
+    script = """
+from lookup.replay.java import EarlyJava
+java = EarlyJava()
+java.forward()
+words = java.gateway().jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+print(any("SharedArchiveFile" in word for word in words), "-Xmx2g" in words)
+java.stop()
+"""
+    variables = {"XDG_CACHE_HOME": str(cache), "CI": "true"}
+
+    assert output_of(script, **variables) == "True True\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_an_archive_is_made_once_a_process_has_started_spark_without_one(tmp_path: Path, ci: str) -> None:
+    """Not on a machine that is thrown away after its job."""
+    script = """
+from lookup.replay import class_archive
+from lookup.replay.java import EarlyJava
+from lookup.replay.quick_start import quick_context
+class_archive._make_apart = lambda: print("made", flush=True)
+java = EarlyJava()
+java.forward()
+quick_context("local[1]", java, None).stop()
+java.stop()
+"""
+    assert output_of(script, XDG_CACHE_HOME=str(tmp_path), CI=ci) == ("" if ci else "made\n")
 
 
 @pytest.fixture
@@ -153,18 +187,52 @@ def test_a_spark_that_is_set_up_in_its_own_folder_is_started_by_its_script(
 
 
 def test_archives_of_earlier_versions_are_removed(tmp_path: Path) -> None:
-    """The two latest are kept."""
+    """The two latest are kept; what a process was killed over goes once it is old."""
     for age, name in enumerate(("a", "b", "c")):
         path = tmp_path / f"spark-{name}.jsa"
         path.touch()
         command_file(path).touch()
         os.utime(path, (1_000 - age, 1_000 - age))
+    for name in ("spark-d.17", "spark-d.18"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "spark-d.17", (1_000, 1_000))
 
     class_archiving._prune(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "spark-a.command", "spark-a.jsa", "spark-b.command", "spark-b.jsa",
+        "spark-a.command", "spark-a.jsa", "spark-b.command", "spark-b.jsa", "spark-d.18",
     ]  # fmt: skip
+
+
+def test_an_archive_that_is_too_large_is_not_kept(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache is not filled, whatever a Java writes."""
+    monkeypatch.setattr(class_archiving, "_LARGEST", 1)
+    monkeypatch.setattr(class_archiving, "_dump", lambda draft: draft.write_bytes(b"xx") and ["java"])
+
+    assert class_archiving.main() == 1
+    assert finished_archive() is None
+    assert [path.suffix for path in prefix.parent.iterdir()] == [".making"]
+
+
+def test_an_archive_of_a_spark_that_was_installed_anew_is_another(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java would pass over the one of before at each start."""
+    jar = tmp_path / "jars" / "spark-core_2.13-4.3.0.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    monkeypatch.setattr(class_archive, "pyspark_home", lambda: tmp_path)
+    before = archive_of()
+
+    os.utime(jar, (1, 1))
+    assert before not in {archive_of(), prefix}
+
+
+def test_a_cache_that_is_no_absolute_path_is_none(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's usual one is used."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+
+    assert archive_of() == Path.home() / ".cache" / "pulsar-lookup" / prefix.name
 
 
 def test_only_one_process_makes_an_archive(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,11 @@ def test_a_tick_that_no_task_can_hold_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(slices, "task_memory", lambda: 10 * slices.BYTES_PER_ROW)
     assert len(_sliced(plan, 2)) == 3
 
+    monkeypatch.setattr(slices, "task_memory", lambda: 11 * slices.BYTES_PER_ROW)
+    with pytest.raises(InputError, match=r"'east' would be replayed in slices of 12 rows: more than the 11 .* smaller"):
+        _sliced(plan, 12)
+    monkeypatch.setattr(slices, "task_memory", lambda: 10 * slices.BYTES_PER_ROW)
+
     alone = planned(tmp_path / "alone", [lookup(place) for place in range(11)])
     with pytest.raises(InputError, match="has 11 rows in the tick that begins at 2026-01-01T12:00:00"):
         _sliced(alone, 2)

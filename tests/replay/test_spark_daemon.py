@@ -29,7 +29,7 @@ def look(item):
         "pyspark": pyspark.__file__, "is_forked": "wave" in sys.modules,
         "has_tasks": "lookup.replay.tasks" in sys.modules,
         "pool": pyarrow.default_memory_pool().backend_name, "variable": os.environ["PYTHONSAFEPATH"], "item": item,
-        "daemon": os.getppid(),
+        "daemon": os.getppid(), "path": sys.path,
     }
 
 java = EarlyJava()
@@ -72,12 +72,13 @@ def test_only_archives_beside_an_installed_package_are_left_out(tmp_path: Path) 
 @pytest.mark.skipif(sys.platform != "linux", reason="a fork is safe on Linux alone")
 def test_workers_come_from_the_fork_that_waits(tmp_path: Path) -> None:
     """They have what the process that forked had loaded, Spark's variables, and memory that is kept."""
-    found = _workers(tmp_path)
+    found = _workers(tmp_path, before="sys.path.append('/only/here')")
 
     assert [worker["item"] for worker in found] == [1, 2]
     for worker in found:
         assert (worker["is_forked"], worker["has_tasks"], worker["pool"]) == (True, True, "system")
         assert (worker["pyspark"], worker["variable"]) == (pyspark.__file__, "1")
+        assert "/only/here" not in worker["path"]
 
 
 @pytest.mark.spark
