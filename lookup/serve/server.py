@@ -166,13 +166,17 @@ class DecisionServer:
         # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
         path = "/" + request.path.partition("/")[2].partition("/")[0]
         self.connections.heard(request.protocol)
+        # So it stays if the client leaves, with which its request ends.
         status = 400
         try:
             response = await self._answered(request, handler, path)
             status = response.status
             return response
+        except Exception:
+            # A bug of ours, which aiohttp answers and logs.
+            status = 500
+            raise
         finally:
-            # Also where the client has left, with which its request ends.
             self.metrics.count_request(path if path in _PATHS else "other", status)
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:

@@ -243,6 +243,18 @@ def test_body_that_is_cut_off_is_counted(guarded: Server) -> None:
     assert len(guarded.said) == 1
 
 
+def test_bug_of_the_server_is_counted_as_one(tmp_path: Path) -> None:
+    """It is no mistake of the client's."""
+    broken = (
+        "import lookup.serve.server\n"
+        "async def fail(self, request): raise RuntimeError('a bug')\n"
+        "lookup.serve.server.DecisionServer._record = fail\n"
+    )
+    with started(settings_file(tmp_path), prelude=broken) as server:
+        assert server.ask("POST", "/record")[0] == 500
+        assert 'lookup_requests_total{path="/record",status="500"} 1.0' in server.ask("GET", "/metrics")[1]
+
+
 def test_connections_without_a_request_are_closed(tmp_path: Path) -> None:
     """A client that sends no whole head in time is disconnected, and one that asks goes on."""
     hurry = "import lookup.serve.connections; lookup.serve.connections.PATIENCE_S = 0.3"
