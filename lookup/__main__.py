@@ -7,6 +7,8 @@ __all__ = ["main"]
 
 #: First words of commands that ask policies.
 _DECIDING = frozenset({"evaluate", "explain", "inspect", "simulate"})
+#: As of `cli.py`, which is not loaded yet.
+_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -16,13 +18,32 @@ def main() -> int:
     would decide otherwise in each run. Spark's workers have hashes without that; so has a command that asks policies:
     Python starts once more for it, in the same process.
     """
-    if sys.argv[1:2] and sys.argv[1] in _DECIDING and "PYTHONHASHSEED" not in os.environ and os.name == "posix":
-        os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    # Not before: it takes longer than Python's start.
-    from lookup.cli import main as run
+    try:
+        _open_standard_files()
+        if sys.argv[1:2] and sys.argv[1] in _DECIDING and "PYTHONHASHSEED" not in os.environ and os.name == "posix":
+            os.environ["PYTHONHASHSEED"] = "0"
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+        # Not before: it takes longer than Python's start.
+        from lookup.cli import main as run
 
-    return run()
+        return run()
+    except KeyboardInterrupt:
+        # While modules are loaded; later ones are met in `cli.py`.
+        sys.stderr.write("interrupted; nothing was written\n")
+        return _INTERRUPTED
+
+
+def _open_standard_files() -> None:
+    """Open in place of a closed stdin, stdout or stderr what keeps nothing.
+
+    The next file that is opened would take its number, and processes that are started would write into that.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 if __name__ == "__main__":
