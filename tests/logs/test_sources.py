@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.errors import InputError
-from lookup.logs.sources import LogFile, list_files, list_log, open_lines, open_parquet, share_out
+from lookup.logs.sources import LogFile, list_files, list_log, locate, open_lines, open_parquet, share_out
 from tests.replay.layouts import write_rows
 from tests.replay.plans import lookup
 
@@ -32,6 +32,25 @@ def logs(tmp_path: Path) -> Path:
 
 def _names(folder: Path, *sources: str) -> list[str]:
     return [str(Path(path).relative_to(folder)) for path in list_files([f"{folder}/{source}" for source in sources])]
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("s3://key:hidden@bucket/a", "s3://bucket/a: credentials do not belong into its path"),
+        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a: credentials do not belong into its path"),
+        ("s3://key:hidden/a", "an s3 path: credentials do not belong into its path"),
+        ("s3://bucket/a?region=eu-west-1", "settings of a store do not belong into a path"),
+        ("s3:///a", "names no bucket"),
+    ],
+)
+def test_the_path_of_a_store_is_a_name_and_nothing_else(path: str, sentence: str) -> None:
+    """What is secret in it is not repeated: sentences end up in logs."""
+    with pytest.raises(InputError) as caught:
+        locate(path)
+
+    assert sentence in str(caught.value)
+    assert "hidden" not in str(caught.value)
 
 
 def test_a_directory_holds_all_files_below_it(logs: Path) -> None:
