@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from lookup.commands.early import EarlySpark
+from tests.commands.projects import evaluation_of
 from tests.processes import awaited, output_of
 
 #: A mistake that is found while Spark starts, and the processes that are left besides Java, which ends with this one.
@@ -37,17 +39,17 @@ except SettingsError as error:
 def test_a_mistake_leaves_a_spark_that_starts(wait: str, tmp_path: Path) -> None:
     """The sentence is printed, Java ends, and no file is left of its start."""
     assert output_of(MISTAKEN.format(wait=wait), TMPDIR=str(tmp_path)) == "a mistake []\n"
-    assert awaited(lambda: not _javas_of(tmp_path))
+    assert awaited(lambda: not _processes_with("TMPDIR", str(tmp_path)))
     assert awaited(lambda: not list(tmp_path.iterdir()))
 
 
-def _javas_of(folder: Path) -> list[int]:
-    """Return the processes of Java that have a folder for temporary files."""
+def _processes_with(variable: str, value: str) -> list[int]:
+    """Return the processes that have an environment variable."""
     found = []
     for process in psutil.process_iter():
         # One that ends meanwhile, or has ended, is none of them.
         with suppress(psutil.Error):
-            if "java" in process.name() and process.environ().get("TMPDIR") == str(folder):
+            if process.environ().get(variable) == value:
                 found.append(process.pid)
     return found
 
@@ -70,6 +72,30 @@ sys.exit(cli.main(["evaluate", "--config", "none.toml", "--output", "o", "--mast
 
     # What a command prints besides its data goes to stderr.
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "[]"), done.stderr
+
+
+@pytest.mark.spark
+def test_a_mistake_in_the_inputs_does_not_wait_for_spark(tmp_path: Path) -> None:
+    """It is found while Java starts, which takes for ever here, and ends that."""
+    script = tmp_path / "bin" / "spark-submit"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\nexec sleep 3600\n", encoding="utf-8")
+    script.chmod(0o700)
+    config = evaluation_of(tmp_path, tmp_path / "no-log")
+    command = [sys.executable, "-m", "lookup", "evaluate", "--config", config, "--output", tmp_path / "o"]
+
+    done = subprocess.run(
+        command,
+        env={**os.environ, "SPARK_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "no-log" in done.stderr
+    assert _processes_with("SPARK_HOME", str(tmp_path)) == []
 
 
 @pytest.mark.parametrize(
