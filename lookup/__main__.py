@@ -20,7 +20,8 @@ def main() -> int:
     """
     try:
         _open_standard_files()
-        if sys.argv[1:2] and sys.argv[1] in _DECIDING and "PYTHONHASHSEED" not in os.environ and os.name == "posix":
+        is_deciding = bool(_DECIDING.intersection(sys.argv[1:2]))
+        if is_deciding and not os.environ.get("PYTHONHASHSEED") and os.name == "posix":
             os.environ["PYTHONHASHSEED"] = "0"
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
         # Not before: it takes longer than Python's start.
