@@ -24,7 +24,7 @@ from lookup.commands.failures import interrupted_later
 from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.model.sentences import Argument
-from lookup.replay.java import is_submitted
+from lookup.replay.java import is_local, is_submitted
 from lookup.replay.session import create_session
 
 __all__ = ["silenced", "spark_session", "stopped_at_the_end"]
@@ -36,7 +36,7 @@ _PATIENCE_S = 5.0
 _END_S, _LAST_S = 0.5, 60.0
 #: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
-_MASTER = re.compile(r"local(\[[^\]]+\])?|yarn|local-cluster\[.+\]|(spark|k8s)://.+")
+_MASTER = re.compile(r"yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def stopped_at_the_end(context_of: Callable[[], SparkContext | None], stop: Call
 
 
 def _started(master: str | None) -> SparkSession:
-    if master is not None and not _MASTER.fullmatch(master):
+    if master is not None and not is_local(master) and not _MASTER.fullmatch(master):
         right = "local[*], local[4], none (this process), spark://host:7077, yarn or k8s://https://host:443"
         raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
     if master is not None and master.startswith("spark://"):

@@ -45,15 +45,16 @@ def test_without_java_it_is_one_sentence(tmp_path: Path, log: Path) -> None:
     assert names_in(tmp_path) == ["evaluation.toml"]
 
 
-def test_an_unknown_master_is_one_sentence(tmp_path: Path, log: Path) -> None:
+@pytest.mark.parametrize("master", ["lokal", "local[0]", "local[two]"])
+def test_an_unknown_master_is_one_sentence(tmp_path: Path, log: Path, master: str) -> None:
     """A master that Spark does not know is refused before a JVM is started."""
     config = evaluation_of(tmp_path, log)
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", "--master", "lokal") as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", "--master", master) as process:
         out, err = process.communicate(timeout=300)
 
     (mistake,) = Ran(process.returncode, out, err).mistakes
-    assert mistake.startswith("--master: 'lokal' is no master that Spark knows; write local[*]")
+    assert mistake.startswith(f"--master: {master!r} is no master that Spark knows; write local[*]")
     assert names_in(tmp_path) == ["evaluation.toml"]
 
 
