@@ -45,6 +45,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     finally:
         # Later tests may fork again.
         sources._bucket.cache_clear()
+        sources._CONNECTED.clear()
 
 
 @pytest.fixture(scope="module")
