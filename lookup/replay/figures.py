@@ -16,6 +16,7 @@ from lookup.engine.answers import checked_reads
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, rates_without
+from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.sources import list_log, open_parquet
 from lookup.logs.spans import statistics_of, table_span
 from lookup.replay.plan import RunPlan
@@ -85,8 +86,8 @@ def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[
 def mean_load(settings: EvaluationFile) -> float | None:
     """Return the weight per second that a broker serves on average over a log; None if it cannot be computed.
 
-    Not exact, and cheap: it takes footers and one column of the log. Redirects count, quarantined rows too, and a
-    broker counts for the whole time of the log.
+    Not exact, and cheap: it takes footers and one column of the log. Redirects count, rows that are quarantined for
+    anything but their weight too, and a broker counts for the whole time of the log.
 
     Raises:
         InputError: if a table cannot be read.
@@ -115,5 +116,8 @@ def _weight(parquet: pq.ParquetFile) -> float:
     """Return the weight of all rows of a file; a row without one weighs 1.0."""
     if "weight" not in parquet.schema_arrow.names:
         return float(parquet.metadata.num_rows)
-    batches = parquet.iter_batches(columns=["weight"], use_threads=False)
-    return sum(float(pc.sum(pc.fill_null(batch.column(0).cast(pa.float64()), 1.0)).as_py() or 0.0) for batch in batches)
+    weight = 0.0
+    for batch in parquet.iter_batches(columns=["weight"], use_threads=False):
+        values = pc.fill_null(batch.column(0).cast(pa.float64()), 1.0).to_numpy(zero_copy_only=False)
+        weight += float(values[(values >= 0.0) & (values <= MAX_WEIGHT)].sum())
+    return weight

@@ -115,6 +115,14 @@ def test_weight_by_second_and_broker(tmp_path: Path) -> None:
     assert mean_load(_file(tmp_path, rows)) == pytest.approx(3.0)
 
 
+def test_weights_that_are_refused_do_not_count(tmp_path: Path) -> None:
+    """One that is no number, is negative or infinite would make the sum senseless."""
+    rows = [lookup(0, weight=19.0), lookup(10, weight=41.0)]
+    wrong = [lookup(5, weight=value) for value in (float("nan"), float("inf"), -7.0)]
+
+    assert mean_load(_file(tmp_path, rows + wrong)) == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("is_hive", [True, False])
 def test_a_log_without_weights_counts_lookups(tmp_path: Path, is_hive: bool) -> None:
     """Of two clusters, each with the two brokers of the settings, whether folders or a column name them."""
