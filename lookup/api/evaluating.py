@@ -264,7 +264,8 @@ def _as_path(lookups: Lookups | None, folder: Path) -> str | None:
         return None if lookups is None else os.fspath(lookups)
     try:
         table = lookups if isinstance(lookups, pa.Table) else pa.Table.from_pandas(lookups, preserve_index=False)
-    except (AttributeError, TypeError, pa.ArrowInvalid) as error:
+    # A ValueError: of a column that is there twice, and of what Arrow cannot hold.
+    except (AttributeError, TypeError, ValueError) as error:
         kind = type(lookups).__name__
         what = f"is a {kind}, which is no path and no table of Arrow, pandas or Spark ({error})"
         raise InputError(Sentence(Argument("lookups"), f": {what}")) from None

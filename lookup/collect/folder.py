@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,6 +26,7 @@ from lookup.logs.outputs import named_refusals, write_beside
 from lookup.logs.rolling import RollingFiles
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import has_folders, locate, open_parquet
+from lookup.model.documents import toml_table
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = ["RecordFolder"]
@@ -122,7 +122,7 @@ class RecordFolder:
         if "namespaces.toml" in self._named_in(""):
             try:
                 with self._system.open_input_file(f"{self._root}/namespaces.toml") as stream:
-                    entries = tomllib.loads(stream.read().decode())["namespaces"]
+                    entries = toml_table(stream.read().decode())["namespaces"]
                 past.boundaries = {
                     entry["name"]: tuple(int(end, 16) for end in entry["boundaries"]) for entry in entries
                 }

@@ -7,6 +7,7 @@ row's in it.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 from collections import Counter
@@ -116,6 +117,9 @@ def reader_of(
     Args:
         where: what the mapping is called in mistakes.
     """
+    endless = [f"{where}: {key} is {value}, not a finite number" for key, value in _endless(parameters)]
+    if endless:
+        raise SettingsError(endless)
     parameters = dict(parameters)
     use = parameters.pop("use", None)
     if use is not None and not isinstance(use, str):
@@ -140,6 +144,15 @@ def reader_of(
         # The builder puts the place before each problem, as text.
         raise SettingsError([Sentence(where, problem.removeprefix(str(where))) for problem in builder.problems])
     return built
+
+
+def _endless(parameters: Mapping[str, object], above: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the keys whose values are infinite or no number: no reader has a use for them, and no manifest a word."""
+    for key, value in parameters.items():
+        if isinstance(value, Mapping):
+            yield from _endless(value, f"{above}{key}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield f"{above}{key}", value
 
 
 def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) -> None:

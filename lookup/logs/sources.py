@@ -11,6 +11,7 @@ import glob
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -347,12 +348,24 @@ _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
 }
 
 
+def _require_once(source: str, schema: pa.Schema) -> None:
+    """Refuse columns of one name: Parquet permits them, and nobody knows which is meant.
+
+    Raises:
+        InputError: naming source and column.
+    """
+    for name, count in Counter(schema.names).items():
+        if count > 1:
+            raise InputError(f"{source}: column {name!r} is there {count} times; a table has each column once")
+
+
 def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
     """Refuse columns that cannot hold the table's values; columns of nothing but nulls may have any type.
 
     Raises:
         InputError: naming source, column, and both types.
     """
+    _require_once(source, schema)
     for column in TABLES[table]:
         position = schema.get_field_index(column.name)
         actual = schema.field(position).type if position >= 0 else pa.null()
@@ -390,12 +403,13 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
         options: of `pyarrow.parquet.ParquetFile`.
 
     Raises:
-        InputError: if it is no Parquet file, is cut off or damaged.
+        InputError: if it is no Parquet file, is cut off or damaged, or has a column twice.
     """
     system, name = locate(path)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     try:
         with pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options) as file:
+            _require_once(path, file.schema_arrow)
             yield file
     except (pa.ArrowException, OSError) as error:
         if "magic bytes" in str(error):

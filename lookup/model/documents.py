@@ -32,6 +32,8 @@ __all__ = [
 MAX_DEPTH = 64
 #: A `long` of Java, and a column of 64-bit integers, end here.
 _LARGEST_WHOLE = 2**63 - 1
+#: Python reads no integer with more digits than this; of dates that do not exist TOML has a sentence of its own.
+_LONG_NUMBER = f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits"
 #: Open files of a process: another process has others, or none, under the same name.
 _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.+)|/proc/(?:self|thread-self|\d+)/fd/.+")
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -106,6 +108,10 @@ def toml_table(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except RecursionError:
         raise NestingError from None
+    except ValueError as error:
+        if isinstance(error, tomllib.TOMLDecodeError):
+            raise
+        raise tomllib.TOMLDecodeError(_LONG_NUMBER) from None
     # A key with dots nests tables without a bracket. The document itself is no table inside another.
     _require_shallow(table.values())
     return table
@@ -122,6 +128,10 @@ def json_value(text: str) -> Any:
         value = json.loads(text)
     except RecursionError:
         raise NestingError from None
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError):
+            raise
+        raise ValueError(_LONG_NUMBER) from None
     # Logs have millions of records: one with few brackets need not be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _require_shallow((value,))

@@ -26,6 +26,8 @@ HIDDEN = (*BREAKING, "Cf")
 _LONGEST = 80
 #: Names of a list that a sentence repeats.
 _MOST_NAMES = 12
+#: Names among which the one that was meant is looked for.
+_MOST_COMPARED = 2_000
 #: Repeats other values than texts: a few entries, two levels deep.
 _SHORT = Repr()
 _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 2, _LONGEST, _LONGEST, _LONGEST
@@ -58,8 +60,14 @@ def listed(names: Iterable[str]) -> str:
 
 
 def closest(wrong: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most like a wrong one, None if none is at least `cutoff` like it (a ratio)."""
-    return next(iter(get_close_matches(wrong, list(known), n=1, cutoff=cutoff)), None)
+    """Return the known name that is most like a wrong one, None if none is at least `cutoff` like it (a ratio).
+
+    Of thousands of names none is suggested: each wrong name is compared with all of them, a second for 80,000.
+    """
+    names = list(known)
+    return (
+        next(iter(get_close_matches(wrong, names, n=1, cutoff=cutoff)), None) if len(names) <= _MOST_COMPARED else None
+    )
 
 
 def suggestion(wrong: str, known: Iterable[str], *, nothing: str = "there are none") -> str:

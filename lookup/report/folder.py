@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lookup.logs.sources import locate, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
+from lookup.report.shape import Manifest, Summary, require_shape
 from lookup.score.luck import Estimate
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Fidelity, Plan, Scored
@@ -64,15 +66,16 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     # The manifest first: it is written last, so without it the run is not complete.
     facts = _document(path, "manifest.json", manifest)
     summary = _document(path, "summary.json")
-    for name, document, schema in (
-        ("summary.json", summary, SUMMARY_SCHEMA),
-        ("manifest.json", facts, MANIFEST_SCHEMA),
+    for name, document, schema, shape in (
+        ("summary.json", summary, SUMMARY_SCHEMA, Summary),
+        ("manifest.json", facts, MANIFEST_SCHEMA, Manifest),
     ):
         if document.get("schema") != schema:
             raise InputError(
                 f"{path}/{name}: its schema is {shown(str(document.get('schema')))}, and {schema} can be read; "
                 "evaluate again with this version"
             )
+        require_shape(f"{path}/{name}", document, shape)
     try:
         return Run(path, restored(summary, facts), facts, summary)
     except ValidationError as error:
@@ -178,18 +181,25 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _document(path: str, name: str, content: bytes | None = None) -> dict[str, Any]:
+def _document(path: str, name: str, raw: bytes | None = None) -> dict[str, Any]:
     system, folder = locate(path)
     file = f"{folder.rstrip('/')}/{name}"
     try:
-        if content is None:
+        if raw is None:
             with system.open_input_file(file) as source:
-                content = source.read()
-        text = content.decode()
+                raw = source.read()
+        text = raw.decode()
     except FileNotFoundError:
         raise InputError(f"{path}: has no {name}; name a folder that `lookup evaluate` has written") from None
     except OSError as error:
         raise InputError(f"{path}/{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}/{name}: is no text in UTF-8") from None
-    return parsed_object(text, f"{path}/{name}:")
+    content = parsed_object(text, f"{path}/{name}:")
+    # Half a surrogate pair can be written in JSON, and in no page.
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{path}/{name}: holds half a surrogate pair, which is no text in UTF-8") from None
+    return content

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.errors import InputError
-from lookup.logs.sources import list_files, open_parquet
+from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
+from lookup.logs.sources import list_files
 from lookup.model.broker import Location
+from lookup.report.shape import open_result
 
 __all__ = ["CAUSES", "ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 
@@ -26,6 +28,7 @@ __all__ = ["CAUSES", "ClusterHistory", "Flows", "History", "read_flows", "read_h
 CAUSES = ("forced", "shed", "admin", "split")
 _OWNED = "Owned"
 _PLACES = ("region", "zone", "rack")
+_SCHEMAS = {"cells": CELLS, "owners": OWNERS, "flows": FLOWS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,7 @@ def read_rejections(folder: str, *, seeds: int) -> dict[str, dict[str, float]]:
     """Return by policy and reason how many brokers filters kept out of decisions, the mean over replicates."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for file in _files(folder, "decisions"):
-        with open_parquet(file) as parquet:
+        with open_result(file, DECISIONS) as parquet:
             for batch in parquet.iter_batches(columns=["policy", "rejected"]):
                 if not batch.num_rows:
                     continue
@@ -225,7 +228,7 @@ def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Tabl
     for file in _files(folder, name):
         # The seed stands at the end of each file's name: of ten replicates nine need not be opened.
         if seed is None or file.endswith(f"-{seed}.parquet"):
-            with open_parquet(file) as parquet:
+            with open_result(file, _SCHEMAS[name]) as parquet:
                 yield parquet.read()
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from lookup.errors import InputError, InvalidNameError, SettingsError
+from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.logs.sources import locate
 from lookup.model import TopicName
 from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
@@ -21,6 +21,7 @@ from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 from lookup.replay.records import RunName
 from lookup.report.folder import Run
+from lookup.report.shape import open_result
 
 __all__ = [
     "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of", "name_of",
@@ -28,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 _OWNED = "Owned"
+_SCHEMAS = {"decisions": DECISIONS, "owners": OWNERS, "cycles": CYCLES}
 #: Figures of CYCLES that a step of a history repeats.
 _FIGURES = ("label", "reason", "average", "deviation", "over", "excess")
 
@@ -132,7 +134,8 @@ def recorded_table(run: Run, name: RunName, table: str) -> pa.Table:
     file = f"{table}/{place:04d}-{number:04d}-{name.seed}.parquet"
     if system.get_file_info(f"{folder}/{file}").type is pafs.FileType.NotFound:
         raise InputError(f"{run.path}: has no {file}, the {table} of policy {name.policy!r}; evaluate again")
-    read = pq.read_table(f"{folder}/{file}", filesystem=system, partitioning=None)
+    with open_result(f"{run.path.rstrip('/')}/{file}", _SCHEMAS[table]) as parquet:
+        read = parquet.read()
     for column in ("ts", "from", "to"):
         if column in read.column_names:
             read = read.set_column(read.column_names.index(column), column, read[column].cast(pa.int64()))
@@ -212,8 +215,7 @@ def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str
             decision=None if decision is None else decision_id(name, decision["number"]),
             propensity=None if decision is None else decision["propensity"],
             ended_by=row["ended_by"],
-            # Runs of an earlier version have no such column.
-            reason=row.get("reason"),
+            reason=row["reason"],
             cycle=by_time.get(row["to"]) if row["ended_by"] == "shed" else None,
         )
         steps.append(replace(step, returned_after_us=_away_us(steps, step)))

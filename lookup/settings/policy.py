@@ -145,6 +145,8 @@ class PolicySpec(Strict):
             raise ValueError(str(error)) from None
         own = {key: value for key, value in written.items() if key not in ("from_broker_conf", "pulsar")}
         keys = own.get("broker_conf", {})
+        if not isinstance(keys, Mapping):
+            return handler(own)
         spec = handler({**today.table, **own, "broker_conf": {**today.table["broker_conf"], **keys}})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}

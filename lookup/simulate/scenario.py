@@ -6,6 +6,7 @@ A scenario file is TOML, a line `----`, and below it what running it prints, wor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,14 +241,16 @@ class Scenario(Strict):
             "policies": [entry.name for entry in self.policies],
         }
         for table, names in lists.items():
-            for name in sorted({name for name in names if list(names).count(name) > 1}):
-                yield f"{table}: {name!r} occurs more than once"
-        brokers, policies = self.broker_ids, [entry.name for entry in self.policies]
+            for name, count in sorted(Counter(names).items()):
+                if count > 1:
+                    yield f"{table}: {name!r} occurs more than once"
+        # A dict, for many brokers may be named.
+        brokers, policies = dict.fromkeys(self.broker_ids), [entry.name for entry in self.policies]
         named = [("owners", broker) for broker in self.owners]
         named += [("events", broker) for event in self.events for broker in (*event.leave, *event.join)]
         for table, broker in named:
             if broker not in brokers:
-                yield f"{table}: there is no broker {broker!r}; {suggestion(broker, brokers)}"
+                yield f"{table}: there is no broker {broker!r}; {suggestion(broker, list(brokers))}"
         for assertion in self.assertions:
             for policy in (*filter(None, [assertion.policy]), *assertion.unlike):
                 if policy not in policies:

@@ -312,3 +312,27 @@ def test_without_java_small_files_are_read_all_the_same(
     (sentence,) = lookup(*words, tmp_path / "large").mistakes
     assert sentence.endswith("a small log needs neither with --master none")
     assert not (tmp_path / "large").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("weight = { column = 't', default = inf }", "weight.default is inf"),
+        ("[properties.zone]\ncolumn = 'host'\nrule = 'map'\ndefault = nan", "properties.zone.default is nan"),
+    ],
+)
+def test_numbers_without_end_are_refused_before_anything_is_written(
+    lookup: Run, tmp_path: Path, more: str, key: str
+) -> None:
+    """Neither a manifest nor a table has a word for them."""
+    log, mapping, output = tmp_path / "a.log", tmp_path / "m.toml", tmp_path / "out"
+    log.write_text("10.0.0.1 1767600000\n")
+    mapping.write_text(
+        f"use = 'delimited'\npattern = '(?P<host>\\S+) (?P<t>\\d+)'\ntopic = 'persistent://web/paths/x'\n"
+        f"timestamp = {{ column = 't', format = 'unix' }}\n{more}\n"
+    )
+
+    ran = lookup("ingest", log, "--mapping", mapping, "--cluster", "c", "--output", output, "--master", "none")
+
+    assert ran.mistakes == [f"{mapping}: {key}, not a finite number"]
+    assert not output.exists()

@@ -265,3 +265,14 @@ def test_what_is_no_parquet_is_told_in_a_sentence(tmp_path: Path) -> None:
             open_parquet(str(tmp_path / name)),
         ):
             pass
+
+
+@pytest.mark.parametrize("column", ["ts", "topic", "note"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path, column: str) -> None:
+    """Whether the table needs it, knows it or does not; by its name."""
+    write_rows([lookup(0)], "lookups", tmp_path / "once.parquet")
+    table = pq.read_table(tmp_path / "once.parquet").append_column("note", pa.array(["x"]))
+    pq.write_table(table.append_column(column, table[column]), tmp_path / "twice.parquet")
+
+    with pytest.raises(InputError, match=f"twice.parquet: column '{column}' is there 2 times"):
+        list_log(str(tmp_path / "twice.parquet"))

@@ -173,3 +173,14 @@ def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
         (tmp_path / f"to-{name}").symlink_to(name)
 
     assert (special_kind(f"{tmp_path}/to-pipe"), special_kind(f"{tmp_path}/to-file")) == ("a pipe", None)
+
+
+@pytest.mark.parametrize("digits", [4_301, 5_000])
+def test_a_number_that_python_cannot_read_is_a_sentence(digits: int) -> None:
+    """Its digits are counted, and no function of Python's is recommended."""
+    sentence = "has a whole number of more than 4,300 digits"
+
+    with pytest.raises(tomllib.TOMLDecodeError, match=sentence):
+        toml_table(f"x = {'7' * digits}")
+    with pytest.raises(ValueError, match=sentence):
+        json_value(f"[{'7' * digits}]")

@@ -43,6 +43,49 @@ def test_a_run_of_many_policies_reads_back(tmp_path: Path) -> None:
     assert run.scored.clusters == ("cluster-0", "cluster-1")
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("manifest.json", {"inputs": 7}, "manifest.json: inputs is 7: "),
+        ("manifest.json", {"inputs": {"lookups": "x"}}, "manifest.json: inputs.lookups is 'x': "),
+        ("manifest.json", {"command": ["lookup", 3]}, "manifest.json: command.1 is 3: "),
+        ("summary.json", {"metrics": [{"policy": "a"}]}, "summary.json: metrics.0.cluster is missing; "),
+        ("summary.json", {"verdicts": None}, "summary.json: verdicts is None: "),
+    ],
+)
+def test_a_value_that_was_edited_is_named(tmp_path: Path, name: str, change: dict[str, Any], sentence: str) -> None:
+    """By file, key and value, and what to do."""
+    folder = write_run(tmp_path / "run", result())
+    _break(folder, name, **change)
+
+    with pytest.raises(InputError) as caught:
+        read_run(str(folder))
+
+    assert sentence in str(caught.value)
+    assert str(caught.value).endswith("changed by hand, or written by another version; evaluate again")
+
+
+def test_a_text_that_no_page_can_hold_is_refused(tmp_path: Path) -> None:
+    """JSON can say half a surrogate pair; the emoji of a whole one stays."""
+    folder = write_run(tmp_path / "run", result(), versions={"python": "\U0001f600"})
+    assert read_run(str(folder)).manifest["versions"]["python"] == "\U0001f600"
+
+    _break(folder, "manifest.json", versions={"python": "\ud800"})
+
+    with pytest.raises(InputError, match=r"manifest\.json: holds half a surrogate pair"):
+        read_run(str(folder))
+
+
+def test_a_price_that_was_edited_is_named(tmp_path: Path) -> None:
+    """Deep in the settings too, as far as pages read them."""
+    folder = write_run(tmp_path / "run", result())
+    settings = json.loads((folder / "manifest.json").read_text())["settings"]
+    _break(folder, "manifest.json", settings={**settings, "topology": {"price_per_gb": {"rack": "'"}}})
+
+    with pytest.raises(InputError, match=r"manifest\.json: settings\.topology\.price_per_gb\.rack is "):
+        read_run(str(folder))
+
+
 def _break(folder: Path, name: str, **changes: Any) -> None:
     content = json.loads((folder / name).read_text())
     (folder / name).write_text(json.dumps(content | changes))
@@ -59,7 +102,7 @@ def _break(folder: Path, name: str, **changes: Any) -> None:
             "{}",
             "summary.json: its schema is 'None', and 1 can be read; evaluate again with this version",
         ),
-        ("summary.json", '{"schema": 1}', "are not those of an evaluation (KeyError: 'metrics')"),
+        ("summary.json", '{"schema": 1}', "summary.json: metrics is missing; the file was changed by hand"),
     ],
 )
 def test_what_is_no_run_is_one_sentence(tmp_path: Path, name: str, text: str | None, sentence: str) -> None:

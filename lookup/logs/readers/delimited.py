@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -365,7 +366,9 @@ def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], f
 
 def _figure(table: Mapping[str, Any], name: str, where: str) -> float | None:
     value = table.get(name)
-    # In Python true is a number.
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ValueError(f"{where}.{name} must be a number, it is {shown(value)}")
-    return None if value is None else float(value)
+    if value is None:
+        return None
+    # In Python true is a number. Comparing is exact, also of whole numbers that no float reaches.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise ValueError(f"{where}.{name} must be a finite number, it is {shown(value)}")
+    return float(value)
