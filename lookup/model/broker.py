@@ -167,8 +167,8 @@ class Broker:
 
     @property
     def host(self) -> str:
-        """Return the id up to its last colon; isolation policies match hosts."""
-        return self.id.rpartition(":")[0] or self.id
+        """Return the id without its port; isolation policies match hosts, an IPv6 address in its brackets."""
+        return self.id if self.id.endswith("]") else self.id.rpartition(":")[0] or self.id
 
 
 class Roster:

@@ -35,8 +35,8 @@ _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 # A watcher's lookup carries a regular expression in the topic's place (`docs/pulsar/protocol.md`): these never occur in
 # names that people give to topics, while ".", "$" and "-" do.
 _PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
-_HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/:]+:\d+)\Z")
-_SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/:]+:\d+)\Z")
+_HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/]+:\d+)\Z")
+_SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/]+:\d+)\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ broker registers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
@@ -33,6 +34,8 @@ __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 
 #: Most brokers of a template: more than any cluster has, few enough for the memory.
 _MAX_COUNT = 100_000
+#: An IPv6 address without brackets, with a port behind it or not.
+_BARE_IPV6 = re.compile(r"[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}")
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
 
@@ -207,6 +210,8 @@ class BrokerEntry(Strict):
             problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
         if self.id is None and not _id_of(self.profile):
             problems.append("id: is missing, and no profile gives an advertised address and a web service port")
+        if _BARE_IPV6.fullmatch(self.id or ""):
+            problems.append(f"id: an IPv6 address stands in brackets, like [fd00::1]:8080, not {shown(self.id)}")
         if self.count is None:
             problems += self._missing_count()
         elif not is_numbered(self.id or ""):
@@ -243,4 +248,7 @@ def _id_of(profile: BrokerProfile | None) -> str:
     if profile is None or profile.advertised_address is None:
         return ""
     port = profile.web_service_port or profile.web_service_port_tls
-    return "" if port is None else f"{profile.advertised_address}:{port}"
+    host = profile.advertised_address
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return "" if port is None else f"{host}:{port}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from lookup.model.address import host_of
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
 from lookup.model.quoting import listed
@@ -46,14 +47,8 @@ class ClientRule:
     properties: Mapping[str, str]
 
     def matches(self, client: str) -> bool:
-        """Return whether the rule is for a client, written `host`, `host:port` or `/address:port`."""
-        # Java prints addresses with a leading slash; an IPv6 address with a port stands in brackets.
-        address = client.removeprefix("/")
-        host, colon, port = address.rpartition(":")
-        if address.startswith("["):
-            host = address[1:].partition("]")[0]
-        elif not colon or not port.isdigit() or ":" in host:
-            host = address
+        """Return whether the rule is for a client, written in any of the forms of `host_of`."""
+        host = host_of(client)
         if self.glob is not None:
             return fnmatchcase(client, self.glob) or fnmatchcase(host, self.glob)
         try:

@@ -18,6 +18,7 @@ from lookup.logs.readers.broker_ownership import OWNERSHIP_WORDS, OwnershipLog
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.values import unreadable
+from lookup.model.address import host_of
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.names import looks_like_pattern
 from lookup.model.quoting import shown
@@ -39,9 +40,9 @@ _FIRST_WORDS = (
 _RELEVANT = re.compile("|".join((*_FIRST_WORDS, *OWNERSHIP_WORDS)))
 
 _TOPIC = r"(?P<topic>(?:non-)?persistent://.*?)"
-_BROKER_URL = re.compile(r"brokerUrl=(?P<url>[^,\]})\s]+)|(?P<bare>pulsar(?:\+ssl)?://[^,\]})\s]+)")
-# A socket address as Java prints it, `/10.1.2.3:51234` or `host/10.1.2.3:51234`; the port identifies no client.
-_ADDRESS = re.compile(r"(?:.*/)?(?P<host>\[[^\]]+\]|[^/]+?)(?::\d+)?\Z")
+# An IPv6 address stands in brackets, which are not those of the record around it.
+_URL = r"(?:\[[^\]]*\]|[^,\]})\s])+"
+_BROKER_URL = re.compile(rf"brokerUrl=(?P<url>{_URL})|(?P<bare>pulsar(?:\+ssl)?://{_URL})")
 _Match = re.Match[str]
 
 
@@ -128,8 +129,8 @@ class _LookupLog:
         else:
             names = ("topic", "remoteAddress", "advertisedListenerName")
             topic, client, listener = (event.attributes.get(name) for name in names)
-        address = _ADDRESS.match(client or "")
-        host = address["host"] if address else None
+        # The port identifies no client.
+        host = host_of(client) if client else None
         listener = None if listener in ("", "(none)") else listener
         self.rows.ask(self.lookup(line, event, topic, client=host, listener=listener))
 

@@ -53,7 +53,7 @@ _RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 # children of a split are `{0x00000000_0x20000000=Optional.empty, ...}`.
 _RECORD = re.compile(r"ServiceUnitStateData\[(?P<fields>(?:[^\[\]]++|\[[^\[\]]*\])*)\]")
 _FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
-_CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[([^\[\]]*)\])?")
+_CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?")
 #: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
 _UNLOAD_LASTS_US = 60_000_000
 #: A broker publishes the record of a choice within this time, some ms on 4.2.4.
@@ -322,7 +322,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _
     ),
     (
         re.compile(
-            r"Unloading bundle: .*?(?:from broker (?P<broker>\S+)|sourceBroker=(?P<source>[^,\]\s]+)"
+            r"Unloading bundle: .*?(?:from broker (?P<broker>\S+)|sourceBroker=(?P<source>(?:\[[^\]]*\]|[^,\]\s])+)"
             r"(?:.*destBroker=(?P<destination>Optional\[[^\]]))?|$)"
         ),
         OwnershipLog.shed,

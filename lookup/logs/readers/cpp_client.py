@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from lookup.logs.readers.layouts import LineLayout, LogOrigin
 from lookup.logs.readers.values import unreadable
+from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
 from lookup.model.names import looks_like_pattern
 from lookup.model.quoting import shown
@@ -23,7 +24,7 @@ _ANSWERED = re.compile(
     r"Lookup response for (?P<topic>.+?), lookup-broker-url (?P<broker>[^\s,]*)(?:,? from (?P<cnx>.*))?"
 )
 _FAILED = re.compile(r"Lookup failed for (?P<topic>.+?), result (?P<result>\S+)")
-_CONNECTION = re.compile(r"\[(?P<here>\S+) -> (?P<there>[^\s\]]+)\]?")
+_CONNECTION = re.compile(r"\[(?P<here>\S+) -> (?P<there>(?:\[[^\]]*\]|[^\s\]])+)\]?")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CppClientReader(LogOrigin):
                 continue
             connection = _CONNECTION.search(groups.get("cnx") or "")
             # Without the port, which differs in every run.
-            host = connection["here"].rpartition(":")[0] or connection["here"] if connection else None
+            host = host_of(connection["here"]) if connection else None
             values = {
                 "ts": ts,
                 "topic": topic,

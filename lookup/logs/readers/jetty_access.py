@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 
 from lookup.logs.readers.layouts import LineLayout, LogOrigin, message_of
 from lookup.logs.readers.values import number_of, unreadable
+from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
 from lookup.model.time import parse_access_time
@@ -69,7 +70,7 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
         return values and {
             **values,
             "ts": parse_access_time(ncsa["time"]),
-            "client": ncsa["client"],
+            "client": host_of(ncsa["client"]),
             "latency_ms": None if ncsa["latency"] is None else float(ncsa["latency"]),
         }
     event = layout.read(line)
@@ -80,7 +81,8 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
     # The event is written when the answer is; the lookup arrived before.
     arrived = event.ts - round(latency * 1_000)
     values = _lookup(attributes["uri"], attributes["status"], attributes["method"])
-    return values and {**values, "ts": arrived, "client": attributes.get("clientAddr") or None, "latency_ms": latency}
+    client = host_of(attributes.get("clientAddr") or "") or None
+    return values and {**values, "ts": arrived, "client": client, "latency_ms": latency}
 
 
 def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:

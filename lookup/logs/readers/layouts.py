@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from lookup.model.address import host_of
 from lookup.model.documents import json_value
 from lookup.model.quoting import shown
 from lookup.model.time import parse_iso, parse_time_of_day, zone_of
@@ -103,7 +104,10 @@ class LogOrigin:
         name = self.broker or _first_group(self.broker_pattern, source)
         if not name or name in self.broker_ids:
             return self.broker_ids.get(name or "")
-        return name if ":" in name or not self.web_port else f"{name}:{self.web_port}"
+        host = host_of(name)
+        if host not in (name, name[1:-1]) or not self.web_port:
+            return name
+        return f"[{host}]:{self.web_port}" if ":" in host else f"{host}:{self.web_port}"
 
     def cluster_of(self, source: str) -> dict[str, str]:
         """Return the column `cluster` of all rows of a source, nothing if the path does not name it."""

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
+from lookup.model.address import host_of
 from lookup.model.quoting import shown, suggestion
 
 __all__ = ["LabelRule", "Template", "label_rule", "topic_template", "value_template"]
@@ -209,7 +210,7 @@ def _cidr(table: Mapping[str, Any]) -> _Finder:
     def find(text: str) -> str | None:
         """Return the label of the narrowest network that an address is in."""
         try:
-            address = ipaddress.ip_address(text.strip())
+            address = ipaddress.ip_address(host_of(text.strip()))
         except ValueError:
             return None
         return next((label for network, label in networks if address in network), None)

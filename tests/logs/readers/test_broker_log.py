@@ -183,3 +183,25 @@ def test_every_request_becomes_exactly_one_lookup(events: list[tuple[bool, str, 
     asked = [number for number, line in enumerate(lines, start=1) if "Received" in line]
     assert [row.line for row in rows] == sorted({row.line for row in rows})
     assert set(asked) <= {row.line for row in rows}
+
+
+@pytest.mark.parametrize("host", ["[fd00:10::a0]", "[::1]", "[fe80::1%2]", "10.0.0.1"])
+def test_brokers_and_clients_may_have_addresses_of_ipv6(host: str) -> None:
+    """Brackets around an address are not those of the record: each broker is one, with its port."""
+    result = f"Optional[LookupResult [type=BrokerUrl, lookupData=LookupData{{brokerUrl=pulsar://{host}:6650, x=y}}]]"
+    values = one_row(
+        PulsarBrokerReader(broker=f"{host}:8080"),
+        _line(f"[{_TOPIC}] Received Lookup from /{host}:51234 for 7"),
+        _line(f"[{_TOPIC}] Lookup result {result}", second=1),
+    )
+
+    assert (values["broker"], values["asked_broker"]) == (f"{host}:8080", f"{host}:8080")
+    assert values["client"] == host.strip("[]")
+
+
+@pytest.mark.parametrize("name", ["[fd00::a1]", "fd00::a1"])
+def test_a_file_may_be_named_after_an_address_of_ipv6(name: str) -> None:
+    """Its id has brackets and the port of the web server."""
+    line = _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7")
+
+    assert one_row(PulsarBrokerReader(broker=name), line)["asked_broker"] == "[fd00::a1]:8080"

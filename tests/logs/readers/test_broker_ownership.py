@@ -329,3 +329,12 @@ def test_service_urls_in_records_become_ids() -> None:
     line = _line(f"Selected new owner broker: b9:1 for bundle: {_BUNDLE}.")
     assert one_row(reader, line)["broker"] == "b2:8080"
     assert one_row(reader, _line(_handled("b9:1", _record("Owned", "b9:1", "b4:8080"))))["broker"] == "b2:8080"
+
+
+def test_records_may_name_brokers_by_ipv6() -> None:
+    """The brackets of an address do not end the record."""
+    here, there = "[fd00::a0]:8080", "[fd00::a1]:8080"
+
+    (owned,) = _rows(_line(_handled(here, _record("Owned", here, there))), broker=here)
+
+    assert (owned["event"], owned["broker"]) == ("owned", here)

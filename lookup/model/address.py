@@ -1,0 +1,37 @@
+"""Read network addresses as brokers, clients and logs write them: names, IPv4, and IPv6 with or without brackets."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+
+__all__ = ["host_of"]
+
+
+@lru_cache(maxsize=1 << 16)
+def host_of(address: str) -> str:
+    """Return the host of an address: `host`, `host:port`, and Java's `/host:port` and `name/host:port`.
+
+    An IPv6 address loses its brackets. Java up to 13 prints it without any before the port; there, what is no address
+    with its last group is one without it.
+
+    Example:
+        >>> host_of("/10.0.0.1:4000"), host_of("/[fd00::1]:4000"), host_of("/0:0:0:0:0:0:0:1:4000"), host_of("fd00::1")
+        ('10.0.0.1', 'fd00::1', '0:0:0:0:0:0:0:1', 'fd00::1')
+    """
+    text = address.rpartition("/")[2]
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    host, colon, port = text.rpartition(":")
+    if not (colon and port.isdecimal() and host):
+        return text
+    # Behind a zone, `::1%0:4000`, stands a port.
+    return text if ":" in host and "%" not in host and _is_ip(text) else host
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
