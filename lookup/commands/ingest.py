@@ -23,7 +23,7 @@ from lookup.commands.options import (
     require_extra,
     settings_path,
 )
-from lookup.commands.streams import data_console, plain_table, print_json, progress, warn
+from lookup.commands.streams import data_console, note, plain_table, print_json, progress, warn
 from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
@@ -165,6 +165,13 @@ def _print(report: IngestReport, form: str) -> None:
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
+    if report.late:
+        path, count = next(iter(report.late.items()))
+        more = f", and so are {quantity(len(report.late) - 1, 'other file')}" if len(report.late) > 1 else ""
+        note(
+            f"{path} is not in the order of time{more}: {count:,} of its rows are earlier than a line before them; "
+            "rows are sorted, and lookups joined with their answers in that order"
+        )
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}
         print_json(asdict(report) | {"quarantine_ratio": report.quarantine_ratio, **times})

@@ -78,6 +78,8 @@ class IngestReport:
     #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
     #: first of them stands for all
     quarantined: Mapping[str, int]
+    #: rows that are more than ten seconds earlier than a row on a line before, by source; those without are left out
+    late: Mapping[str, int]
     #: first and last timestamp of any row, µs since the Unix epoch, to the minute
     first_us: int
     last_us: int
@@ -358,6 +360,7 @@ def _summary(
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
+        late={report.path: report.late for report in reports if report.late},
         # The minute after the last of the calendar has no date.
         last_us=min((max(minutes) + 1) * MINUTE_US, LAST_US),
         output=output,

@@ -27,6 +27,7 @@ from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parqu
 from lookup.logs.sources import locate, open_lines
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.quoting import printable
+from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = [
     "MINUTE_US", "PartJob", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine", "write_part",
@@ -53,6 +54,8 @@ _HINTS = {
     "cluster is missing": "; give ingest the name of one",
     "an `owned` row names no broker": "; tell the reader whose log it is",
 }
+#: How much earlier than the lines before it a line may well be, µs: web servers write a request when it ends.
+_LATE_US = 10_000_000
 #: Examples of unreadable records that a message may show.
 _EXAMPLES = 3
 
@@ -110,6 +113,8 @@ class SourceReport:
     refuted: list[Refuted] = field(default_factory=list)
     #: staged quarantine files, in order
     quarantine: list[str] = field(default_factory=list)
+    #: rows that are earlier than one on a line before them by more than `_LATE_US`
+    late: int = 0
     #: why the source could not be read to its end
     failure: str | None = None
     #: whether the failure is the reader's, not the file's
@@ -245,12 +250,14 @@ class _Stage:
         self._unwritten = 0
         self._taken = 0
         self._last_line = 0
+        self._earliest_us, self._latest_us = LAST_US, FIRST_US
         self.report = SourceReport(job.path)
 
     def take(self, entry: Row | Unreadable | Refuted, lines: _Lines) -> None:
         """Check one record of the reader, and keep it as a row or as a refusal."""
         # A line of which a reader makes several records counts once.
         self.report.used_lines += entry.line != self._last_line
+        is_turned = entry.line < self._last_line
         self._last_line = entry.line
         if isinstance(entry, Refuted):
             _require_columns(entry)
@@ -266,6 +273,9 @@ class _Stage:
                 entry.table, entry.line, reason, lines.text(entry.line) or str(dict(entry.values))[:_TEXT_LENGTH]
             )
             return
+        # A reader that puts lines in the order of time yields earlier lines later.
+        self.report.late += (row["ts"] - self._earliest_us if is_turned else self._latest_us - row["ts"]) > _LATE_US
+        self._earliest_us, self._latest_us = min(self._earliest_us, row["ts"]), max(self._latest_us, row["ts"])
         self._taken += 1
         row["_order"] = self._job.number << _ROW_BITS | self._taken
         if entry.table == "lookups":

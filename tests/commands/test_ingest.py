@@ -336,3 +336,20 @@ def test_numbers_without_end_are_refused_before_anything_is_written(
 
     assert ran.mistakes == [f"{mapping}: {key}, not a finite number"]
     assert not output.exists()
+
+
+def test_rows_out_of_order_are_counted(lookup: Run, tmp_path: Path) -> None:
+    """An export that begins with its newest line is said to; one in order is not."""
+    lines = [
+        f'{{"ts": "2026-01-05T00:{minute:02}:00Z", "topic": "persistent://a/b/c", "cluster": "e"}}'
+        for minute in range(9)
+    ]
+    for name, text in (("old.jsonl", lines), ("new.jsonl", lines[::-1])):
+        (tmp_path / name).write_text("\n".join(text) + "\n")
+    flags = ("--reader", "jsonl", "--master", "none", "--output")
+
+    backwards = lookup("ingest", tmp_path / "new.jsonl", *flags, tmp_path / "a")
+    forwards = lookup("ingest", tmp_path / "old.jsonl", *flags, tmp_path / "b")
+
+    assert "new.jsonl is not in the order of time: 8 of its rows are earlier than a line before them" in backwards.err
+    assert "order of time" not in forwards.err

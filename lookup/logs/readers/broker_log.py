@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from lookup.errors import PulsarLookupError
 from lookup.logs.readers.broker_ownership import OWNERSHIP_WORDS, OwnershipLog
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
+from lookup.logs.readers.ordering import in_order
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.values import unreadable
 from lookup.model.address import host_of
@@ -57,27 +58,51 @@ class PulsarBrokerReader(LogOrigin):
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable | Refuted]:
         """Yield lookups, each with its answer if the log has it, and changes of ownership."""
-        layout = LineLayout(self, source)
         rows = Pairing()
         lookups, ownership = _LookupLog(self, source, rows), OwnershipLog(self, source, rows)
-        now = 0
-        for number, line in lines:
-            # Nearly every line fails here: one search is far cheaper than the patterns of the layouts.
-            if _RELEVANT.search(line) is None:
-                layout.pass_over(line)
-                continue
-            try:
-                event = layout.read(line)
-                if event is not None:
-                    now = event.ts
-                    if not lookups.take(number, event):
-                        ownership.take(number, event)
-                elif not is_continuation(line):
-                    rows.put(unreadable(number, "the line is in none of the layouts of Pulsar's logs", line))
-            except (ValueError, PulsarLookupError) as error:
-                rows.put(unreadable(number, str(error), line))
-            yield from rows.ready(now)
+        # A request is joined with an answer behind it.
+        for entry in in_order(_entries(lines, LineLayout(self, source))):
+            if entry.event is None:
+                rows.put(unreadable(entry.line, entry.problem, entry.text))
+            else:
+                try:
+                    if not lookups.take(entry.line, entry.event):
+                        ownership.take(entry.line, entry.event)
+                except (ValueError, PulsarLookupError) as error:
+                    rows.put(unreadable(entry.line, str(error), entry.text))
+            yield from rows.ready(entry.ts)
         yield from rows.rest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line about lookups or ownership: its event, or why it has none."""
+
+    line: int
+    text: str
+    #: µs since the Unix epoch; that of the line before if it has none
+    ts: int
+    event: LogEvent | None = None
+    problem: str = ""
+
+
+def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[_Entry]:
+    ts = 0
+    for number, line in lines:
+        # Nearly every line fails here: one search is far cheaper than the patterns of the layouts.
+        if _RELEVANT.search(line) is None:
+            layout.pass_over(line)
+            continue
+        try:
+            event = layout.read(line)
+        except (ValueError, PulsarLookupError) as error:
+            yield _Entry(number, line, ts, problem=str(error))
+            continue
+        if event is not None:
+            ts = event.ts
+            yield _Entry(number, line, ts, event)
+        elif not is_continuation(line):
+            yield _Entry(number, line, ts, problem="the line is in none of the layouts of Pulsar's logs")
 
 
 class _LookupLog:

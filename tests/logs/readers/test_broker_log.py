@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.logs.readers import PulsarBrokerReader
-from lookup.model.documents import Unreadable
+from lookup.model.documents import Row, Unreadable
 from tests.logs.readers.lines import one_row, read_lines
 
 _TS = 1769860800000000
@@ -205,3 +206,19 @@ def test_a_file_may_be_named_after_an_address_of_ipv6(name: str) -> None:
     line = _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7")
 
     assert one_row(PulsarBrokerReader(broker=name), line)["asked_broker"] == "[fd00::a1]:8080"
+
+
+@pytest.mark.parametrize("how", ["newest first", "in no order"])
+def test_a_log_in_another_order_gives_the_same_lookups(how: str) -> None:
+    """Each lookup has its own answer, not that of the one before."""
+    answers = [
+        f"[{_TOPIC}] Lookup result LookupData{{brokerUrl=pulsar://b{n}:6650}}, redirect=false" for n in range(20)
+    ]
+    asked = [_line(f"[{_TOPIC}] Received Lookup from /10.0.0.{n}:5 for {n}", second=2 * n) for n in range(20)]
+    lines = [line for n in range(20) for line in (asked[n], _line(answers[n], second=2 * n + 1))]
+    other = lines[::-1] if how == "newest first" else Random(3).sample(lines, len(lines))
+
+    rows = [row.values for row in read_lines(PulsarBrokerReader(), *other) if isinstance(row, Row)]
+
+    assert rows == [row.values for row in read_lines(PulsarBrokerReader(), *lines) if isinstance(row, Row)]
+    assert [(row["client"], row["broker"]) for row in rows] == [(f"10.0.0.{n}", f"b{n}:8080") for n in range(20)]
