@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, at_once, run_tasks
 from lookup.model import Roster
-from lookup.model.quoting import quantity
+from lookup.model.quoting import listed, quantity
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
 from lookup.replay.days import Codes, Part
@@ -52,7 +52,8 @@ def plan_clusters(
         shares: of the log's demand, by cluster.
 
     Raises:
-        InputError: if neither a table nor the settings give a cluster a broker, or the log spans too many ticks.
+        InputError: if neither a table nor the settings give a cluster a broker, a table names clusters unlike the log,
+            or the log spans too many ticks.
     """
     cuts = tables.cuts()
     words = [
@@ -61,6 +62,7 @@ def plan_clusters(
     ]
     for of_cluster in words:
         _require_plausible(of_cluster, tables, run)
+    _require_same_names(shares, tables)
     tasks = {
         place: _OwnersTask(
             log,
@@ -162,6 +164,24 @@ def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> Non
             f"cluster {words.cluster!r} of the log has lookups from {first} to {last}, "
             f"{ticks:,} ticks of {run.tick_us // MICRO} s: more than {_MOST_TICKS:,}; is a timestamp wrong?"
         )
+
+
+def _require_same_names(clusters: Collection[str], tables: Tables) -> None:
+    """Refuse a table that calls a cluster of the log something else: its rows would be passed over in silence.
+
+    A table may lack a cluster, and may have more than the log, but not both.
+
+    Raises:
+        InputError: naming table and clusters.
+    """
+    for table in dict.fromkeys(share.table for share in tables.shares):
+        named = {share.cluster for share in tables.shares if share.table == table}
+        missing, other = sorted(set(clusters) - named), sorted(named - set(clusters))
+        if missing and other:
+            raise InputError(
+                f"cluster {missing[0]!r} of the log has no row in the table {table.upper()}, which has rows of "
+                f"{listed(other)}; give both the same names"
+            )
 
 
 def _planned(

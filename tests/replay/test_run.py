@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +205,31 @@ _SMALL: Sequence[tuple[str, dict[str, Any], str]] = (
     ("loads", {"load": '{"topics": "many"}'}, r".*topics.*'many'.*"),
 )
 _WHOLE = {"ts": START_US, "cluster": "east", "bundle": "t/n/0x00000000_0x80000000", "broker": "b1:8080"}
+
+
+_ROWS: Mapping[str, dict[str, Any]] = {
+    "ownership": {"event": "owned"},
+    "bundles": {"stats": '{"msgThroughputIn": 1.0}'},
+    "loads": {"load": '{"cpu": {"usage": 1.0, "limit": 2.0}}'},
+}
+
+
+@pytest.mark.parametrize("table", _ROWS)
+def test_a_table_with_another_name_for_a_cluster_is_refused(tmp_path: Path, table: str) -> None:
+    """Its rows would be passed over; one that has more clusters than the log, or fewer, is sound."""
+    write_log(tmp_path, {}, {"cluster": "west"})
+    reported = {"evaluation": {"load": "reported"}} if table == "loads" else {}
+    row = {**_WHOLE, **_ROWS[table]}
+    write_table(tmp_path, table, row, {**row, "cluster": "prod-west"})
+
+    with pytest.raises(
+        InputError, match=f"'west' of the log has no row in the table {table.upper()}, which has rows of prod-west; "
+    ):
+        replayed(tmp_path, **reported)
+    write_table(tmp_path, table, row)
+    replayed(tmp_path, **reported)
+    write_table(tmp_path, table, row, {**row, "cluster": "west"}, {**row, "cluster": "prod-west"})
+    replayed(tmp_path, **reported)
 
 
 @pytest.mark.parametrize(("table", "row", "reason"), _SMALL)
