@@ -38,6 +38,8 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
+#: Share of rows that are the same as others from which on it is said.
+_MANY_DOUBLED = 0.2
 
 
 def add_arguments(parser: Parser) -> None:
@@ -171,6 +173,12 @@ def _print(report: IngestReport, form: str) -> None:
         note(
             f"{path} is not in the order of time{more}: {count:,} of its rows are earlier than a line before them; "
             "rows are sorted, and lookups joined with their answers in that order"
+        )
+    if report.doubled >= _MANY_DOUBLED * report.rows.get("lookups", 0) > 0:
+        share = report.doubled / report.rows["lookups"]
+        warn(
+            f"{report.doubled:,} rows of LOOKUPS ({share:.0%}) are the same as others in every column: is a file, or "
+            "a copy of it, read twice? Each counts as a lookup"
         )
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}

@@ -23,7 +23,8 @@ from lookup.model.quoting import shown, suggestion
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = [
-    "LOOKUP_DEFAULTS", "MAX_WEIGHT", "REQUIRED", "RESULTS", "TABLES", "Column", "Kind", "canonical_json", "check_row",
+    "LOOKUP_DEFAULTS", "MAX_WEIGHT", "REQUIRED", "RESULTS", "TABLES", "Bounds", "Column", "Kind", "canonical_json",
+    "check_row",
 ]  # fmt: skip
 
 #: Greatest weight of a lookup, and greatest load of a bundle per second: in micro-units, hundreds of them still add up
@@ -146,22 +147,24 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _number(low: float, high: float, *, excludes_low: bool = False) -> Callable[[Any], float]:
-    """Return the check of a finite number in [low, high], or (low, high]."""
-    bounds = (f"above {low:g}" if excludes_low else f"{low:g} or more") + (
-        f" and at most {high:g}" if high < math.inf else ""
-    )
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The check of a finite number in [low, high], or (low, high]."""
 
-    def check(value: Any) -> float:
+    low: float
+    high: float
+    excludes_low: bool = False
+
+    def __call__(self, value: Any) -> float:
         """Return a number within the bounds."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{shown(value)} is no number")
         # Compared with the greatest float as well: an integer of 400 digits is finite and still no float.
-        if not low <= value <= high or abs(value) > sys.float_info.max or (excludes_low and value == low):
-            raise ValueError(f"{shown(value)} is not a finite number, {bounds}")
+        if not self.low <= value <= min(self.high, sys.float_info.max) or (self.excludes_low and value == self.low):
+            least = f"above {self.low:g}" if self.excludes_low else f"{self.low:g} or more"
+            most = f" and at most {self.high:g}" if self.high < math.inf else ""
+            raise ValueError(f"{shown(value)} is not a finite number, {least}{most}")
         return float(value)
-
-    return check
 
 
 def _one_of(*known: str) -> Callable[[Any], str]:
@@ -279,15 +282,15 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         Column("authoritative", "flag", _flag, "a redirect told the broker to answer itself", "false", default=False),
         Column("listener", "text", _text, "name of the advertised listener that was asked for", "the broker's default"),
         Column(
-            "weight", "number", _number(0.0, MAX_WEIGHT), f"demand of the row, 0 to {MAX_WEIGHT:g}", "1", default=1.0
+            "weight", "number", Bounds(0.0, MAX_WEIGHT), f"demand of the row, 0 to {MAX_WEIGHT:g}", "1", default=1.0
         ),
         Column(
             "propensity",
             "number",
-            _number(0.0, 1.0, excludes_low=True),
+            Bounds(0.0, 1.0, excludes_low=True),
             "probability with which the logging policy chose the broker, above 0 and at most 1",
         ),
-        Column("latency_ms", "number", _number(0.0, math.inf), "time until the answer, ms, 0 or more"),
+        Column("latency_ms", "number", Bounds(0.0, math.inf), "time until the answer, ms, 0 or more"),
     ),
     "brokers": (
         _TS,

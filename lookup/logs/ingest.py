@@ -80,6 +80,8 @@ class IngestReport:
     quarantined: Mapping[str, int]
     #: rows that are more than ten seconds earlier than a row on a line before, by source; those without are left out
     late: Mapping[str, int]
+    #: rows of LOOKUPS that are the same as another one: logs with times to the second have some, files read twice half
+    doubled: int
     #: first and last timestamp of any row, µs since the Unix epoch, to the minute
     first_us: int
     last_us: int
@@ -226,7 +228,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         refuted = [entry for report in reports for entry in report.refuted]
         parts = list(_parts(staged, refuted, target.path))
         rows = sum(report.rows.total() for report in reports)
-        left_out = run_tasks(workers, parts, None, lambda part, _: write_part(part), rows=rows)
+        written = run_tasks(workers, parts, None, lambda part, _: write_part(part), rows=rows)
         stitch_quarantine(
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
@@ -234,9 +236,9 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         system, inner = locate(stage)
         remove_folder(system, inner)
     wrong: Counter[str] = Counter()
-    for part, count in zip(parts, left_out, strict=True):
-        wrong[part.table] += count
-    return _summary(files, reports, wrong, str(output))
+    for part, counts in zip(parts, written, strict=True):
+        wrong[part.table] += counts.refuted
+    return _summary(files, reports, wrong, sum(counts.doubled for counts in written), str(output))
 
 
 @lru_cache(maxsize=1)
@@ -344,7 +346,7 @@ def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _summary(
-    files: Sequence[str], reports: Sequence[SourceReport], left_out: Counter[str], output: str
+    files: Sequence[str], reports: Sequence[SourceReport], left_out: Counter[str], doubled: int, output: str
 ) -> IngestReport:
     rows = _total(report.rows for report in reports) - left_out
     reasons = _total(report.reasons for report in reports)
@@ -361,6 +363,7 @@ def _summary(
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
         late={report.path: report.late for report in reports if report.late},
+        doubled=doubled,
         # The minute after the last of the calendar has no date.
         last_us=min((max(minutes) + 1) * MINUTE_US, LAST_US),
         output=output,

@@ -30,7 +30,8 @@ from lookup.model.quoting import printable
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = [
-    "MINUTE_US", "PartJob", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine", "write_part",
+    "MINUTE_US", "PartJob", "PartReport", "SourceJob", "SourceReport", "StagedFile", "read_source",
+    "stitch_quarantine", "write_part",
 ]  # fmt: skip
 
 #: µs of the cells in which rows are counted, so that parts of equal size can be cut without looking at rows again.
@@ -163,12 +164,18 @@ def read_source(job: SourceJob) -> SourceReport:
     return stage.report
 
 
-def write_part(job: PartJob) -> int:
-    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several.
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """The counts of one part of a table."""
 
-    Returns:
-        How many rows were left out, since a source refutes them.
-    """
+    #: rows that were left out, since a source refutes them
+    refuted: int
+    #: rows of LOOKUPS that are the same as another one in every column but `seq`
+    doubled: int
+
+
+def write_part(job: PartJob) -> PartReport:
+    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
     moment = CANONICAL[job.table].field("ts").type
     is_inside = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
     if job.cluster:
@@ -186,7 +193,12 @@ def write_part(job: PartJob) -> int:
     rows = good.sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
         write_parquet(rows.slice(start, ROWS_PER_FILE), f"{job.target}-{number:02}.parquet")
-    return int(staged.num_rows - rows.num_rows)
+    return PartReport(staged.num_rows - rows.num_rows, _doubled(rows) if job.table == "lookups" else 0)
+
+
+def _doubled(rows: pa.Table) -> int:
+    columns = [name for name in rows.column_names if name != "seq"]
+    return int(rows.num_rows - rows.group_by(columns, use_threads=False).aggregate([]).num_rows)
 
 
 def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:

@@ -6,8 +6,10 @@ take longer than everything else.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.logs.columns import MAX_WEIGHT
+from lookup.logs.columns import MAX_WEIGHT, TABLES, Bounds
+from lookup.logs.sources import LATIN_1
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
@@ -92,6 +95,17 @@ class Checks:
             self.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: "the timestamp is missing", "ts")
         return values
 
+    def figures(self) -> None:
+        """Refuse rows whose numbers are out of range, those that no replay reads as well."""
+        for column in TABLES["lookups"]:
+            name, bounds = column.name, column.check
+            # Weights have sentences of their own.
+            if not isinstance(bounds, Bounds) or name == "weight" or name not in self._batch.rows.schema.names:
+                continue
+            values = pc.fill_null(self._batch.rows.column(name).cast(pa.float64()), 1.0).to_numpy(zero_copy_only=False)
+            low = values > bounds.low if bounds.excludes_low else values >= bounds.low
+            self.refuse(~(low & (values <= min(bounds.high, sys.float_info.max))), partial(_why, name, bounds), name)
+
     def weights(self) -> Ints:
         """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
         names = self._batch.rows.schema.names
@@ -106,6 +120,15 @@ class Checks:
         wrong |= heavy
         micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
         return micro
+
+
+def _why(name: str, bounds: Bounds, text: str | None) -> str:
+    """Return why a number is refused, as `check_row` says it."""
+    try:
+        bounds(float(text or "nan"))
+    except ValueError as error:
+        return f"{name}: {error}"
+    raise AssertionError(f"{name} {text} is sound")
 
 
 def sequence(rows: pa.RecordBatch) -> Ints:
@@ -126,12 +149,12 @@ def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
 
 
 def texts_of(column: pa.Array) -> list[str | None]:
-    """Return texts as Python has them; bytes that are no UTF-8 become U+FFFD, as in logs that are read as text."""
+    """Return texts as Python has them; bytes that are no UTF-8 are Latin-1, as in logs that are read as text."""
     try:
         texts: list[str | None] = column.to_pylist()
     except UnicodeDecodeError:
         raw = column.cast(pa.large_binary()).to_pylist()
-        return [None if text is None else text.decode(errors="replace") for text in raw]
+        return [None if text is None else text.decode(errors=LATIN_1) for text in raw]
     return texts
 
 

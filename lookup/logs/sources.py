@@ -6,10 +6,12 @@ tasks. Order matters: if rows carry no `seq`, the sorted path and the place in t
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 import glob
 import io
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,13 +32,17 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
-    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines", "list_files",
-    "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
+    "LATIN_1", "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines",
+    "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
 ]  # fmt: skip
 
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
 UNFINISHED = "_unfinished"
 
+#: How `open_lines` reads bytes that are no UTF-8, as `errors` of a decoder.
+LATIN_1 = "lookup-latin-1"
+#: What colours text on a terminal: no reader has a use for it.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Kinds of the stores that this process has connected to.
 _CONNECTED: set[str] = set()
 #: Bytes at the end of a text file in which its last lines are looked for.
@@ -79,6 +85,15 @@ class Split:
     groups: int
     #: rows of the file before the first of the split
     first_row: int
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error(LATIN_1, _as_latin_1)
 
 
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:
@@ -201,7 +216,7 @@ def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
 def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a text file, without their ends; gzip, bzip2 and zstd are unpacked.
 
-    Bytes that are no text become U+FFFD: a record with them is still a record.
+    Bytes that are no UTF-8 are read as Latin-1, so that names which differ stay apart.
 
     Raises:
         OSError: if it cannot be read, or is an archive of files.
@@ -213,14 +228,16 @@ def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, st
     refused = next((what for magic, what in _REFUSED.items() if start.startswith(magic)), None)
     if refused is not None:
         raise OSError(f"it is {refused}; unpack it, or pack its files with gzip")
+    errors = LATIN_1
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
+        encoding, errors = "utf-16", "replace"
     # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.
     with system.open_input_stream(inner, compression=packed) as stream:
         # Only "\n" ends a line: with universal newlines a lone "\r" inside a record would cut it in two.
-        text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
+        text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n")
         for number, line in enumerate(text, start=1):
-            yield number, line.rstrip("\r\n")
+            plain = _COLOURS.sub("", line) if "\x1b" in line else line
+            yield number, plain.rstrip("\r\n")
 
 
 def last_lines(path: str) -> list[str] | None:

@@ -112,11 +112,37 @@ def zone_of(name: str) -> tzinfo:
         raise ValueError(f"time zone {shown(name)} is unknown; write a name like 'UTC' or 'Europe/Berlin'") from None
 
 
+class _ClockError(Exception):
+    """Clocks of a zone showed a time twice, or never."""
+
+
+def _placed(moment: datetime, zone: tzinfo) -> int:
+    """Return the instant of a moment, µs; one without offset is what clocks showed in a zone.
+
+    Raises:
+        _ClockError: if they showed it twice, or never, since they were put back or forward.
+    """
+    if moment.tzinfo is not None:
+        return to_us(moment)
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if zone is not UTC and first.utcoffset() != second.utcoffset():
+        # Of a time that never was, the first reading has the smaller offset.
+        is_twice = to_us(first) < to_us(second)
+        raise _ClockError("was shown twice, as clocks were put back," if is_twice else "was put forward over by clocks")
+    return to_us(first)
+
+
+def _unclear(text: str, zone: tzinfo, error: _ClockError) -> ValueError:
+    fixed = "log with an offset, or name a zone without summer time, like 'Etc/GMT-1' for +01:00"
+    return ValueError(f"timestamp {shown(text)} {error} in {zone}; {fixed}")
+
+
 def parse_iso(text: str, zone: tzinfo = UTC) -> int:
     """Read ISO-8601 with `.` or `,` before fractions; a text without offset is in `zone`."""
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return to_us(moment if moment.tzinfo else moment.replace(tzinfo=zone))
+        return _placed(datetime.fromisoformat(text.strip()), zone)
+    except _ClockError as error:
+        raise _unclear(text, zone, error) from None
     except (ValueError, OverflowError):
         raise ValueError(f"timestamp {shown(text)} is not ISO-8601, like 2026-01-31T12:00:00.000Z") from None
 
@@ -171,8 +197,9 @@ def _patterned(form: str, zone: tzinfo) -> TimeParser:
     def parse(text: str) -> int:
         """Return µs since the epoch of a time written by the pattern."""
         try:
-            moment = datetime.strptime(text, form)
-            return to_us(moment if moment.tzinfo else moment.replace(tzinfo=zone))
+            return _placed(datetime.strptime(text, form), zone)
+        except _ClockError as error:
+            raise _unclear(text, zone, error) from None
         except (ValueError, OverflowError):
             raise ValueError(f"timestamp {shown(text)} does not match {shown(form)}") from None
 

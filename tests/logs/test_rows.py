@@ -61,12 +61,12 @@ def test_a_row_is_refused_once_with_its_line() -> None:
     assert not checks.usable.any()
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
-    """Bytes that are no UTF-8 become U+FFFD, nulls stay null."""
+def test_bytes_that_are_no_utf_8_are_latin_1() -> None:
+    """So texts that differ stay apart, as in logs; nulls stay null."""
     raw = pa.array([b"a\xff", None, b"b"], pa.binary())
     texts = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
 
-    assert texts_of(texts) == ["a\ufffd", None, "b"]
+    assert texts_of(texts) == ["aÿ", None, "b"]
 
 
 def test_a_column_of_nothing_is_no_column() -> None:

@@ -115,11 +115,27 @@ def test_no_source_and_unknown_schemes_are_refused() -> None:
         list_files(["nonsense://x/y"])
 
 
+def test_names_in_another_encoding_stay_apart(tmp_path: Path) -> None:
+    """Two topics that differ by a letter of Latin-1 are two, and the same as in UTF-8."""
+    names = ["café", "cafè", "größe"]
+    for encoding in ("latin-1", "utf-8"):
+        (tmp_path / encoding).write_text("\n".join(names), encoding=encoding)
+
+        assert [line for _, line in open_lines(str(tmp_path / encoding))] == names
+
+
+def test_colours_of_a_terminal_are_left_out(tmp_path: Path) -> None:
+    """As in a log that was copied from a console; other bytes stay."""
+    (tmp_path / "x.log").write_bytes(b"12:00 \x1b[1;32mDEBUG\x1b[0m\x1b[K [a] \x1b]0;x\x07\n")
+
+    assert list(open_lines(str(tmp_path / "x.log"))) == [(1, "12:00 DEBUG [a] \x1b]0;x\x07")]
+
+
 def test_lines_are_unpacked_and_numbered(tmp_path: Path) -> None:
-    """Compressed text, line ends of both kinds and a byte order mark are undone; odd bytes stay a line."""
+    """Compressed text, line ends of both kinds and a byte order mark are undone; bytes of Latin-1 are its letters."""
     path = tmp_path / "x.log.gz"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbfone\rmore\r\ntwo \xff\n\nfour"))
-    assert list(open_lines(str(path))) == [(1, "one\rmore"), (2, "two \ufffd"), (3, ""), (4, "four")]
+    assert list(open_lines(str(path))) == [(1, "one\rmore"), (2, "two ÿ"), (3, ""), (4, "four")]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\ufeff"))))

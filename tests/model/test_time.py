@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -100,6 +101,31 @@ def test_unknown_formats_and_zones_are_refused() -> None:
         time_parser("epoch", UTC)
     with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
         zone_of("Mars/Base")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "what"),
+    [
+        ("2026-10-25T02:30:00", "Europe/Berlin", "was shown twice, as clocks were put back, in Europe/Berlin"),
+        ("2026-03-29T02:30:00", "Europe/Berlin", "was put forward over by clocks in Europe/Berlin"),
+        ("2026-11-01T01:59:59", "America/New_York", "was shown twice"),
+        ("2026-03-08T02:00:00", "America/New_York", "was put forward over"),
+    ],
+)
+def test_a_time_that_is_none_or_two_is_refused(text: str, zone: str, what: str) -> None:
+    """Instants of the repeated hour would fall on those before it; the sentence says what helps."""
+    for parse in (lambda text: parse_iso(text, zone_of(zone)), time_parser("%Y-%m-%dT%H:%M:%S", zone_of(zone))):
+        with pytest.raises(ValueError, match=f"{what}.*like 'Etc/GMT-1'"):
+            parse(text)
+
+
+@pytest.mark.parametrize("text", ["2026-10-25T01:59:59", "2026-10-25T03:00:00", "2026-10-25T02:30:00+01:00"])
+def test_times_beside_the_repeated_hour_are_clear(text: str) -> None:
+    """And so is one with an offset."""
+    berlin = ZoneInfo("Europe/Berlin")
+    moment = datetime.fromisoformat(text)
+
+    assert parse_iso(text, berlin) == to_us(moment if moment.tzinfo else moment.replace(tzinfo=berlin))
 
 
 @given(_MOMENTS)

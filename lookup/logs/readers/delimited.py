@@ -120,9 +120,8 @@ class DelimitedReader:
                     missing = _missing(_field_map(self), names)
                     if missing is None:
                         return None
-                    hint = "; the file is not in UTF-8" if "\ufffd" in line else ""
-                    if not self.quote and names[0][:1] in ('"', "'"):
-                        hint += "; values stand in quotes, which `quote` takes off"
+                    is_quoted = not self.quote and names[0][:1] in ('"', "'")
+                    hint = "; values stand in quotes, which `quote` takes off" if is_quoted else ""
                     return f"the header has no {missing}{hint}{other_delimiter(names)}"
         return None
 

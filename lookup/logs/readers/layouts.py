@@ -195,7 +195,8 @@ class LineLayout:
             match = layout.search(line)
             if match is not None:
                 message, attributes = _split(match["message"])
-                return LogEvent(self.time_before(line, match.start()), message, match["logger"], attributes)
+                # Not where the match begins: `[pod/broker-0/broker]` before the time is taken for the thread.
+                return LogEvent(self.time_before(line, match.start("level")), message, match["logger"], attributes)
         return None
 
     def time_before(self, line: str, end: int) -> int:

@@ -222,3 +222,14 @@ def test_a_log_in_another_order_gives_the_same_lookups(how: str) -> None:
 
     assert rows == [row.values for row in read_lines(PulsarBrokerReader(), *lines) if isinstance(row, Row)]
     assert [(row["client"], row["broker"]) for row in rows] == [(f"10.0.0.{n}", f"b{n}:8080") for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["[pod/broker-0/pulsar-broker] ", "broker-0 pulsar-broker ", "broker-0  | ", "Jan 31 12:00:07 host pulsar[7]: "],
+)
+def test_what_collectors_write_before_a_line_is_passed_over(prefix: str) -> None:
+    """Of kubectl, stern, docker and a system's journal; the time is that of the log."""
+    line = prefix + _line(f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7")
+
+    assert one_row(PulsarBrokerReader(), line) == {"ts": _TS, "topic": _TOPIC, "client": "10.1.2.3"}
