@@ -38,6 +38,8 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
+#: Rows from which on it is no chance that all times are full quarters of an hour.
+_TELLING = 10
 #: Share of rows that are the same as others from which on it is said.
 _MANY_DOUBLED = 0.2
 
@@ -167,6 +169,17 @@ def _print(report: IngestReport, form: str) -> None:
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
+    if report.unread:
+        path, count = next(iter(report.unread.items()))
+        more = f", and of {quantity(len(report.unread) - 1, 'other file')}" if len(report.unread) > 1 else ""
+        warn(f"nothing is read of {path} ({quantity(count, 'line')}){more}: is it of another kind?")
+    if not report.rows.get("lookups") and "ownership" in report.rows:
+        warn("there is no lookup in the log, only owners; brokers log lookups at DEBUG, see docs/getting-lookups.md")
+    if report.quarters == sum(report.rows.values()) >= _TELLING:
+        warn(
+            f"all {report.quarters:,} times are full quarters of an hour: has the time of day been left out? "
+            'A mapping joins columns, like timestamp = { column = "{date} {time}", format = "iso" }'
+        )
     if report.late:
         path, count = next(iter(report.late.items()))
         more = f", and so are {quantity(len(report.late) - 1, 'other file')}" if len(report.late) > 1 else ""

@@ -9,12 +9,14 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
 from lookup.commands.streams import note, stdout
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
+from lookup.model.quoting import printable
+from lookup.model.time import time_text
 
 if TYPE_CHECKING:
     from lookup.engine.plugins import Registry
@@ -138,6 +140,9 @@ def run(arguments: argparse.Namespace) -> int:
         note(f"{log} is {found.what}")
         if found.doubt:
             note(f"note: {found.doubt}; its first lines have no day above 12, so check it in the mapping")
+        note(f"its first lookup, as it is read: {_echo(found.first, arguments.cluster)}")
+        for text in found.notes:
+            note(f"note: {text}")
         if not found.labels:
             where = "[properties] of the mapping or " if "[properties]" in found.mapping else ""
             where += "[[clients]] of the evaluation"
@@ -148,6 +153,13 @@ def run(arguments: argparse.Namespace) -> int:
     note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
     stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
     return 0
+
+
+def _echo(row: Mapping[str, Any], cluster: str) -> str:
+    """Return what a lookup is read as, so that a wrong guess is seen; a dash for what the log does not have."""
+    values = {**row, "cluster": row.get("cluster") or cluster, "time": time_text(row["ts"]) if "ts" in row else None}
+    shown_values = ((name, values.get(name)) for name in ("time", "cluster", "topic", "client", "broker"))
+    return ", ".join(f"{name} {'–' if value is None else printable(str(value))}" for name, value in shown_values)
 
 
 def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:

@@ -78,6 +78,10 @@ class IngestReport:
     #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
     #: first of them stands for all
     quarantined: Mapping[str, int]
+    #: sources of which nothing is read, and their lines
+    unread: Mapping[str, int]
+    #: rows whose times are full quarters of an hour: of a log that says days only all are
+    quarters: int
     #: rows that are more than ten seconds earlier than a row on a line before, by source; those without are left out
     late: Mapping[str, int]
     #: rows of LOOKUPS that are the same as another one: logs with times to the second have some, files read twice half
@@ -362,6 +366,8 @@ def _summary(
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * MINUTE_US,
+        unread={report.path: report.lines for report in reports if report.lines and not report.used_lines},
+        quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},
         doubled=doubled,
         # The minute after the last of the calendar has no date.

@@ -27,7 +27,7 @@ from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parqu
 from lookup.logs.sources import locate, open_lines
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.quoting import printable
-from lookup.model.time import FIRST_US, LAST_US
+from lookup.model.time import FIRST_US, LAST_US, QUARTER_US
 
 __all__ = [
     "MINUTE_US", "PartJob", "PartReport", "SourceJob", "SourceReport", "StagedFile", "read_source",
@@ -114,6 +114,8 @@ class SourceReport:
     refuted: list[Refuted] = field(default_factory=list)
     #: staged quarantine files, in order
     quarantine: list[str] = field(default_factory=list)
+    #: rows whose times are full quarters of an hour
+    quarters: int = 0
     #: rows that are earlier than one on a line before them by more than `_LATE_US`
     late: int = 0
     #: why the source could not be read to its end
@@ -288,6 +290,7 @@ class _Stage:
         # A reader that puts lines in the order of time yields earlier lines later.
         self.report.late += (row["ts"] - self._earliest_us if is_turned else self._latest_us - row["ts"]) > _LATE_US
         self._earliest_us, self._latest_us = min(self._earliest_us, row["ts"]), max(self._latest_us, row["ts"])
+        self.report.quarters += row["ts"] % QUARTER_US == 0
         self._taken += 1
         row["_order"] = self._job.number << _ROW_BITS | self._taken
         if entry.table == "lookups":

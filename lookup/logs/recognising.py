@@ -58,6 +58,13 @@ use = "shipped:access-log"
 # [properties]
 # zone = { column = "host", rule = "cidr", networks = { "10.1.0.0/16" = "a" }, default = "outside" }
 """
+#: Further logs by the mapping that ships for them; of some only a few lines are lookups.
+_SHIPPED = {
+    "haproxy": "a log of HAProxy in its form for HTTP",
+    "envoy": "an access log of Envoy in its default form",
+    "aws-load-balancer": "an access log of a load balancer of AWS",
+    "go-client": "a log of a Go client",
+}
 #: A line of a broker's log in JSON: with every topic in its context it would pass for a table of lookups.
 _BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\.')
 #: The two addresses of a broker in the answer that brokers up to 4.2 log: that of clients, and the one with its id.
@@ -80,6 +87,10 @@ class Recognised:
     has_ownership: bool = False
     #: what the first lines do not decide, and how the mapping decides it
     doubt: str = ""
+    #: what else should be known
+    notes: Sequence[str] = ()
+    #: values of the first lookup by column, as it is read
+    first: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -93,6 +104,8 @@ class _Trial:
     #: records that cannot be read, by the reason
     reasons: Counter[str] = field(default_factory=Counter)
     brokers: Counter[str] = field(default_factory=Counter)
+    #: the first lookup, as it is read
+    first: Mapping[str, Any] = field(default_factory=dict)
     #: lookups by value and key of a property
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -110,6 +123,7 @@ class _Trial:
             self.others[entry.table] += 1
         else:
             self.lookups += 1
+            self.first = self.first or {**row, "cluster": entry.values.get("cluster")}
             self.count(row)
 
     def count(self, row: Mapping[str, Any]) -> None:
@@ -141,14 +155,16 @@ class _Trial:
         """Return if these are lookups, and nearly all of them can be read."""
         return self.lookups > 0 and self.is_readable
 
-    def recognised(self, doubt: str) -> Recognised:
+    def recognised(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:
         """Return what the log is; a doubt that the lines have decided is no comment of the mapping any more."""
+        notes = [*filter(None, [self.proposal.note]), *notes]
         labels = {key: [label for label, _ in counts.most_common()] for key, counts in self.labels.items()}
         mapping = self.proposal.mapping
         if not doubt:
             mapping = mapping.replace(f"# {self.proposal.doubt}\n", "")
         owned = bool(self.others["ownership"])
-        return Recognised(self.proposal.what, mapping, labels, sorted(self.brokers), owned, doubt)
+        brokers = sorted(self.brokers)
+        return Recognised(self.proposal.what, mapping, labels, brokers, owned, doubt, notes, self.first)
 
 
 def recognise(source: str, registry: Registry) -> Recognised:
@@ -166,11 +182,13 @@ def recognise(source: str, registry: Registry) -> Recognised:
     if paths[0].endswith(".parquet"):
         return _table(list_log(source)[0])
     mistake: InputError | None = None
+    passed_over: list[str] = []
     for path in paths[:_FILES]:
         try:
             trials = _best_trials(path, _head(path), registry)
         except InputError as error:
             mistake = mistake or error
+            passed_over.append(str(error))
             continue
         # What one file lacks, such as a broker that it does not name, others may have.
         for place, other in enumerate(paths[:_ALIKE]):
@@ -178,7 +196,11 @@ def recognise(source: str, registry: Registry) -> Recognised:
                 trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
         best = max(trials, key=lambda trial: trial.lookups)
         equals = [trial for trial in trials if trial.lookups == best.lookups]
-        return best.recognised(best.proposal.doubt if len(equals) > 1 else "")
+        notes = [f"nothing is read of {sentence}" for sentence in passed_over[:1]]
+        notes += (
+            [f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either"] if passed_over[1:] else []
+        )
+        return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
     assert mistake is not None
     raise mistake
 
@@ -231,7 +253,7 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
         raise InputError(f"{path}: {remedy}; of its first {len(head):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):
         other = _generic(path, head[:_FEW], registry)
-        if other:
+        if other and other != what:
             raise InputError(f"{path}: {remedy}; it is {other}")
     for trial, part in able:
         trial.add(part)
@@ -239,12 +261,11 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
 
 
 def _generic(path: str, head: Sequence[tuple[int, str]], registry: Registry) -> str:
-    """Say what a file is of which a reader finds nothing; empty if it is a log of Pulsar's, or nothing knows it."""
+    """Say what a file is of which a reader finds nothing; empty if no reader finds a lookup in it."""
     try:
-        proposal = _best_trials(path, head, registry)[0].proposal
+        return _best_trials(path, head, registry)[0].proposal.what
     except InputError:
         return ""
-    return "" if proposal.what in _PULSAR.values() else proposal.what
 
 
 def _table(file: LogFile) -> Recognised:
@@ -275,9 +296,13 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
         pulsar.append(Proposal(what, mapping))
         if day and use != "pulsar-system-topics":
             clock_only = f'\n# The lines have a clock only: the day of the first one.\ndate = "{day}"\n'
-            pulsar.append(Proposal(what, mapping + clock_only))
+            note = (
+                f"its lines have a clock and no day; the first one is taken for {day}, when the file was last written"
+            )
+            pulsar.append(Proposal(what, mapping + clock_only, note=f"{note}: `date` in the mapping says it"))
     yield pulsar
     yield [Proposal("an access log in the common or combined form", _ACCESS)]
+    yield [Proposal(what, f'use = "shipped:{name}"\n') for name, what in _SHIPPED.items()]
     if not any(map(_BROKER_JSON.search, texts)):
         yield from (proposals for table in tables if (proposals := column_mappings(table)))
     for name in registry.classes["log_readers"]:
@@ -314,13 +339,16 @@ def _read(trial: _Trial, head: Sequence[tuple[int, str]], path: str, registry: R
 def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     """Say why nothing reads a log: what came nearest to it, and what it lacks."""
     lines = len(texts)
-    other = next((trial.proposal.what for trial in tried if trial.others and not trial.lookups), None)
+    # A change of owner whose broker only the file's name can tell is one as well.
+    owned = "an `owned` row names no broker"
+    others = [trial for trial in tried if not trial.lookups and (trial.others or trial.reasons[owned])]
+    other = next((trial.proposal.what for trial in others), None)
     if other is None and any(map(_BROKER_JSON.search, texts)):
         other = _PULSAR["pulsar-broker"]
     if other is not None:
         return (
             f"is {other}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at "
-            "DEBUG only, see docs/getting-lookups.md"
+            "DEBUG only, see docs/getting-lookups.md; an ingest with the reader pulsar-broker has changes of owners"
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)
     if nearest is not None:

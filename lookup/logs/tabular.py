@@ -13,9 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import pairwise
+from urllib.parse import unquote
 
 from lookup.logs.columns import RESULTS, TABLES
+from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
 from lookup.logs.readers.objects import flattened, object_of
+from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
 from lookup.model.quoting import listed
 from lookup.model.time import time_parser
@@ -28,16 +31,18 @@ __all__ = [
 #: Rows that decide what the columns of a delimited file hold.
 _SAMPLE = 200
 #: Names of columns that hold paths: three parts between slashes are no topic there.
-_PATHS = ("url", "uri", "path", "request_path", "resource", "page")
+_PATHS = ("url", "uri", "path", "request_path", "resource", "page", "cs_uri_stem", "requestpath")
 #: Names of columns, likeliest first, by what a lookup has.
 _NAMES: Mapping[str, Sequence[str]] = {
     "timestamp": ("ts", "timestamp", "time", "@timestamp", "datetime", "date", "when", "epoch"),
     "topic": ("topic", "topic_name", "destination", *_PATHS, "key", "name"),
     "client": (
-        "client", "client_id", "client_ip", "host", "remote_host", "remote_addr", "remote_ip", "remote", "peer", "ip",
-        "address", "user",
+        "client", "client_id", "client_ip", "c_ip", "client_host", "clienthost", "client_addr", "clientaddr",
+        "remote_host", "remote_addr", "remote_ip", "remote", "peer", "ip",
+        "host", "address", "user",
     ),
     "broker": ("broker", "owner", "broker_id", "server", "backend", "upstream"),
+    "status": ("status", "status_code", "response_code", "sc_status", "downstreamstatus", "code"),
     "weight": ("weight", "bytes", "body_bytes_sent", "size", "length", "response_bytes"),
     "cluster": ("cluster", "dc", "datacenter", "data_center"),
 }  # fmt: skip
@@ -62,6 +67,14 @@ _TIMES = ("iso", "access", "%Y-%m-%d %H:%M:%S,%f", *(f"{date} {clock}" for date 
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
+#: The path of Pulsar's own lookup over HTTP.
+_HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/]+)?/lookup/v2/topic/")
+#: A date without a time of day.
+_DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
+#: Share of the values of a column that say what it holds; a log has odd lines.
+_MOST = 0.95
+#: Rows from which on a column with a single value is no client and no topic.
+_TELLING = 20
 #: A topic without its domain; it begins with a letter, unlike a date.
 _SHORT_TOPIC = re.compile(r"[A-Za-z][-=:.\w]*/[-=:.\w]+/[^/]+\Z", re.ASCII)
 
@@ -75,6 +88,8 @@ class Proposal:
     mapping: str
     #: what the first rows do not decide, and how the mapping decides it; a comment of the mapping as well
     doubt: str = ""
+    #: what should be known about it, whatever the rows hold
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,8 @@ class Table:
     header: str
     #: values of the rows, by the names of the columns
     columns: Mapping[str, Sequence[str]]
+    #: what lines begin with that are no rows, empty if there are none
+    comment: str = ""
 
     @property
     def what(self) -> str:
@@ -101,7 +118,11 @@ class Table:
 
 def tables_of(texts: Sequence[str]) -> Iterator[Table]:
     """Yield the first rows as objects of JSON, if most of them are, else as each delimiter cuts them into columns."""
-    sample = [text for text in texts[: _SAMPLE + 1] if not text.startswith("#")]
+    head = texts[: _SAMPLE + 1]
+    sample = [text for text in head if not text.startswith("#")]
+    comment = "#" if len(sample) < len(head) else ""
+    # W3C's extended form, as IIS and CloudFront write it, names its columns in a comment.
+    fields = next((text.split()[1:] for text in head if text.startswith("#Fields:")), [])
     objects = list(_objects(sample))
     if 2 * len(objects) > len(sample):
         yield _table_of_objects(objects)
@@ -114,8 +135,9 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
         rows = [row for row in rows if len(row) == len(rows[0])]
         has_header = len(set(rows[0])) == len(rows[0]) and not any(map(_is_value, rows[0]))
         names = [name.strip() if has_header else f"column_{n}" for n, name in enumerate(rows[0], start=1)]
+        names = fields if len(fields) == len(rows[0]) and not has_header else names
         columns = {name: [row[place].strip() for row in rows[has_header:]] for place, name in enumerate(names)}
-        yield Table(delimiter, quote, sample[0] if has_header else "", columns)
+        yield Table(delimiter, quote, sample[0] if has_header else "", columns, comment)
 
 
 def _objects(texts: Iterable[str]) -> Iterator[dict[str, str]]:
@@ -255,23 +277,46 @@ def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
     """Return the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
     named = dict.fromkeys([*_named(columns, _NAMES["timestamp"]), *columns])
-    times = [name for name in named if _format_of(columns[name]) is not None]
+    # A date alone would put every lookup at midnight.
+    times = [name for name in named if _format_of(columns[name]) and not all(map(_DATE.fullmatch, columns[name]))]
     if not times:
         # A day and a time of day in columns of their own, in this order.
         for first, second in pairwise(columns):
             if _format_of([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
                 times.append(f"{{{first}}} {{{second}}}")
-    shaped = [[name for name in columns if all(map(form.match, columns[name]))] for form in (_TOPIC, _PATH)]
-    short = [name for name in columns if _is_short_topic(name, columns[name])]
-    candidates = dict.fromkeys([*shaped[0], *_named(columns, _NAMES["topic"]), *short, *shaped[1]])
-    return times, [name for name in candidates if name not in times[:1]]
+    shaped = [[name for name in columns if _mostly(form, columns[name])] for form in (_TOPIC, _HTTP_LOOKUP, _PATH)]
+    encoded = [name for name in columns if _is_encoded_topic(columns[name])]
+    # What three parts between slashes say in every row is no topic, but a server of some kind.
+    short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
+    by_name = _named(columns, _NAMES["topic"])
+    taken = {name for time in times[:1] for name in (time, *time.strip("{}").split("} {"))}
+    candidates = dict.fromkeys([*shaped[0], *shaped[1], *encoded, *by_name, *short, *shaped[2]])
+    left = [name for name in candidates if name not in taken]
+    return times, sorted(left, key=lambda name: not _may_tell(columns[name]))
+
+
+def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
+    """Return if nearly all values of a column begin with a form."""
+    return bool(values) and sum(form.match(value) is not None for value in values) >= _MOST * len(values)
+
+
+def _may_tell(values: Sequence[str]) -> bool:
+    """Return if a column may hold topics or clients: a long one with a single value holds a server's own name."""
+    return len(values) < _TELLING or len(set(values)) > 1
+
+
+def _is_encoded_topic(values: Sequence[str]) -> bool:
+    """Return if a column holds whole names of topics, percent-encoded."""
+    return any("%" in value for value in values) and _mostly(_TOPIC, [unquote(value) for value in values])
 
 
 def missing_columns(table: Table) -> str:
     """Say which columns a table has, and which of those that a lookup needs are not among them."""
     needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
-    return f"none of its columns holds {missing} in a form that is known; it has {listed(table.columns)}"
+    days = [name for name, values in table.columns.items() if values and all(map(_DATE.fullmatch, values))]
+    why = f" ({days[0]} has days without a time, which would put all lookups at midnight)" if days else ""
+    return f"none of its columns holds {missing} in a form that is known{why}; it has {listed(table.columns)}"
 
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
@@ -288,12 +333,18 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
         when: lines about the time.
     """
     columns = table.columns
-    taken = {time, topic}
+    taken = {time, *time.strip("{}").split("} {"), topic}
     lines = ['use = "delimited"', *_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     lines += [*when, _topic(columns, topic)]
     for what in ("client", "broker", "cluster"):
-        name = next((name for name in _named(columns, _NAMES[what]) if name not in taken), None)
+        names = [name for name in _named(columns, _NAMES[what]) if name not in taken]
+        if what == "client":
+            # An address is a better client than a name, and a server's own name is none.
+            names = sorted(
+                filter(lambda name: _may_tell(columns[name]), names), key=lambda n: not _are_addresses(columns[n])
+            )
+        name = next(iter(names), None)
         if name is not None:
             taken.add(name)
             lines.append(f"{what} = {toml_text(f'{{{name}}}' if what == 'cluster' else name)}")
@@ -302,7 +353,11 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
         if name in columns and (name != "result" or {*RESULTS, ""}.issuperset(columns[name])):
             taken.add(name)
             lines.append(f"{name} = {toml_text(name)}")
-    weights = [name for name in _named(columns, _NAMES["weight"]) if name not in taken]
+    if "result" not in columns and _mostly(_HTTP_LOOKUP, columns[topic]):
+        lines += [_result_of(name) for name in _named(columns, _NAMES["status"])[:1] if name not in taken]
+    # An answer to a lookup over HTTP is as long as a name, and no measure of demand.
+    weighing = () if _mostly(_HTTP_LOOKUP, columns[topic]) else _NAMES["weight"]
+    weights = [name for name in _named(columns, weighing) if name not in taken]
     weights = [name for name in weights if all(map(_is_number, columns[name]))]
     if weights:
         lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
@@ -316,12 +371,23 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _result_of(status: str) -> str:
+    values = ", ".join(f"{code} = {toml_text(result)}" for code, result in RESULT_OF_STATUS.items())
+    rule = f'rule = "map", values = {{ {values} }}, default = "failed"'
+    return f"result = {{ column = {toml_text(status)}, {rule} }}"
+
+
+def _are_addresses(values: Sequence[str]) -> bool:
+    return bool(values) and sum(map(is_ip, map(host_of, values))) >= _MOST * len(values)
+
+
 def _cutting(table: Table) -> list[str]:
     """Return the lines of a mapping that say how a line is cut."""
     if not table.delimiter:
         return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']
     lines = ["", "# How a line is cut into columns.", f"delimiter = {toml_text(table.delimiter)}"]
     lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
+    lines += [f"comment = {toml_text(table.comment)}"] if table.comment else []
     lines += [] if table.header else ["header = false", f"columns = {toml_text(list(table.columns))}"]
     return lines
 
@@ -340,7 +406,12 @@ def _timestamp(columns: Mapping[str, Sequence[str]], time: str, form: str, doubt
 
 def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
     """Return the line of a mapping that says for what a lookup came."""
-    if all(map(_TOPIC.match, columns[topic])):
+    if _mostly(_HTTP_LOOKUP, columns[topic]):
+        return f"http_lookup = {toml_text(topic)}"
+    if _is_encoded_topic(columns[topic]):
+        return f"topic = {toml_text(f'{{{topic}}}')}\ndecode = {toml_text([topic])}"
+    # One odd name among many does not make paths of all of them.
+    if _mostly(_TOPIC, columns[topic]) or 2 * sum(map(bool, map(_TOPIC.match, columns[topic]))) > len(columns[topic]):
         template = f"{{{topic}}}"
     elif _is_short_topic(topic, columns[topic]):
         template = f"persistent://{{{topic}}}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
-__all__ = ["host_of"]
+__all__ = ["host_of", "is_ip"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -26,10 +26,11 @@ def host_of(address: str) -> str:
     if not (colon and port.isdecimal() and host):
         return text
     # Behind a zone, `::1%0:4000`, stands a port.
-    return text if ":" in host and "%" not in host and _is_ip(text) else host
+    return text if ":" in host and "%" not in host and is_ip(text) else host
 
 
-def _is_ip(text: str) -> bool:
+def is_ip(text: str) -> bool:
+    """Return whether a text is an address of IPv4 or IPv6, without brackets."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -34,7 +34,8 @@ _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 # A watcher's lookup carries a regular expression in the topic's place (`docs/pulsar/protocol.md`): these never occur in
 # names that people give to topics, while ".", "$" and "-" do.
-_PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^\\]")
+# A backslash is in one only where it escapes or quotes: Pulsar takes it in a name, as in `orders\\meta`.
+_PATTERN_CHARACTERS = re.compile(r"[*+?\[\]{}()|^]|\\(?:[^A-Za-z0-9]|[QE]|\Z)")
 _HEARTBEAT = re.compile(r"pulsar/(?:[^/]+/)?([^/]+:\d+)\Z")
 _SLA_MONITOR = re.compile(r"sla-monitor/(?:[^/]+/)?([^/]+:\d+)\Z")
 

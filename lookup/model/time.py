@@ -14,15 +14,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US", "LAST_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "is_in_calendar", "likelier_unit", "moment_at",
-    "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text", "to_us", "unlikely_span",
-    "zone_of",
+    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "is_in_calendar", "likelier_unit",
+    "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text", "to_us",
+    "unlikely_span", "zone_of",
 ]  # fmt: skip
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
 TimeParser = Callable[[str], int]
 
 US_PER_S = 1_000_000
+#: A quarter of an hour: the offset of a zone is a multiple of it, and so are midnights everywhere.
+QUARTER_US = 900 * US_PER_S
 #: The first and the last instant that a calendar can name: the beginning of the year 1 and the end of the year 9999.
 FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
 

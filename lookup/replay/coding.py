@@ -23,6 +23,7 @@ from lookup.logs.columns import LOOKUP_DEFAULTS, RESULTS
 from lookup.logs.rows import Checks, LogBatch, Quarantined, flags, sequence, text_column, texts_of
 from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
+from lookup.model.time import QUARTER_US
 from lookup.replay.atoms import AtomRule
 from lookup.replay.days import PartWriter, WrittenPart, narrowed
 from lookup.replay.grouping import column_keys
@@ -211,7 +212,9 @@ class Coder:
     """
 
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
-        self.share = Share(cluster, counts={"rows": 0, "redirects": 0, "internal": 0, "demand": 0, "micro": 0})
+        self.share = Share(
+            cluster, counts=dict.fromkeys(("rows", "redirects", "internal", "demand", "micro", "quarters"), 0)
+        )
         self.quarantined: list[Quarantined] = []
         self._plan = plan
         self._writer = PartWriter(work, "lookups", cluster, task, tick_us=plan.tick_us)
@@ -239,6 +242,8 @@ class Coder:
         self._by_broker = _added(self._by_broker, np.bincount(columns["broker"].astype(np.int64) + 1)[1:])
         self._by_properties = _added(self._by_properties, np.bincount(columns["properties"]))
         counts["micro"] += int(columns["weight"].sum())
+        # Of a log that says days only all times are midnights, somewhere.
+        counts["quarters"] += int(np.count_nonzero(ts % QUARTER_US == 0))
         self.share.first_us = min(int(ts.min()), self.share.first_us)
         self.share.last_us = max(int(ts.max()), self.share.last_us)
         self._writer.add(columns)

@@ -28,6 +28,8 @@ _ENOUGH = 100
 _LONGEST_S = 3600
 #: A session that is this many times shorter than the suggested one is worth a finding.
 _SHORTER = 4
+#: Lookups from which on it is no chance that all came at full quarters of an hour.
+_TELLING = 10
 #: Share of lookups without load to go by, above which load is no more than chance.
 _MOSTLY = 0.5
 #: Mean loads above and below these multiples of a capacity are no mistake in an estimate, but another unit.
@@ -45,6 +47,7 @@ def about_proportions(
         quiet: by cluster the share of lookups before which, in the time that load is taken from, brokers had served
             less than one lookup each.
     """
+    yield from _about_times(clusters)
     yield from _about_blocks(settings, clusters)
     if settings.evaluation.load == "simulated":
         yield from _about_load(settings, policies, clusters, quiet)
@@ -87,6 +90,19 @@ def longest_block(first_us: int, last_us: int, *, at_least: int, tick_s: int) ->
         ),
         None,
     )
+
+
+def _about_times(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find a log whose times are days, which have lost their time of day on the way."""
+    lookups = sum(cluster.words.counts["demand"] for cluster in clusters)
+    if lookups >= _TELLING and sum(cluster.words.counts["quarters"] for cluster in clusters) == lookups:
+        yield Finding(
+            "time-of-day",
+            "every lookup came at a full quarter of an hour, to the microsecond",
+            f"all {lookups:,} lookups",
+            "figures over time, and what policies see of load, are of that and not of the cluster",
+            'read date and time of day together, like timestamp = { column = "{date} {time}", ... } in the mapping',
+        )
 
 
 def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:

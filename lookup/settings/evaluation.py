@@ -51,7 +51,7 @@ LoadReports = Literal["instant", "published"]
 LintRule = Literal[
     "alike", "anti-affinity", "broker-key", "broker-label", "cancel", "capacity-unit", "client-key", "client-label",
     "client-rule", "few-blocks", "filter", "filters", "isolation", "namespace", "no-load", "policy-key", "scorer",
-    "selector", "short-session", "single-broker", "topology", "weight",
+    "selector", "short-session", "single-broker", "time-of-day", "topology", "weight",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]

@@ -374,3 +374,30 @@ def test_rows_that_are_there_twice_are_said(lookup: Run, tmp_path: Path) -> None
 
     sentence = "18 rows of LOOKUPS (50%) are the same as others in every column: is a file, or a copy of it"
     assert [sentence in text for text in said] == [True, True, False]
+
+
+@pytest.mark.parametrize(("zone", "says"), [("Z", True), ("+05:30", True), (":01Z", False)])
+def test_times_that_are_all_midnights_are_said(lookup: Run, tmp_path: Path, zone: str, says: bool) -> None:
+    """In any zone: the day was read, and the time of day was not."""
+    line = '{"ts": "2026-01-%02dT00:00%s", "topic": "persistent://a/b/c-%d", "cluster": "e"}\n'
+    (tmp_path / "days.jsonl").write_text("".join(line % (day, zone, day) for day in range(1, 21)))
+
+    ran = lookup(
+        "ingest", tmp_path / "days.jsonl", "--reader", "jsonl", "--master", "none", "--output", tmp_path / "out"
+    )
+
+    assert ("all 20 times are full quarters of an hour: has the time of day been left out?" in ran.err) == says
+
+
+def test_files_of_which_nothing_is_read_are_named(lookup: Run, tmp_path: Path) -> None:
+    """A folder may hold logs of several kinds, of which a mapping reads one."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text(
+        "2026-01-31T12:00:00,000+0000 [io] DEBUG X - [persistent://t/n/x] Received Lookup from /10.1.2.3:5 for 7\n"
+    )
+    (tmp_path / "logs" / "b.log").write_text("words\n" * 3)
+    flags = ("--reader", "pulsar-broker", "--cluster", "e", "--master", "none", "--output", tmp_path / "out")
+
+    ran = lookup("ingest", tmp_path / "logs", *flags)
+
+    assert f"nothing is read of {tmp_path}/logs/b.log (3 lines): is it of another kind?" in ran.err

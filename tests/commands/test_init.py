@@ -133,3 +133,15 @@ def test_a_log_of_no_known_form_is_one_sentence(lookup: Run, tmp_path: Path) -> 
 
     assert mistake.startswith(f"{tmp_path}/log: is in no form that is known")
     assert names_in(tmp_path) == ["log"]
+
+
+def test_the_first_lookup_is_shown_as_it_is_read(lookup: Run, tmp_path: Path) -> None:
+    """So that a wrong guess is seen at once; a dash stands for what the log does not have."""
+    (tmp_path / "log.csv").write_text("when,topic\n2026-01-31 12:00:00,acme/ns/orders\n", encoding="utf-8")
+
+    ran = lookup("init", tmp_path / "trial", "--log", tmp_path / "log.csv", "--cluster", "east")
+
+    assert (
+        "its first lookup, as it is read: time 2026-01-31T12:00:00Z, cluster east, topic persistent://acme/ns/orders, "
+        "client –, broker –"
+    ) in ran.err

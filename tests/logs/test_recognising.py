@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ from lookup.errors import InputError
 from lookup.logs.ingest import reader_of
 from lookup.logs.recognising import Recognised, recognise
 from lookup.logs.sources import open_lines
-from lookup.model.documents import Row, toml_table
+from lookup.model.documents import Row, Unreadable, toml_table
 
 _TOPIC = "persistent://t/ns/orders"
 _ASKED, _ANSWERED = f"[{_TOPIC}] Received Lookup from /10.1.2.3:51234 for 7", f"[{_TOPIC}] Lookup result Optional.empty"
@@ -340,3 +342,109 @@ def test_what_is_not_recognised_is_a_sentence(tmp_path: Path, text: str, sentenc
     """It says what came nearest and what is missing."""
     with pytest.raises(InputError, match=sentence):
         _recognised(tmp_path, text)
+
+
+def _rows(found: Recognised, path: Path) -> list[Any]:
+    reader = reader_of(load_plugins(), toml_table(found.mapping), "mapping")
+    return list(reader.parse(open_lines(str(path)), str(path)))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "sentence"),
+    [
+        ("date,topic", "2026-01-31,{}", "date has days without a time, which would put all lookups at midnight"),
+        ("day;what", "20260131;{}", "day has days without a time"),
+    ],
+)
+def test_days_without_a_time_are_refused(tmp_path: Path, header: str, row: str, sentence: str) -> None:
+    """All lookups would come at midnight."""
+    with pytest.raises(InputError, match=sentence):
+        _recognised(tmp_path, f"{header}\n" + f"{row.format(_TOPIC)}\n" * 3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (("time", "host", "client_ip", "topic"), "10.0.0.1"),
+        (("time", "client", "remote_addr", "topic"), "10.0.0.1"),
+        (("time", "server", "user", "topic"), "10.0.0.1"),
+    ],
+)
+def test_a_server_of_its_own_is_no_client(tmp_path: Path, columns: Sequence[str], expected: str) -> None:
+    """A column with one value in all rows says where the log was written; an address goes before a name."""
+    rows = [f"2026-01-31T12:00:{n:02}Z,lb-1.example,10.0.0.{n % 3 + 1},{_TOPIC}-{n % 4}" for n in range(30)]
+
+    found = _recognised(tmp_path, "\n".join([",".join(columns), *rows]) + "\n")
+
+    assert found.first["client"] == expected
+
+
+def test_one_short_name_makes_no_paths_of_all_names(tmp_path: Path) -> None:
+    """Whole names stay whole; the odd one goes to quarantine."""
+    lines = [f"1769860800,{_TOPIC}-{number}" for number in range(30)]
+
+    found = _recognised(tmp_path, "\n".join(["time,topic", "1769860799,orders", *lines]) + "\n")
+
+    odd, first, *_ = _rows(found, tmp_path / "x.log")
+    assert (type(odd), first.values["topic"]) == (Unreadable, f"{_TOPIC}-0") or found.first["topic"] == f"{_TOPIC}-0"
+
+
+@pytest.mark.parametrize(
+    "path", ["/lookup/v2/topic/persistent/t/ns/orders", "http://x:80/lookup/v2/topic/persistent/t/ns/orders"]
+)
+def test_lookups_over_http_are_known_in_any_log(tmp_path: Path, path: str) -> None:
+    """Their paths are no topics; other requests are passed over."""
+    lines = [
+        {"time": f"2026-01-31T12:00:{n:02}Z", "uri": path, "status": 307, "host": "x", "bytes": 93} for n in range(30)
+    ]
+    lines.append({**lines[0], "uri": "/admin/v2/clusters"})
+
+    found = _recognised(tmp_path, "".join(json.dumps(line) + "\n" for line in lines))
+
+    rows = _rows(found, tmp_path / "x.log")
+    assert len(rows) == 30
+    assert {key: rows[0].values.get(key) for key in ("topic", "result", "weight")} == {
+        "topic": _TOPIC,
+        "result": "redirect",
+        "weight": None,
+    }
+
+
+def test_files_without_records_are_named(tmp_path: Path) -> None:
+    """They may be what somebody wanted to be read."""
+    (tmp_path / "a.txt").write_text("words and words\n" * 30)
+    (tmp_path / "b.log").write_text(_dated(_ASKED) + _dated(_CONNECTED))
+
+    found = recognise(str(tmp_path), load_plugins())
+
+    assert found.notes[0].startswith(f"nothing is read of {tmp_path}/a.txt: is in no form that is known")
+
+
+def test_logs_of_brokers_and_of_clients_are_of_two_kinds(tmp_path: Path) -> None:
+    """One of them would be passed over."""
+    for name, kind in (("broker.log", "broker"), ("client.log", "client")):
+        (tmp_path / name).write_text(_LOGS[kind][0])
+
+    with pytest.raises(
+        InputError, match=r"client\.log: is of another kind .*; it is a log of a C\+\+, Python or Node client"
+    ):
+        recognise(str(tmp_path), load_plugins())
+
+
+def test_the_day_of_a_clock_is_noted(tmp_path: Path) -> None:
+    """It is that of the file, which a copy of a log does not keep; access logs have one of their own."""
+    (clock,) = _recognised(tmp_path, _LOGS["broker, clock only"][0]).notes
+    dated = _recognised(tmp_path, f"12:00:00.250 [web-1] INFO  RequestLog - {_LOGS['web server of a broker'][0]}")
+
+    assert "have a clock and no day; the first one is taken for 20" in clock
+    assert (dated.notes, "date = " in dated.mapping) == ([], False)
+
+
+def test_owners_without_lookups_are_said(tmp_path: Path) -> None:
+    """A broker at INFO logs who owns what, and no lookup."""
+    line = _dated("Successfully acquired ownership of OwnedBundle(bundle=t/ns/0x00000000_0x40000000, isActive=1)")
+
+    with pytest.raises(
+        InputError, match="is a log of a Pulsar broker, but no lookup is in the first 9 lines; brokers log"
+    ):
+        _recognised(tmp_path, line * 9)

@@ -78,15 +78,26 @@ def test_what_is_no_namespace_is_refused(text: str) -> None:
         NamespaceName.parse(text)
 
 
-@pytest.mark.parametrize("topic", ["persistent://t/n/.*", "persistent://t/n/a|b", "persistent://t/n/(x)", "t[0-9]+"])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "persistent://t/n/.*",
+        "persistent://t/n/a|b",
+        "persistent://t/n/(x)",
+        "t[0-9]+",
+        "persistent://t/n/a\\.b",
+        "persistent://t/n/\\Qa.b\\E",
+    ],
+)
 def test_patterns_are_told_from_names(topic: str) -> None:
     """A watcher's regular expression is no topic."""
     assert looks_like_pattern(topic)
 
 
-def test_dots_and_dollars_make_no_pattern() -> None:
+@pytest.mark.parametrize("local", ["my.topic-$a", "orders\\meta", "t4\\data"])
+def test_dots_dollars_and_backslashes_make_no_pattern(local: str) -> None:
     """People use them in names."""
-    assert not looks_like_pattern("persistent://t/n/my.topic-$a")
+    assert not looks_like_pattern(f"persistent://t/n/{local}")
 
 
 @pytest.mark.parametrize("topic", INTERNAL_TOPICS)

@@ -99,6 +99,7 @@ def _new(**policy: Any) -> dict[str, Any]:
 
 
 def _findings(folder: Path, log: list[dict[str, Any]], **given: Any) -> list[Finding]:
+    folder.mkdir(exist_ok=True)
     write_log(folder, *log)
     plugin = folder / "planted.py"
     plugin.write_text(_PLUGIN, encoding="utf-8")
@@ -315,3 +316,11 @@ def test_every_run_notes_the_findings(tmp_path: Path) -> None:
 
     assert "findings" not in sound
     assert [finding["rule"] for finding in faulty["findings"]] == ["policy-key", "scorer"]  # type: ignore[attr-defined]
+
+
+def test_times_that_are_all_midnights_are_found(tmp_path: Path) -> None:
+    """Of a log whose times are days; one lookup at another moment says that there is a time of day."""
+    days = [{**row, "ts": START_US // 86_400_000_000 * 86_400_000_000} for row in _log()]
+
+    assert "time-of-day" in {finding.rule for finding in _findings(tmp_path / "days", days)}
+    assert "time-of-day" not in {finding.rule for finding in _findings(tmp_path / "one", [*days[:-1], _log()[7]])}

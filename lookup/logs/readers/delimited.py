@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, ClassVar, Literal
 from urllib.parse import unquote
 
+from lookup.logs.readers.jetty_access import http_lookup
 from lookup.logs.readers.objects import flattened, object_of, value_at
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
 from lookup.logs.readers.values import number_of, other_delimiter, unreadable
@@ -44,10 +45,13 @@ class DelimitedReader:
         "one request per line, cut by `delimiter`, matched by `pattern`, or an object of JSON where `format` is 'json'"
     )
 
-    #: template of the topic: `persistent://nasa/http/{url}`; values are percent-encoded if a name may not have them
-    topic: str
-    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access` or a strptime one
+    #: `{ column, format, timezone }`; format `unix`, `unix_ms`, `unix_us`, `unix_ns`, `iso`, `access` or a strptime
+    #: one; the column may be a template: `{date} {time}`
     timestamp: Mapping[str, Any]
+    #: template of the topic: `persistent://nasa/http/{url}`; values are percent-encoded if a name may not have them
+    topic: str = ""
+    #: in its place, the column of URIs of Pulsar's own lookup over HTTP; other requests are passed over
+    http_lookup: str = ""
     #: only records whose columns match these regular expressions as a whole are read
     only: Mapping[str, str] = field(default_factory=dict)
     #: column or template of the client's id
@@ -82,6 +86,8 @@ class DelimitedReader:
     quote: str = ""
     #: lines that begin with it are not read
     comment: str = ""
+    #: whether lines that `pattern` does not match are of another kind, and passed over
+    passes_over: bool = False
     #: columns that are percent-encoded in the log, such as parts of a path
     decode: tuple[str, ...] = ()
 
@@ -143,19 +149,28 @@ class DelimitedReader:
                     yield unreadable(number, f"the header has no {missing}", line)
                 continue
             try:
-                record = record_of(line)
-                if self.decode:
-                    record |= {name: unquote(record[name]) for name in self.decode if name in record}
-                if all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
-                    if is_json:
-                        _require_values(record, fields.needed)
-                    yield Row("lookups", number, {name: make(record) for name, make in fields.makers.items()})
+                values = self._values(record_of(line), fields)
+                if values is not None:
+                    yield Row("lookups", number, values)
+            except _OtherLine:
+                continue
             except KeyError as error:
                 # The header lacks what the mapping names, and so does every record below it.
                 known = listed(dict.fromkeys(names))
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
+
+    def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
+        """Return the values of a row, None if the mapping is for other records."""
+        if self.decode:
+            record |= {name: unquote(record[name]) for name in self.decode if name in record}
+        if not all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
+            return None
+        if self.format == "json":
+            _require_values(record, fields.needed)
+        asked = http_lookup(record[self.http_lookup]) if self.http_lookup else {}
+        return None if asked is None else {**asked, **{name: make(record) for name, make in fields.makers.items()}}
 
 
 def _missing(fields: _FieldMap, names: Sequence[str]) -> str | None:
@@ -238,7 +253,7 @@ def _header(cut: _Cutter, line: str) -> list[str]:
 def _cutter(reader: DelimitedReader) -> _Cutter:
     """Return the function that cuts lines as the mapping says."""
     if reader.pattern:
-        return _pattern_cutter(reader.pattern)
+        return _pattern_cutter(reader.pattern, passes_over=reader.passes_over)
     if not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
     if not reader.quote:
@@ -258,7 +273,11 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
     return cut
 
 
-def _pattern_cutter(text: str) -> _Cutter:
+class _OtherLine(Exception):  # noqa: N818  # no error
+    """A line that is of another kind, by the mapping."""
+
+
+def _pattern_cutter(text: str, *, passes_over: bool) -> _Cutter:
     try:
         pattern = re.compile(text)
     except re.error as error:
@@ -270,6 +289,8 @@ def _pattern_cutter(text: str) -> _Cutter:
     def cut(line: str) -> Sequence[str]:
         """Return the values of the pattern's groups."""
         match = pattern.fullmatch(line)
+        if match is None and passes_over:
+            raise _OtherLine
         if match is None:
             raise ValueError("the line does not match `pattern`")
         return match.groups(default="")
@@ -295,12 +316,16 @@ class _FieldMap:
 
 def _field_map(reader: DelimitedReader) -> _FieldMap:
     """Build the mapping of a reader; ValueError names the key that is wrong and what would be right."""
-    topic = topic_template(reader.topic)
+    if bool(reader.topic) == bool(reader.http_lookup):
+        raise ValueError("either `topic` or `http_lookup` must say for what a lookup came")
+    topic = topic_template(reader.topic or "persistent://pulsar/http/{" + reader.http_lookup + "}")
     _check_keys(reader.timestamp, ("column", "format", "timezone"), "timestamp")
     zone = zone_of(str(reader.timestamp.get("timezone", "UTC")))
     time = value_template(reader.timestamp["column"])
     parse = time_parser(str(reader.timestamp.get("format", "iso")), zone)
-    makers: dict[str, Callable[[_Record], Any]] = {"ts": lambda record: parse(time.fill(record)), "topic": topic.fill}
+    makers: dict[str, Callable[[_Record], Any]] = {"ts": lambda record: parse(time.fill(record))}
+    if reader.topic:
+        makers["topic"] = topic.fill
     rules = {name: label_rule(given, f"properties.{name}") for name, given in reader.properties.items()}
     templates = [topic, time, *(rule.source for rule in rules.values())]
     if rules:

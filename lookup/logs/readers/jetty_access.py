@@ -19,13 +19,16 @@ from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
 from lookup.model.time import parse_access_time
 
-__all__ = ["JettyAccessReader"]
+__all__ = ["RESULT_OF_STATUS", "JettyAccessReader", "http_lookup"]
 
+#: Results by the status of the answer; others are failures.
+RESULT_OF_STATUS = {"200": "connect", "307": "redirect"}
 _PATH = "/lookup/v2/topic/"
 _NCSA = re.compile(
     r"(?P<client>\S+) - .{1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     r"\"(?P<method>[A-Z]+) (?P<uri>\S+)[^\"]*\" (?P<status>\d{3}) (?:\d+|-)"
-    r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?: (?P<latency>\d+))?\s*\Z"
+    # Servers before Pulsar write more of their own behind the common part.
+    r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?:(?: (?P<latency>\d+))?\s*|\s.*)\Z"
 )
 _URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?")
 #: A line that has the path but none of these is of another log, a client's for instance; the last one is all that is
@@ -87,8 +90,18 @@ def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
 
 def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
     """Return what the request line says of a lookup, None if it is another request of the same path."""
+    values = http_lookup(uri) if method == "GET" else None
+    return values and {**values, "result": RESULT_OF_STATUS.get(status, "failed")}
+
+
+def http_lookup(uri: str) -> dict[str, Any] | None:
+    """Return topic, authoritative, listener and asked broker of a lookup over HTTP, None if it is another request.
+
+    Raises:
+        ValueError: if the path names no topic.
+    """
     match = _URI.search(uri)
-    if match is None or method != "GET":
+    if match is None:
         return None
     parts = match["path"].strip("/").split("/")
     # `.../bundle` asks for the range of a topic's bundle and assigns no broker.
@@ -99,7 +112,6 @@ def _lookup(uri: str, status: str, method: str) -> dict[str, Any] | None:
     query = parse_qs(match["query"] or "")
     return {
         "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquote(parts[3])}",
-        "result": {"200": "connect", "307": "redirect"}.get(status, "failed"),
         "authoritative": query.get("authoritative", ["false"])[-1].lower() == "true",
         "listener": query.get("listenerName", [None])[-1],
         "asked_broker": match["asked"],
