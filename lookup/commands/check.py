@@ -8,16 +8,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from lookup.api.selection import examine, given_inputs, is_about_topics, registrations_in, unreadable_inputs
 from lookup.commands.inspect import inspected, print_findings
 from lookup.commands.options import ANY_SETTINGS, COMMAND_LINE, Command, Parser, add_config, settings_flags
 from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.units import act_warnings, cannot_act, rates_without
+from lookup.engine.units import act_warnings, cannot_act, policies_named, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
+from lookup.settings.policy import PolicySpec
+from lookup.settings.problems import problems_of
 
 if TYPE_CHECKING:
     from lookup.replay.findings import Finding
@@ -47,7 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.against is not None:
             raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
         lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
-        stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
+        about = f"the settings of topics; lister {lister.name!r}"
+        if Path(arguments.config).suffix == ".conf":
+            _check_conf(arguments.config)
+            about = f"what is read of it: its keys of the load manager, and {about}; other keys are not looked at"
+        stdout().write(f"{arguments.config}: no mistakes in {about}\n")
         return 0
     findings: Sequence[Finding] = ()
     examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
@@ -64,6 +74,21 @@ def run(arguments: argparse.Namespace) -> int:
     without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
     stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
     return 0
+
+
+def _check_conf(path: str) -> None:
+    """Check the load manager's keys of a `broker.conf`, and warn of what Pulsar would ignore.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    try:
+        spec = PolicySpec.model_validate({"name": "today", "from_broker_conf": path})
+    except ValidationError as error:
+        raise SettingsError([sentence for _, sentence in problems_of(error, PolicySpec)]) from None
+    for warning in spec.warnings:
+        warn(warning)
+    build_policies(load_plugins(()), [spec])
 
 
 def _unreadable(settings: EvaluationFile) -> list[str]:
@@ -87,9 +112,12 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         idle = cannot_act(policies, rates, lambda: _mean_load(settings))
         for sentence in act_warnings(idle, settings.evaluation.incumbent):
             warn(sentence)
+    splitting: dict[str, list[str]] = {}
     for policy in policies:
         if policy.splitter is not None:
-            note(f"note: policy {policy.name!r} has a splitter, {policy.splitter.name!r}: {_NO_SPLITS}")
+            splitting.setdefault(policy.splitter.name, []).append(policy.name)
+    for splitter, names in splitting.items():
+        note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {_NO_SPLITS}")
 
 
 def _mean_load(settings: EvaluationFile) -> float | None:

@@ -14,9 +14,13 @@ from typing import Any, Literal, get_type_hints
 from lookup.engine.policy import Policy
 from lookup.hooks.protocols import Conf, Shedder, Unit
 from lookup.model import BundleLoad, ClusterView
+from lookup.model.quoting import listed
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "rates_without"]
+__all__ = [
+    "Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "policies_named",
+    "rates_without",
+]  # fmt: skip
 
 _FACTORS: Mapping[str, float] = {"bytes/s": 1.0, "MiB/s": 1024.0 * 1024.0, "messages/s": 1.0}
 #: Pulsar's ThresholdShedder takes at least this share of an overloaded broker's load away.
@@ -129,9 +133,19 @@ def cannot_act(
 
 
 def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
-    """Return what `cannot_act` says of each policy as warnings; of the incumbent also what follows from it."""
-    refused = "; it is the incumbent, so no verdict against it will be given"
-    return [f"policy {name!r}: {text}{refused if name == incumbent else ''}" for name, text in sentences.items()]
+    """Return what `cannot_act` says as warnings, each text once; of the incumbent also what follows from it."""
+    by_text: dict[str, list[str]] = {}
+    for name, text in sentences.items():
+        by_text.setdefault(text, []).append(name)
+    refused = f"; {incumbent} is the incumbent, so no verdict against it will be given"
+    return [
+        f"{policies_named(names)}: {text}{refused if incumbent in names else ''}" for text, names in by_text.items()
+    ]
+
+
+def policies_named(names: Sequence[str]) -> str:
+    """Return the beginning of a sentence about one policy or several."""
+    return f"policy {names[0]!r}" if len(names) == 1 else f"each of the policies {listed(names)}"
 
 
 class _ScaledBundles(Sequence[Sequence[BundleLoad]]):

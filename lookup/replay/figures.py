@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lookup.engine.answers import checked_reads
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.engine.units import Rates, rates_without
+from lookup.engine.units import Rates, policies_named, rates_without
 from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.sources import list_log, open_parquet
 from lookup.logs.spans import statistics_of, table_span
@@ -70,17 +70,16 @@ def known_rates(run: RunPlan, tables: Tables) -> Rates:
 
 def unknown_figures(policies: Sequence[Policy], known: Collection[str]) -> list[str]:
     """Return a warning for each figure that a part of a policy reads and the run does not know."""
-    sentences = []
+    reading: dict[tuple[str, str], list[str]] = {}
     for policy in policies:
         reads = [(part.name, reads) for part, reads in zip(policy.parts, policy.part_reads, strict=True)]
         if policy.shedder is not None:
             reads.append((policy.shedder.name, checked_reads(policy.shedder)))
-        sentences += [
-            f"policy {policy.name!r}: {name!r} goes by {_GAPS[detail]}"
-            for name, details in reads
-            for detail in sorted(details & _GAPS.keys() - frozenset(known))
-        ]
-    return sentences
+        for name, details in reads:
+            for detail in sorted(details & _GAPS.keys() - frozenset(known)):
+                names = reading.setdefault((name, detail), [])
+                names += [policy.name] if policy.name not in names else []
+    return [f"{policies_named(names)}: {name!r} goes by {_GAPS[detail]}" for (name, detail), names in reading.items()]
 
 
 def mean_load(settings: EvaluationFile) -> float | None:

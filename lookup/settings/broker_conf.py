@@ -26,9 +26,16 @@ from lookup.model.documents import is_device
 from lookup.model.quoting import printable, shown, suggestion
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.problems import place, problems_of
-from lookup.settings.pulsar_keys import IMPL, MODULAR_MANAGER, PULSAR_DEFAULTS, Scalar, is_load_manager_key
+from lookup.settings.pulsar_keys import (
+    IMPL,
+    MODULAR_MANAGER,
+    PULSAR_DEFAULTS,
+    Scalar,
+    is_load_manager_key,
+    near_miss,
+)
 
-__all__ = ["Today", "conf_values", "read_broker_conf", "read_today"]
+__all__ = ["CHOOSING_KEYS", "Today", "conf_values", "read_broker_conf", "read_today"]
 
 #: Pulsar's keys by field of the profile; of the others only lookup properties and the load manager's are read.
 _KEYS = {
@@ -97,6 +104,22 @@ _FILTERS: Mapping[str, Sequence[Any]] = {
         _VERSION,
     ),
 }
+#: Keys that choose the parts of a policy.
+CHOOSING_KEYS = (
+    _MANAGER,
+    _PLACEMENT,
+    _SHEDDER,
+    "loadBalancerEnabled",
+    "loadBalancerSheddingEnabled",
+    "loadBalancerAutoBundleSplitEnabled",
+    "loadBalancerDistributeBundlesEvenlyEnabled",
+    "defaultNamespaceBundleSplitAlgorithm",
+)
+#: What is known of releases whose rules are not built.
+_OLDER = (
+    "rules of releases before 4.0 differ, among them UniformLoadShedder's, which up to 3.0 unloaded at less "
+    "difference (apache/pulsar #21906); the nearest is 4.x"
+)
 #: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
 _RESPELT = {
     "loadBalancerBandwidthInResourceWeight": "loadBalancerBandwithInResourceWeight",
@@ -160,20 +183,23 @@ class Today:
     warnings: tuple[str, ...] = ()
 
 
-def read_today(path: str, pulsar: str = "4.x") -> Today:
+def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}) -> Today:
     """Read a `broker.conf` as a policy.
 
     Args:
         pulsar: release whose defaults count if the file says nothing.
+        beside: keys that count before those of the file, as if they stood in it.
 
     Raises:
-        SettingsError: if the file cannot be read, or names an unknown class or release; all classes together.
+        SettingsError: if the file cannot be read, or names an unknown class or release or a text for a number; all
+            mistakes together.
     """
     if pulsar not in PULSAR_DEFAULTS:
         hint = suggestion(pulsar, list(PULSAR_DEFAULTS))
-        raise SettingsError(f"pulsar: there is no release {shown(pulsar)}; {hint}")
+        older = f"; {_OLDER}" if pulsar[:2] in ("1.", "2.", "3.") else ""
+        raise SettingsError(f"pulsar: there is no release {shown(pulsar)}; {hint}{older}")
     profile = read_broker_conf(path)
-    given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name}
+    given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name, **beside}
     keys = {**PULSAR_DEFAULTS[pulsar], **given}
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
@@ -181,17 +207,30 @@ def read_today(path: str, pulsar: str = "4.x") -> Today:
     classes_of = {_MANAGER: list(_FILTERS)}
     for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
         classes_of[key] = [name for classes in parts.values() for name in classes]
+    sources = {key: "broker_conf" if key in beside else path for key in keys}
     problems = [
-        f"{path}: {key}: there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
+        f"{sources[key]}: {key}: there is no class {shown(keys[key])} that can be built; "
+        f"{suggestion(str(keys[key]), classes)}"
         for key, classes in classes_of.items()
         if keys[key] not in classes
     ]
+    problems += [
+        f"{sources[key]}: {key} = {shown(keys[key])}: should be a valid number"
+        for key, default in PULSAR_DEFAULTS[pulsar].items()
+        if isinstance(keys[key], str) and not isinstance(default, str | bool)
+    ]
     if problems:
         raise SettingsError(problems)
-    # Without the manager's class: the part `load-manager-class` compares those that brokers registered.
-    conf = {key: value for key, value in keys.items() if key not in (_MANAGER, *_RESPELT.values())}
+    # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
+    conf = {key: value for key, value in keys.items() if key not in (*CHOOSING_KEYS, *_RESPELT.values())}
     table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": conf}
-    return Today(table, tuple(_misplaced(keys, given, str(keys[_MANAGER]))))
+    slips = {key: (path, meant) for key, meant in profile.slips.items()}
+    slips |= {key: ("broker_conf", meant) for key in beside if (meant := near_miss(key)) is not None}
+    ignored = [
+        f"{source}: Pulsar would ignore {printable(key)}, which it does not know; did you mean {meant!r}?"
+        for key, (source, meant) in slips.items()
+    ]
+    return Today(table, (*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))))
 
 
 def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:

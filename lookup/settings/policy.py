@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
-from lookup.settings.broker_conf import read_today
+from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
 from lookup.settings.pulsar_keys import Release, Scalar
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
@@ -138,16 +138,20 @@ class PolicySpec(Strict):
         """Put what a `broker.conf` says in the place of its path: a policy travels without the file."""
         path = written.get("from_broker_conf") if isinstance(written, Mapping) else None
         if not isinstance(path, str):
+            refuse(_choosing(written))
             return handler(written)
-        try:
-            today = read_today(path, str(written.get("pulsar") or "4.x"))
-        except SettingsError as error:
-            raise ValueError(str(error)) from None
         own = {key: value for key, value in written.items() if key not in ("from_broker_conf", "pulsar")}
         keys = own.get("broker_conf", {})
-        if not isinstance(keys, Mapping):
-            return handler(own)
-        spec = handler({**today.table, **own, "broker_conf": {**today.table["broker_conf"], **keys}})
+        if not isinstance(keys, Mapping) or not all(
+            isinstance(value, bool | int | float | str) for value in keys.values()
+        ):
+            # What is wrong is said of the keys themselves.
+            return handler({"selector": "best", **own})
+        try:
+            today = read_today(path, str(written.get("pulsar") or "4.x"), keys)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        spec = handler({**today.table, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
@@ -167,6 +171,16 @@ class PolicySpec(Strict):
             problems.append("scorers: at least one should have a weight above 0")
         refuse(problems)
         return self
+
+
+def _choosing(written: object) -> list[str]:
+    """Return a sentence for each key of `broker_conf` that chooses parts, which a policy of one's own has chosen."""
+    keys = written.get("broker_conf") if isinstance(written, Mapping) else None
+    return [
+        f"broker_conf.{key}: chooses parts of a policy, and has no effect without `from_broker_conf`; write the part"
+        for key in (keys if isinstance(keys, Mapping) else ())
+        if key in CHOOSING_KEYS
+    ]
 
 
 class PolicyFile(Strict):

@@ -27,12 +27,14 @@ def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]
     """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
 
     If single resources are not known it is the view's one usage, which is weighted already: as measured, since the
-    modular manager's brokers do not smooth their reports.
+    modular manager's brokers do not smooth their reports. If no resource has a weight, no broker is used at all.
 
     Args:
         weights: in the order of `lookup.model.RESOURCES`.
     """
-    return measured_usage(view) if view.load.resources is None else weighted_usage(view.load.resources, weights)
+    if view.load.resources is not None:
+        return weighted_usage(view.load.resources, weights)
+    return measured_usage(view) if any(weights) else measured_usage(view) * 0.0
 
 
 def measured_usage(view: ClusterView) -> NDArray[np.float64]:

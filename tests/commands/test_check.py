@@ -187,11 +187,28 @@ def test_settings_of_topics_are_checked(lookup: Run, tmp_path: Path) -> None:
     toml.write_text('[topics]\nlister = "indexed"\n', encoding="utf-8")
     conf.write_text("subscriptionPatternMaxLength=80\n", encoding="latin-1")
 
-    good = "no mistakes in the settings of topics; lister"
-    assert lookup("config", "check", "--config", toml).out == f"{toml}: {good} 'indexed'\n"
-    assert lookup("config", "check", "--config", conf).out == f"{conf}: {good} 'default'\n"
+    good = "the settings of topics; lister"
+    read, rest = "what is read of it: its keys of the load manager, and", "; other keys are not looked at"
+    assert lookup("config", "check", "--config", toml).out == f"{toml}: no mistakes in {good} 'indexed'\n"
+    assert lookup("config", "check", "--config", conf).out == f"{conf}: no mistakes in {read} {good} 'default'{rest}\n"
     ran = lookup("config", "check", "--config", conf, "--set", "topics.lister=indexed")
-    assert ran.out == f"{conf}: {good} 'indexed'\n"
+    assert ran.out == f"{conf}: no mistakes in {read} {good} 'indexed'{rest}\n"
+
+
+def test_a_broker_conf_is_checked_for_the_load_manager_as_well(lookup: Run, tmp_path: Path) -> None:
+    """All mistakes at once, of classes, kinds and ranges; what Pulsar would ignore is a warning."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("loadBalancerLoadSheddingStrategy=x.NoSuchShedder\nloadBalancerBrokerMaxTopics=abc\n")
+    first, second = lookup("config", "check", "--config", conf).mistakes
+    assert first.startswith(f"{conf}: loadBalancerLoadSheddingStrategy: there is no class 'x.NoSuchShedder'")
+    assert second == f"{conf}: loadBalancerBrokerMaxTopics = 'abc': should be a valid number"
+    conf.write_text("loadBalancerHistoryResourcePercentage=9\n")
+    assert "loadBalancerHistoryResourcePercentage = 9" in lookup("config", "check", "--config", conf).mistakes[0]
+
+    conf.write_text("loadBalancerBrokerThresholdShedderPercentge=10\n")
+    ran = lookup("config", "check", "--config", conf)
+
+    assert (ran.code, "Pulsar would ignore loadBalancerBrokerThresholdShedderPercentge" in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize(

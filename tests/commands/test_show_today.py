@@ -88,17 +88,14 @@ def test_check_warns_of_what_pulsar_would_only_log(lookup: Run, project: Path) -
 
 @pytest.mark.parametrize("command", ["check", "show"])
 def test_a_bad_value_of_the_file_is_told_under_pulsars_key(lookup: Run, project: Path, command: str) -> None:
-    """With the file, which is the only thing that the user wrote, and the part that the key fills."""
+    """With the file, which is the only thing that the user wrote."""
     conf = project.parent / "broker.conf"
     conf.write_text(f"{_CONF}loadBalancerBrokerMaxTopics=abc\n", encoding="latin-1")
 
     ran = lookup("config", command, "--config", project)
 
     assert ran.mistakes == [
-        (
-            f"{conf}: loadBalancerBrokerMaxTopics = 'abc': should be a valid integer"
-            " (max_topics of policy 'today' filters[1])"
-        )
+        f"{project}: policies[0]: {conf}: loadBalancerBrokerMaxTopics = 'abc': should be a valid number"
     ]
 
 
@@ -144,7 +141,7 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
     project.write_text(_EVALUATION + tables, encoding="utf-8")
     suggested = re.search(r"bytes_per_weight; (\d+) is suggested", lookup("config", "check", "--config", project).err)
 
-    assert f"{_IDLE}; it is the incumbent, so no verdict against it will be given\n" in without
+    assert f"{_IDLE}; today is the incumbent, so no verdict against it will be given\n" in without
     assert suggested is not None
 
     stated = _EVALUATION.replace("[[policies]]", f"bytes_per_weight = {suggested[1]}\n[[policies]]", 1)

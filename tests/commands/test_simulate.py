@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -157,3 +158,28 @@ def test_what_i_run_today_may_come_with_a_warning(lookup: Run, tmp_path: Path) -
 
     assert ran.code == 0
     assert ran.err.startswith(f"warning: {path}: policy 'stays': ")
+
+
+@pytest.mark.parametrize(("weight", "sheds"), [("0", False), ("0.5", True)])
+def test_weights_that_cannot_act_are_said(lookup: Run, tmp_path: Path, weight: str, sheds: bool) -> None:
+    """A scenario knows one usage of a broker; only if no resource has a weight is nothing shed."""
+    names = ("CPU", "Memory", "DirectMemory", "BandwidthIn", "BandwidthOut")
+    (tmp_path / "broker.conf").write_text(
+        "".join(f"loadBalancer{name}ResourceWeight={weight}\n" for name in names)
+        + "loadBalancerBundleUnloadMinThroughputThreshold=0\nloadBalancerHistoryResourcePercentage=0\n"
+    )
+    text = """
+    about = "One broker has all."
+    minutes = 12
+    every = 5
+    owners = { "b1" = 4 }
+    brokers = [{ id = "b1", capacity = 10.0 }, { id = "b2", capacity = 10.0 }]
+    namespaces = [{ name = "t/n", bundles = 4, topics = 8, load = 8.0 }]
+    policies = [{ name = "today", from_broker_conf = "broker.conf" }]
+    """
+    (tmp_path / "x.scenario").write_text(dedent(text))
+
+    ran = lookup("simulate", tmp_path / "x.scenario")
+
+    assert "x.scenario: policy 'today': weights of resources cannot act: a scenario knows one usage" in ran.err
+    assert (" sheds 0, " not in ran.out) == sheds

@@ -107,10 +107,13 @@ def test_nothing_is_suggested_that_would_not_help() -> None:
 
 
 def test_only_the_incumbents_verdicts_are_refused() -> None:
-    """Of other policies it is a warning."""
-    assert act_warnings({"p": "cannot", "q": "cannot"}, "q") == [
-        "policy 'p': cannot",
-        "policy 'q': cannot; it is the incumbent, so no verdict against it will be given",
+    """What holds for several policies is said once, with their names."""
+    refused = "; q is the incumbent, so no verdict against it will be given"
+
+    assert act_warnings({"p": "cannot"}, "q") == ["policy 'p': cannot"]
+    assert act_warnings({"p": "cannot", "q": "cannot", "r": "must not"}, "q") == [
+        f"each of the policies p, q: cannot{refused}",
+        "policy 'r': must not",
     ]
 
 

@@ -450,6 +450,53 @@ def test_keys_written_beside_count_before_the_file(tmp_path: Path) -> None:
     assert policy_table(_built(spec))["shedder"]["threshold"] == 0.25
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("loadBalancerDistributeBundlesEvenlyEnabled", False),
+        ("loadBalancerLoadSheddingStrategy", "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"),
+        ("loadBalancerLoadPlacementStrategy", "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector"),
+        ("loadBalancerSheddingEnabled", False),
+        ("loadBalancerAutoBundleSplitEnabled", "no"),
+        ("loadBalancerEnabled", False),
+        ("defaultNamespaceBundleSplitAlgorithm", "topic_count_equally_divide"),
+        ("loadManagerClassName", "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"),
+        ("loadBalancerBandwithInResourceWeight", 0.5),
+        ("loadBalancerSheddingGracePeriodMinutes", 5),
+    ],
+)
+def test_every_key_beside_the_file_acts_as_in_it(tmp_path: Path, key: str, value: bool | int | float | str) -> None:
+    """Those that choose parts as well, and old spellings: the policy is that of a file with the key, and another."""
+    plain, beside = _built(_spec(tmp_path)), _built(_spec(tmp_path, broker_conf={key: value}))
+    inside = _built(_spec(tmp_path, f"{key}={str(value).lower() if isinstance(value, bool) else value}"))
+
+    assert policy_table(beside) == policy_table(inside)
+    assert policy_table(beside) != policy_table(plain)
+
+
+def test_a_key_that_chooses_parts_needs_a_file(tmp_path: Path) -> None:
+    """A policy of one's own has chosen its parts; and a misspelt key beside a file is a warning."""
+    with pytest.raises(ValidationError, match=r"broker_conf\.loadBalancerSheddingEnabled: chooses parts of a policy"):
+        PolicySpec.model_validate(
+            {"name": "p", "selector": "best", "broker_conf": {"loadBalancerSheddingEnabled": False}}
+        )
+
+    spec = _spec(tmp_path, "loadBalancerBrokerMaxTopic=1", broker_conf={"lowerBoundarySheddingEnable": True})
+
+    assert [warning.partition(", which")[0].rpartition(" ")[2] for warning in spec.warnings] == [
+        "loadBalancerBrokerMaxTopic",
+        "lowerBoundarySheddingEnable",
+    ]
+
+
+def test_rules_of_older_releases_are_said_to_differ(tmp_path: Path) -> None:
+    """They are not built; what is known of them is named."""
+    with pytest.raises(
+        ValidationError, match=r"no release '3\.0'.*before 4\.0 differ, among them UniformLoadShedder's"
+    ):
+        _spec(tmp_path, pulsar="3.0")
+
+
 def test_a_policy_travels_without_its_file(tmp_path: Path) -> None:
     """What was read is in the settings, and the table of the policy builds it again."""
     spec = _spec(tmp_path, EXTENSIBLE, TRANSFER, "loadBalancerBrokerMaxTopics=9")
