@@ -71,7 +71,8 @@ def read_text(path: Path) -> str:
         # Editors on Windows begin a file with a mark that TOML does not know.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        meant = f"; did you mean {shown(f'shipped:{path.stem}')}?" if path.stem in shipped() else ""
+        # A path with a suffix names a file that is gone; only a bare name can be one without its prefix.
+        meant = f"; did you mean {shown(f'shipped:{path.name}')}?" if path.name in shipped() else ""
         raise SettingsError(f"{path}: there is no such file{meant}") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None

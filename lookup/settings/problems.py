@@ -84,7 +84,7 @@ def without(value: Any, locs: set[Loc]) -> Any:
 
 def _sentences(detail: ErrorDetails, model: object) -> list[str]:
     if detail["type"] == "extra_forbidden":
-        return [f"there is no such key; {suggestion(str(detail['loc'][-1]), choices_at(model, detail['loc'][:-1]))}"]
+        return [f"there is no such key; {_meant(detail['loc'], model)}"]
     if detail["type"] == "missing":
         return ["is missing"]
     if detail["type"] == "value_error":
@@ -96,6 +96,16 @@ def _sentences(detail: ErrorDetails, model: object) -> list[str]:
     # As TOML writes them: true and 2026-01-01, not True and datetime.date(2026, 1, 1).
     written = str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, date) else shown(given)
     return [f"{wanted}, not {written}"]
+
+
+def _meant(loc: Loc, model: object) -> str:
+    """Return the clause that says which key was meant: one of this name in a table beside it, else one spelt alike."""
+    *above, wrong = loc
+    known = choices_at(model, above)
+    inside = [table for table in known if wrong in choices_at(model, (*above, table))]
+    if len(inside) == 1:
+        return f"did you mean {key_path((*above, inside[0], wrong))}?"
+    return suggestion(str(wrong), known)
 
 
 # TOML's words for types that pydantic names by Python's.

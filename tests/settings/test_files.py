@@ -78,6 +78,13 @@ def test_what_ships_is_named_for_a_file_that_is_absent(tmp_path: Path) -> None:
         read_toml(tmp_path / "rack-then-load")
 
 
+@pytest.mark.parametrize("name", ["serving.toml", "rack-then-load.toml"])
+def test_nothing_that_ships_is_named_for_a_file_that_is_gone(tmp_path: Path, name: str) -> None:
+    """A file of a user's own that was removed is told as that, though something that ships has its name."""
+    with pytest.raises(SettingsError, match=r"\.toml: there is no such file$"):
+        read_toml(tmp_path / name)
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """A folder in a file's place is told as the system tells it."""
     with pytest.raises(SettingsError, match=f"{tmp_path}: cannot be read: Is a directory"):

@@ -68,6 +68,7 @@ def test_a_table_s_own_problems_name_the_key_inside(loc: tuple[str | int, ...], 
     ("values", "wanted"),
     [
         ({"iner": {}}, (("iner",), "there is no such key; did you mean 'inner'?")),
+        ({"width": 1}, (("width",), "there is no such key; did you mean inner.width?")),
         ({"inner": {"widht": 1}}, (("inner", "widht"), "there is no such key; did you mean 'width'?")),
         ({"many": [{}, {"w": 1}]}, (("many", 1, "w"), "there is no such key; known: width")),
         ({"named": {"x": {"wide": 1}}}, (("named", "x", "wide"), "there is no such key; did you mean 'width'?")),
