@@ -17,21 +17,22 @@ import time
 import urllib.error
 import urllib.request
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Full, Queue
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import IO, Any, TypeVar
+from urllib.parse import quote, urlsplit
 
 import pulsar
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from lookup.collect import observing
+from lookup.collect.answers import whole_body
 from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+from lookup.model.documents import secret_in
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
@@ -79,7 +80,12 @@ class Credentials:
             OSError: if the file cannot be read.
             ValueError: if the token is none that a header can hold; the text itself is not named.
         """
-        token = self.token if self.token_file is None else Path(self.token_file).read_bytes().decode(errors="replace")
+        token = self.token
+        if self.token_file is not None:
+            try:
+                token = secret_in(self.token_file)
+            except ValueError as error:
+                raise ValueError(f"{self.token_file} {error}") from None
         if token is None:
             return None
         token = token.strip()
@@ -170,6 +176,45 @@ def reason_of(error: Exception) -> str:
 # The admin REST.
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects of brokers to each other, but takes the token to none but the addresses that were given."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._trusted = {_origin(address) for address in addresses}
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the request that follows a redirect.
+
+        Raises:
+            OSError: if it would need the token and leads elsewhere, or away from TLS.
+        """
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        scheme, host = _origin(newurl)
+        if req.type == "https" and scheme != "https":
+            raise OSError(f"{req.host} redirects to {scheme}://{host}, without TLS; it was not followed")
+        if following is not None and req.has_header("Authorization") and (scheme, host) not in self._trusted:
+            raise OSError(
+                f"{req.host} redirects to {scheme}://{host}, which is not among the addresses that were given and so "
+                "is not sent the token; add it to them if it is a broker of yours"
+            )
+        return following
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Return scheme and host with port of a URL."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, f"{parts.hostname}:{port}"
+
+
 class AdminRest:
     """Asks the admin REST; of several addresses the first whose answer can be read.
 
@@ -184,7 +229,7 @@ class AdminRest:
         handlers = []
         if scheme == "https":
             handlers.append(urllib.request.HTTPSHandler(context=credentials.tls_context()))
-        self._opener = urllib.request.build_opener(*handlers)
+        self._opener = urllib.request.build_opener(_Redirects(self._addresses), *handlers)
 
     def get(self, path: str, read: Callable[[Any], Result]) -> Result:
         """Return what is read from the answer to `GET /admin/v2/PATH`.
@@ -224,8 +269,7 @@ class AdminRest:
     def _fetched(self, url: str, headers: Mapping[str, str]) -> bytes:
         request = urllib.request.Request(url, headers=dict(headers))
         with self._opener.open(request, timeout=_REQUEST_S) as answer:
-            content: bytes = answer.read()
-        return content
+            return whole_body(answer)
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from lookup.collect.answers import whole_body
 from lookup.errors import (
     ArgumentError,
     ConflictError,
@@ -23,6 +23,7 @@ from lookup.errors import (
     PulsarLookupError,
     StateError,
 )
+from lookup.model.documents import secret_in
 from lookup.model.names import url_problem
 from lookup.model.quoting import printable, shown
 from lookup.topics.catalog import Catalog
@@ -120,9 +121,11 @@ class TopicServer:
             self._opener.add_handler(handler)
         if token_file is not None:
             try:
-                token = Path(token_file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"the token cannot be read from {token_file}: {error}") from None
+                token = secret_in(token_file)
+            except OSError as error:
+                raise InputError(f"the token cannot be read from {token_file}: {error.strerror}") from None
+            except ValueError as error:
+                raise InputError(f"the token cannot be read: {token_file} {error}") from None
             if re.fullmatch("[ -~]+", token) is None:
                 raise InputError(f"the token in {token_file} should be one line of ASCII, and is not")
             self._headers["Authorization"] = f"Bearer {token}"
@@ -188,11 +191,13 @@ class TopicServer:
         request = Request(f"{self._url}{target}", data, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=_REQUEST_S) as answer:
-                status, text = answer.status, answer.read()
+                status, text = answer.status, whole_body(answer)
         except OSError as error:
             raise InputError(f"{self._url} cannot be asked: {getattr(error, 'reason', error)}") from None
         except HTTPException as error:
             raise self._stranger(f"with what is cut off, or no HTTP: {error!r}") from None
+        except ValueError as error:
+            raise self._stranger(f"with {error}") from None
         if status == 204 and form is None and not text:
             return None
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
-__all__ = ["host_of", "is_ip"]
+__all__ = ["host_of", "is_ip", "is_loopback"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -36,3 +36,8 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_loopback(text: str) -> bool:
+    """Return whether a text is an address that only programs of the same machine reach."""
+    return is_ip(text) and ipaddress.ip_address(text).is_loopback

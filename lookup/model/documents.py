@@ -25,7 +25,7 @@ from lookup.model.quoting import shown
 
 __all__ = [
     "MAX_DEPTH", "NestingError", "Refuted", "Row", "TableName", "Unreadable", "flag", "is_device", "json_value",
-    "mapping", "number", "parsed_object", "special_kind", "text", "texts", "toml_table", "whole_number",
+    "mapping", "number", "parsed_object", "secret_in", "special_kind", "text", "texts", "toml_table", "whole_number",
 ]  # fmt: skip
 
 #: Tables and lists that may stand inside one another.
@@ -34,6 +34,8 @@ MAX_DEPTH = 64
 _LARGEST_WHOLE = 2**63 - 1
 #: Python reads no integer with more digits than this; of dates that do not exist TOML has a sentence of its own.
 _LONG_NUMBER = f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits"
+#: A token of any kind is shorter, B.
+_MOST_SECRET = 64 * 1024
 #: Open files of a process: another process has others, or none, under the same name.
 _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.+)|/proc/(?:self|thread-self|\d+)/fd/.+")
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -217,6 +219,26 @@ def special_kind(path: str) -> str | None:
     if _STREAM.fullmatch(os.path.abspath(path)):
         return "a stream of this process"
     return _kind(Path(path))
+
+
+def secret_in(path: str) -> str:
+    """Return the text of a file with a token, without blanks around it.
+
+    Raises:
+        OSError: if it cannot be read.
+        ValueError: if it is no plain file of a reasonable size, or no text; a clause that does not name the path.
+    """
+    kind = special_kind(path)
+    if kind is not None:
+        raise ValueError(f"is {kind}; expected a plain file that holds the token")
+    with Path(path).open("rb") as file:
+        raw = file.read(_MOST_SECRET + 1)
+    if len(raw) > _MOST_SECRET:
+        raise ValueError(f"has more than {_MOST_SECRET:,} bytes; it should hold the token and nothing else")
+    try:
+        return raw.decode().strip()
+    except UnicodeDecodeError:
+        raise ValueError("is no text in UTF-8; it should hold the token") from None
 
 
 def is_device(path: Path) -> bool:

@@ -26,6 +26,8 @@ _MOST_CONNECTIONS = 2000
 #: Files that are left for all else: the record, a collector, and some hundred connections that are accepted in one go,
 #: before they count, or are being refused.
 _RESERVED = 512
+#: Share of the connections that one address may have: a proxy before all brokers has half of them.
+_SHARE_OF_ONE = 0.5
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -76,15 +78,16 @@ class Connections:
         server, loop = runner.server, asyncio.get_running_loop()
         assert server is not None  # the runner has been set up
 
-        def protocol() -> asyncio.BaseProtocol:
-            if len(server.connections) >= self._most:
+        def admitted(peer: str) -> web.RequestHandler | None:
+            peers = [_peer_of(each.transport) for each in server.connections]
+            if len(peers) >= self._most or peers.count(peer) >= self._most * _SHARE_OF_ONE:
                 self._count(503)
-                return _Busy()
-            admitted = server()
-            self._silent[admitted] = loop.call_later(PATIENCE_S, self._close, admitted)
-            return admitted
+                return None
+            handler = server()
+            self._silent[handler] = loop.call_later(PATIENCE_S, self._close, handler)
+            return handler
 
-        return await loop.create_server(protocol, host, port)
+        return await loop.create_server(lambda: _Door(admitted), host, port)
 
     def heard(self, protocol: web.RequestHandler) -> None:
         """Note that a connection has sent a request."""
@@ -104,11 +107,24 @@ class Connections:
         return not isinstance(error, MALFORMED)
 
 
-class _Busy(asyncio.Protocol):
-    """Refuses a connection."""
+class _Door(asyncio.Protocol):
+    """Hands a connection over to aiohttp, or refuses it; only now its address is known."""
+
+    def __init__(self, admitted: Callable[[str], web.RequestHandler | None]) -> None:
+        self._admitted = admitted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the refusal and hang up."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(_BUSY)
-        transport.close()
+        """Let the connection in, or send the refusal and hang up."""
+        assert isinstance(transport, asyncio.Transport)
+        handler = self._admitted(_peer_of(transport))
+        if handler is None:
+            transport.write(_BUSY)
+            transport.close()
+            return
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+
+
+def _peer_of(transport: asyncio.BaseTransport | None) -> str:
+    peer = None if transport is None else transport.get_extra_info("peername")
+    return str(peer[0]) if peer else ""

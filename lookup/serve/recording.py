@@ -6,6 +6,7 @@ as on a full disk, rows wait up to a bound; what comes after is lost and counted
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
@@ -83,6 +84,15 @@ class Recorder:
         """
         with named_refusals(str(self.folder)):
             self.folder.mkdir(parents=True, exist_ok=True)
+            # Held until the process ends, however it does: what two servers write would not fit together.
+            self._lock = (self.folder / ".lock").open("a")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._lock.close()
+                raise InputError(
+                    f"{self.folder}: another server records there; wait for its end, or name another folder"
+                ) from None
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()

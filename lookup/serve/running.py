@@ -6,7 +6,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from aiohttp import web
 
@@ -18,6 +18,9 @@ from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
 __all__ = ["serve"]
+
+#: Seconds that policies in shadow have at the end for requests that wait for them.
+_SHADOW_S = 5.0
 
 
 async def serve(
@@ -76,6 +79,8 @@ async def _listen(
         access_log=None,
         logger=server.connections.logger,
         shutdown_timeout=2.0,
+        # Brokers ask again within this time, or connect anew.
+        keepalive_timeout=60.0,
         # A client that has left waits for nothing.
         handler_cancellation=True,
     )
@@ -103,10 +108,17 @@ async def _listen(
         listener.close()
     finally:
         await runner.cleanup()
+        # Requests have ended: what waits for the policies in shadow has this long.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SHADOW_S):
+                await server.shadowed()
+        lost = server.forget_shadowed()
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
         await asyncio.to_thread(server.recorder.flush)
+    if lost:
+        report(f"{lost} requests that waited for policies in shadow were not asked of them")
     waiting = server.recorder.pending
     if waiting:
         report(f"{waiting} rows are lost, since they cannot be written: {server.recorder.failure}")

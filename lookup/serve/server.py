@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
+from lookup.model.documents import secret_in
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
@@ -48,6 +48,9 @@ _FOLLOW_S = 0.1
 #: Paths about topics. Requests for them may wait for the cluster, so they are counted apart from all others.
 _TOPIC_PATHS = ("/admin", "/labels", "/list")
 _PATHS = (*_TOPIC_PATHS, "/decide", "/explain", "/health", "/metrics", "/record")
+
+#: Types of the bodies that a page may send to any server without asking it first.
+_OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -85,9 +88,11 @@ def _configured(settings: ServingFile) -> _Configured:
     served = served_policies(settings)
     if section.token_file is not None:
         try:
-            token = Path(section.token_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"serving.token_file: {section.token_file} cannot be read: {error}") from None
+            token = secret_in(section.token_file)
+        except OSError as error:
+            raise SettingsError(f"serving.token_file: {section.token_file} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise SettingsError(f"serving.token_file: {section.token_file} {error}") from None
         if not token:
             raise SettingsError(f"serving.token_file: {section.token_file} is empty; it should hold the token")
     bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
@@ -139,7 +144,7 @@ class DecisionServer:
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
         self._brokers: set[str] = set()
-        for sentence in served.warnings:
+        for sentence in (*section.warnings, *served.warnings):
             report(f"warning: {sentence}")
 
     def application(self) -> web.Application:
@@ -181,10 +186,16 @@ class DecisionServer:
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
-        if path != "/health" and configured.token is not None:
+        if configured.token is not None:
             given = request.headers.get("Authorization", "").encode(errors="replace")
             if not hmac.compare_digest(given, f"Bearer {configured.token}".encode()):
-                return _problem(401, "the token is missing or wrong")
+                answer = await handler(request) if path == "/health" else _problem(401, "the token is missing or wrong")
+                # Connections are few, and for those who have the token.
+                answer.force_close()
+                return answer
+        elif "Origin" in request.headers or request.content_type in _OF_PAGES:
+            # Any page that a browser on this machine has open may send such a request.
+            return _problem(403, "brokers send JSON and no Origin; pages of a browser are not served")
         asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
         if asked != str(PROTOCOL):
             return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
@@ -357,6 +368,11 @@ class DecisionServer:
                     await asyncio.sleep(0)
             self._has_shadowed.clear()
 
+    async def shadowed(self) -> None:
+        """Wait until no request waits for the policies in shadow."""
+        while self._shadowed:
+            await asyncio.sleep(_FOLLOW_S)
+
     def _ask_in_shadow(self, policy: Policy, question: _Question, configured: _Configured) -> None:
         if self._owners_problem(policy) is not None:
             self.metrics.shadow_lost.inc()
@@ -435,13 +451,19 @@ class DecisionServer:
         self._configured = configured
         self.recorder.max_pending = configured.section.max_pending_rows
         self._deciders = Deciders(configured.served, self._owners, self._started_us, count=decided.count)
-        self.metrics.shadow_lost.inc(len(self._shadowed))
-        self._shadowed.clear()
+        self.forget_shadowed()
         for sentence in configured.served.warnings:
             self._report(f"warning: {sentence}")
         self._report("the settings were loaded again")
         self.metrics.reloads.labels("taken").inc()
         return True
+
+    def forget_shadowed(self) -> int:
+        """Give up what policies in shadow have not been asked yet, count it, and return how much it was."""
+        lost = len(self._shadowed)
+        self.metrics.shadow_lost.inc(lost)
+        self._shadowed.clear()
+        return lost
 
     def stop(self) -> None:
         """Refuse further requests."""

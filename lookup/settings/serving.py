@@ -7,6 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from lookup.model.address import is_loopback
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import Positive, Strict, WholeFile, refuse
@@ -62,6 +63,14 @@ class ServingSection(Strict):
     explained: Positive = 10_000
     """Decisions that can be explained afterwards, the latest; fewer if their views have more than 50,000 brokers
     together."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence for what is permitted and probably not meant."""
+        if self.token_file is not None or self.bind == "localhost" or is_loopback(self.bind):
+            return ()
+        who = "whoever reaches this machine can read and fill the record, and ask the policies"
+        return (f"serving.bind: {shown(self.bind)} and no serving.token_file: {who}; give a file with a token",)
 
     @field_validator("cluster")
     @classmethod

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import urllib.error
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -230,3 +233,54 @@ def test_registry_that_is_away_is_trouble() -> None:
     source.join()
     assert isinstance(trouble, Trouble)
     assert trouble.reason == "there is no connection"
+
+
+@contextmanager
+def _redirecting(target: str) -> Iterator[tuple[str, list[str | None]]]:
+    """Run a server that sends everybody elsewhere, and keep the tokens that it saw."""
+    seen: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        """Answers 307."""
+
+        def do_GET(self) -> None:
+            """Answer with the same path elsewhere."""
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(307)
+            self.send_header("Location", target + self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Keep requests out of the output of tests."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_token_follows_no_redirect_to_a_stranger(rest: Rest) -> None:
+    """Brokers send each other's clients to each other: those whose addresses were given get the token, no others."""
+    with _redirecting(rest.url) as (away, seen):
+        with pytest.raises(OSError, match=r"redirects to http://127\.0\.0\.1:\d+, which is not among the addresses"):
+            AdminRest(away, Credentials(token="secret")).cluster()
+        assert (seen, rest.tokens) == (["Bearer secret"], set())
+
+        known = AdminRest(f"{away},{rest.url.removeprefix('http://')}", Credentials(token="secret"))
+        assert (known.cluster(), rest.tokens) == ("east", {"Bearer secret"})
+        # Without a token there is nothing to lose.
+        assert AdminRest(away, Credentials()).cluster() == "east"
+
+
+def test_an_endless_answer_is_given_up(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer of a cluster is longer than a bound, whatever its head says."""
+    monkeypatch.setattr("lookup.collect.answers._MOST_BYTES", 1_000)
+    rest.answers["clusters"] = ["x" * 2_000]
+
+    with pytest.raises(ValueError, match="answered clusters with more than 1,000 bytes"):
+        AdminRest(rest.url, Credentials()).cluster()
