@@ -86,20 +86,23 @@ def run(arguments: argparse.Namespace) -> int:
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
     from lookup.logs.generator.generate import generate
-    from lookup.logs.outputs import write_beside
     from lookup.report.manifest import RunFacts, manifest_json
 
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):
-        report = generate(settings, arguments.output, force=arguments.force)
-        facts = RunFacts(
-            command=arguments.argv,
-            exit_code=0,
-            settings=asdict(settings) | {"start": settings.start.isoformat()},
-            seeds=(settings.seed,),
-            wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-        )
-        write_beside(arguments.output, "manifest.json", manifest_json(facts))
+
+        def manifest() -> bytes:
+            """Say how the log was made."""
+            facts = RunFacts(
+                command=arguments.argv,
+                exit_code=0,
+                settings=asdict(settings) | {"start": settings.start.isoformat()},
+                seeds=(settings.seed,),
+                wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
+            )
+            return manifest_json(facts)
+
+        report = generate(settings, arguments.output, force=arguments.force, manifest=manifest)
     if arguments.format == "json":
         content = {"output": report.output, "clusters": list(report.clusters)}
         print_json(content | {"rows": dict(report.rows), "reconnects": report.reconnects})

@@ -33,6 +33,7 @@ from lookup.model.time import WHOLE_NUMBERS, likelier_unit, time_text, unlikely_
 if TYPE_CHECKING:
     from lookup.hooks import LogReader
     from lookup.logs.ingest import IngestReport
+    from lookup.logs.jobs import Workers
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.commands.workers import NO_SPARK, few_bytes, java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
-    from lookup.logs.outputs import require_free, write_beside
+    from lookup.logs.outputs import require_free
     from lookup.logs.sources import list_files
     from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
@@ -99,6 +100,19 @@ def run(arguments: argparse.Namespace) -> int:
     _require_apart(dict.fromkeys([*sources, *files]), output)
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
+
+    def manifest(workers: Workers) -> bytes:
+        """Say how the tables were made."""
+        facts = RunFacts(
+            command=arguments.argv,
+            exit_code=0,
+            settings={"reader": part_table(reader), "cluster": arguments.cluster},
+            inputs={source: fingerprint(source) for source in sources},
+            wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
+            versions={"java": java_version(workers)},
+        )
+        return manifest_json(facts, registry)
+
     start = "reading" if arguments.master == NO_SPARK else "starting Spark"
     with (
         progress(start) as report_stage,
@@ -116,16 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
             max_quarantine_ratio=MAX_QUARANTINE_RATIO if permitted is None else permitted,
             plugin_files=plugin_files,
             ready=reach_of(workers),
+            manifest=lambda: manifest(workers),
         )
-        facts = RunFacts(
-            command=arguments.argv,
-            exit_code=0,
-            settings={"reader": part_table(reader), "cluster": arguments.cluster},
-            inputs={source: fingerprint(source) for source in sources},
-            wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-            versions={"java": java_version(workers)},
-        )
-        write_beside(output, "manifest.json", manifest_json(facts, registry))
     _print(report, arguments.format)
     doubt = _doubt(report, reader)
     if doubt is not None:

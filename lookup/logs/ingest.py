@@ -191,6 +191,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     max_quarantine_ratio: float = MAX_QUARANTINE_RATIO,
     plugin_files: Sequence[str] = (),
     ready: Callable[[Sequence[str], str], None] = lambda files, folder: None,
+    manifest: Callable[[], bytes] | None = None,
 ) -> IngestReport:
     """Read sources into canonical tables below `output`: `lookups`, whatever else the reader finds, and `quarantine`.
 
@@ -201,6 +202,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         cluster: name for rows whose source does not say of which cluster they are.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: the plain Python files among the plug-ins, one of which may define the reader.
+        manifest: returns the content of `manifest.json`, which appears with the tables.
         ready: called with the files to read, and the folder that tasks are going to write into, before any task runs.
 
     Raises:
@@ -220,7 +222,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         _load_shipped(shipped)
         return read_source(job)
 
-    with draft(str(output), (*CANONICAL, QUARANTINE_TABLE), force=force) as target:
+    with draft(str(output), (*CANONICAL, QUARANTINE_TABLE, "manifest.json"), force=force) as target:
         ready(files, target.path)
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
@@ -239,10 +241,13 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         )
         system, inner = locate(stage)
         remove_folder(system, inner)
-    wrong: Counter[str] = Counter()
-    for part, counts in zip(parts, written, strict=True):
-        wrong[part.table] += counts.refuted
-    return _summary(files, reports, wrong, sum(counts.doubled for counts in written), str(output))
+        wrong: Counter[str] = Counter()
+        for part, counts in zip(parts, written, strict=True):
+            wrong[part.table] += counts.refuted
+        report = _summary(files, reports, wrong, sum(counts.doubled for counts in written), str(output))
+        if manifest is not None:
+            target.write("manifest.json", manifest())
+    return report
 
 
 @lru_cache(maxsize=1)

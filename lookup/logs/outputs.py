@@ -1,19 +1,24 @@
-"""Write output that appears whole or not at all: into a hidden folder first, which is then moved to its place.
+"""Write output that appears whole or not at all: into a hidden folder first, which then takes the output's place.
 
-Works on every file system Arrow knows; on a local one each move is a single step. An object store has no folders: to
-move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it is
-unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
-output in the same words.
+Works on every file system Arrow knows. On a local one the two folders change places in a single step, so that whoever
+looks, or is left behind by a kill, finds the earlier results or the new ones (`docs/decisions/whole-outputs.md`). An
+object store has no folders: to move one is to copy all that is in it. Output goes to its place there, and an object
+says meanwhile that it is unfinished. Every file of the program that is not a single report goes through here, so that
+all commands refuse an output in the same words.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import glob
 import os
 import re
+import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +52,8 @@ _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
 #: Folders in folders of an output, at most.
 _DEEPEST = 6
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Linux: paths are relative to the working folder; two files exchange their places.
+_HERE, _EXCHANGE = -100, 2
 #: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
 
@@ -66,7 +73,7 @@ class Draft:
 
 @contextmanager
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
-    """Yield a hidden folder; its content moves to `output` if the body succeeds, else it is removed.
+    """Yield a hidden folder, which takes the place of `output` if the body succeeds; else it is removed.
 
     In an object store earlier results go at once, and what the body writes into the output is removed if it fails.
 
@@ -75,7 +82,8 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
 
     Raises:
-        InputError: if the output can be no folder, or is not empty without `force`; nothing was touched then.
+        InputError: if the output can be no folder, is not empty without `force`, or is being written by another
+            process; nothing was touched then.
     """
     require_free(output, force=force)
     system, target = _located(output)
@@ -83,24 +91,99 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         with _marked(system, output, names):
             yield Draft(output.rstrip("/"))
         return
+    is_local = isinstance(system, arrow_fs.LocalFileSystem)
     with named_refusals(output):
         folder = _hidden_folder(system, target)
+        if is_local:
+            _clear_up(output, Path(folder))
         system.create_dir(folder, recursive=True)
-    try:
-        yield Draft(_as_given(output, target, folder))
-    except BaseException:
-        _remove(system, folder)
-        raise
-    with keeps(output), _signals_later():
+    with _held(Path(folder)) if is_local else nullcontext():
         try:
-            system.create_dir(target, recursive=True)
-            # A table that this run did not make goes as well: beside the others it would be read as part of this run.
-            for name in names:
-                _remove(system, f"{target}/{name}")
-            for info in system.get_file_info(arrow_fs.FileSelector(folder)):
-                system.move(info.path, f"{target}/{info.base_name}")
-        finally:
+            yield Draft(_as_given(output, target, folder))
+        except BaseException:
             _remove(system, folder)
+            raise
+        with keeps(output), _signals_later(), named_refusals(output):
+            try:
+                if not (is_local and _take_place(Path(folder), Path(target), names)):
+                    _move_into(system, folder, target, names)
+            finally:
+                _remove(system, folder)
+
+
+def _take_place(folder: Path, target: Path, names: Sequence[str]) -> bool:
+    """Put a finished folder in the place of an output in one step; return False if the system cannot.
+
+    What else lies in the output comes with it. The earlier results are where the new ones were, afterwards.
+    """
+    if folder.parent != target.parent or target.is_symlink():
+        return False
+    if target.exists():
+        for path in target.iterdir():
+            if path.name not in names:
+                # Linked and not moved: until the exchange the output stays as it is.
+                if path.is_dir() and not path.is_symlink():
+                    shutil.copytree(path, folder / path.name, symlinks=True, copy_function=os.link)
+                else:
+                    os.link(path, folder / path.name, follow_symlinks=False)
+        return _exchanged(folder, target)
+    folder.rename(target)
+    return True
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Exchange two folders in one step; return False if the system has no such step."""
+    # Linux has it since 3.15, and Python no function for it.
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    return bool(renameat2(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0)
+
+
+def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:
+    """Move what is in a folder into an output, one after the other; what says that a run is complete goes first."""
+    system.create_dir(target, recursive=True)
+    # A table that this run did not make goes as well: beside the others it would be read as part of this run.
+    for name in dict.fromkeys(("manifest.json", *names)):
+        _remove(system, f"{target}/{name}")
+    moved = sorted(
+        system.get_file_info(arrow_fs.FileSelector(folder)), key=lambda info: info.base_name == "manifest.json"
+    )
+    for info in moved:
+        system.move(info.path, f"{target}/{info.base_name}")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a hidden folder, so that other processes see that its writer lives."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _clear_up(output: str, folder: Path) -> None:
+    """Remove hidden folders that killed processes have left of an output.
+
+    Args:
+        folder: a hidden folder of this output, which need not exist.
+
+    Raises:
+        InputError: if a process lives that writes there.
+    """
+    stem = folder.name.rpartition(".")[0]
+    for left in folder.parent.glob(f"{glob.escape(stem)}.{'[0-9a-f]' * 8}"):
+        descriptor = os.open(left, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left)
+        except BlockingIOError:
+            what = f": another process is writing {output}; wait for its end, or name another folder"
+            raise InputError(Sentence(Argument("output"), what)) from None
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -254,12 +337,13 @@ def _nearest_folder(output: str, target: str) -> str:
 
 
 def _hidden_folder(system: arrow_fs.FileSystem, target: str) -> str:
-    """Return the path of a new hidden folder: in an output that exists, else beside it."""
+    """Return the path of a new hidden folder: beside an output, in one beside which nothing can be written."""
     # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
     # can be moved, and often one without the right to write.
     parent, _, name = target.rpartition("/")
     exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
-    return f"{target if exists else parent}/.{name}.{uuid4().hex[:8]}"
+    is_inside = exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK))
+    return f"{target if is_inside else parent}/.{name}.{uuid4().hex[:8]}"
 
 
 def _as_given(output: str, target: str, path: str) -> str:

@@ -35,16 +35,52 @@ def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"deep/o/report.md": "new"}
 
 
-def test_an_output_that_is_there_is_written_in_itself(tmp_path: Path) -> None:
-    """A folder that exists may be a mounted volume: nothing is written beside it, where another disk may be."""
+def test_a_volume_is_written_in_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beside a mounted output is another disk; there the manifest goes first and comes last."""
     output = tmp_path / "o"
     output.mkdir()
+    monkeypatch.setattr("os.path.ismount", lambda path: str(path) == str(output))
 
-    with draft(str(output), NAMES, force=False) as target:
-        assert [path.name for path in tmp_path.iterdir()] == ["o"]
-        target.write("report.md", b"new")
+    for content in (b"old", b"new"):
+        with draft(str(output), NAMES, force=True) as target:
+            assert [path.name for path in tmp_path.iterdir()] == ["o"]
+            target.write("report.md", content)
 
     assert _files(tmp_path) == {"o/report.md": "new"}
+
+
+def test_what_else_lies_in_an_output_stays(tmp_path: Path) -> None:
+    """Files and folders of the user's, links too; what a run may leave and this one did not is gone."""
+    output = tmp_path / "o"
+    (output / "mine" / "deep").mkdir(parents=True)
+    (output / "mine" / "deep" / "notes.txt").write_text("mine")
+    (output / "link").symlink_to("mine/deep/notes.txt")
+    (output / NAMES[-1]).write_text("old")
+
+    with draft(str(output), NAMES, force=True) as target:
+        target.write("report.md", b"new")
+
+    assert _files(tmp_path) == {"o/mine/deep/notes.txt": "mine", "o/link": "mine", "o/report.md": "new"}
+    assert (output / "link").is_symlink()
+
+
+def test_an_output_has_one_writer(tmp_path: Path) -> None:
+    """The second is refused, and what a killed one has left is removed by the next."""
+    left = tmp_path / ".o.01234567"
+    left.mkdir()
+    (left / "half").write_text("half")
+    with draft(str(tmp_path / "o"), NAMES, force=True) as target:
+        assert not left.exists()
+        target.write("report.md", b"first")
+        with (
+            pytest.raises(
+                InputError, match=r"another process is writing .*/o; wait for its end, or name another folder"
+            ),
+            draft(str(tmp_path / "o"), NAMES, force=True),
+        ):
+            pytest.fail("both write")
+
+    assert _files(tmp_path) == {"o/report.md": "first"}
 
 
 def _fail_half_way(output: Path, error: type[BaseException]) -> None:
@@ -208,7 +244,7 @@ def test_a_file_is_created_with_the_folders_above_it(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"a/b/c.bin": "new"}
 
 
-@pytest.mark.parametrize(("output", "exists", "named"), [("o", False, ".o."), ("o/", True, "o/.o.")])
+@pytest.mark.parametrize(("output", "exists", "named"), [("o", False, ".o."), ("o/", True, ".o.")])
 def test_drafts_are_named_as_the_output_was(tmp_path: Path, output: str, exists: bool, named: str) -> None:
     """Workers find a draft by the scheme of the output's URI."""
     if exists:

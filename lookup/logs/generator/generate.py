@@ -7,7 +7,7 @@ rows, the others in one file each; what goes into them is drawn by the other mod
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,12 +43,19 @@ class GenerateReport:
     clusters: tuple[str, ...]
 
 
-def generate(settings: GenerateSettings, output: Path | str, *, force: bool = False) -> GenerateReport:
+def generate(
+    settings: GenerateSettings,
+    output: Path | str,
+    *,
+    force: bool = False,
+    manifest: Callable[[], bytes] | None = None,
+) -> GenerateReport:
     """Write a synthetic log: the canonical tables, each a directory of Parquet files under `output`.
 
     The same settings give the same rows. Tables appear in `output` when all of them are complete, or not at all.
 
     Args:
+        manifest: returns the content of `manifest.json`, which appears with the tables.
         force: replace these tables if `output` already has them; anything else there stays.
 
     Raises:
@@ -59,7 +66,7 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
     weights = 1.0 / (1.0 + 0.25 * np.arange(settings.clusters))
     shares = np.maximum(1, np.floor(weights / weights.sum() * settings.lookups)).astype(int)
     shares[0] += settings.lookups - shares.sum()
-    with draft(str(output), _TABLES, force=force) as target:
+    with draft(str(output), (*_TABLES, "manifest.json"), force=force) as target:
         logs = [
             ClusterLog(settings, name, number, share)
             for number, (name, share) in enumerate(zip(names, shares.tolist(), strict=True))
@@ -77,6 +84,8 @@ def generate(settings: GenerateSettings, output: Path | str, *, force: bool = Fa
             "loads": _write_table(target, "loads", chain.from_iterable(log.load_rows() for log in logs)),
             "ownership": _write_table(target, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
         }
+        if manifest is not None:
+            target.write("manifest.json", manifest())
     return GenerateReport(str(output), rows, sum(log.reconnects for log in logs), names)
 
 
