@@ -98,7 +98,8 @@ def _print(inspection: Inspection) -> None:
     for reason, count in list(inspection.quarantined.items())[:_SHOWN]:
         console.print(plain(f"  {count:,}: {reason}"), soft_wrap=True)
     for cluster in inspection.clusters:
-        console.print(plain(f"\ncluster {cluster.cluster}"))
+        console.print()
+        console.print(plain(f"cluster {cluster.cluster}"))
         rows = list(_rows(cluster))
         width = max(len(name) for name, _ in rows)
         for name, text in rows:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lookup.model.quoting import printable, quantity
+from lookup.model.quoting import printed_line, quantity
 
 __all__ = [
     "DataConsole",
@@ -80,10 +80,10 @@ def data_console() -> DataConsole:
 
 def say(text: str) -> None:
     """Write a line about the run to stderr."""
-    lines = printable(text).split("\n")
-    rests = (f" ... ({len(line) - _LONGEST:,} characters more)" if len(line) > _LONGEST else "" for line in lines)
+    line = printed_line(text)
+    rest = f" ... ({len(line) - _LONGEST:,} characters more)" if len(line) > _LONGEST else ""
     # Written at once, so that lines of Spark's processes, which share stderr, do not come between.
-    sys.stderr.write("".join(f"{line[:_LONGEST]}{rest}\n" for line, rest in zip(lines, rests, strict=True)))
+    sys.stderr.write(f"{line[:_LONGEST]}{rest}\n")
     sys.stderr.flush()
 
 
@@ -120,8 +120,8 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return a text for a console: no markup, and no control character that a file may hold."""
-    return Text(printable(text), style=style)
+    """Return a line for a console: no markup, and no character out of a file that ends it or rules the terminal."""
+    return Text(printed_line(text), style=style)
 
 
 def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -12,8 +12,8 @@ from itertools import islice
 from reprlib import Repr
 
 __all__ = [
-    "BREAKING", "HIDDEN", "closest", "forbidden_character", "listed", "one_line", "printable", "quantity", "shown",
-    "suggestion", "unseen",
+    "BREAKING", "HIDDEN", "closest", "forbidden_character", "listed", "one_line", "printable", "printed_line",
+    "quantity", "shown", "suggestion", "unseen",
 ]  # fmt: skip
 
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
@@ -96,6 +96,13 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text whose control characters, ends of lines among them, are written as escapes."""
     return _escaped(text, "")
+
+
+def printed_line(text: str) -> str:
+    """Return a text as a line that is printed: nothing in it ends it, rules a terminal or orders a CI about."""
+    line = one_line(text)
+    # To GitHub's runners a line that begins so is a command.
+    return f" {line}" if line.lstrip().startswith("::") else line
 
 
 def quantity(count: int, singular: str, plural: str | None = None) -> str:

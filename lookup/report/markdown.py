@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lookup.model.quoting import printed_line
 from lookup.report.answer import answers, question
 from lookup.report.comparison import (
     FIDELITY_HEADS,
@@ -98,7 +99,7 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     yield ""
     yield from _bullets(meanings())
     for policy in policies_in_order(scored)[1:]:
-        yield from ("", f"### {policy}", "")
+        yield from ("", f"### {_escaped(policy)}", "")
         yield from markdown_table(VERDICT_HEADS, verdict_rows(scored, policy))
 
 
@@ -117,7 +118,7 @@ def _cycles(scored: Scored) -> Iterator[str]:
     if policies:
         yield from ("## Why bundles moved, or did not", "", *ABOUT_CYCLES)
     for policy, cycles in policies.items():
-        yield from ("", f"### {policy}", "", cycles.summary, "")
+        yield from ("", f"### {_escaped(policy)}", "", _escaped(cycles.summary), "")
         yield from markdown_table(("reason", "cycles", "largest excess"), cycles.rows)
 
 
@@ -127,7 +128,7 @@ def _breakdown(scored: Scored) -> Iterator[str]:
     if has_clusters:
         yield "## By cluster"
         for cluster in scored.clusters:
-            yield from ("", f"### {cluster}", "", *_figures(scored, Scope(cluster)))
+            yield from ("", f"### {_escaped(cluster)}", "", *_figures(scored, Scope(cluster)))
     if not by_part:
         return
     if has_clusters:
@@ -136,7 +137,7 @@ def _breakdown(scored: Scored) -> Iterator[str]:
     yield ABOUT_PARTS
     for by in by_part[:_SHOWN_PARTS]:
         name = ", ".join(f"{dimension} {value}" for dimension, value in by)
-        yield from ("", f"### {name}", "", *_figures(scored, Scope(by=by)))
+        yield from ("", f"### {_escaped(name)}", "", *_figures(scored, Scope(by=by)))
     if len(by_part) > _SHOWN_PARTS:
         yield from ("", f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
 
@@ -154,7 +155,7 @@ def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Write a Markdown table whose columns are aligned in plain text as well."""
     # A bar would end the cell, a star would begin emphasis.
-    cells = [[cell.replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
+    cells = [[_escaped(cell).replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     for number, row in enumerate(cells):
         yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -163,4 +164,9 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterat
 
 
 def _bullets(texts: Iterable[str]) -> Iterator[str]:
-    return (f"* {text}" for text in texts)
+    return (f"* {_escaped(text)}" for text in texts)
+
+
+def _escaped(text: str) -> str:
+    """Return a text in which names out of settings and logs make no tag, no link and no line of their own."""
+    return printed_line(text).replace("<", "&lt;").replace("](", "]\\(")

@@ -16,6 +16,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
+from lookup.model.quoting import one_line
 from lookup.model.time import moment_at
 from lookup.report.blocks import Block, Chart, Fold, Matrix, Section
 from lookup.report.folder import Run
@@ -35,7 +36,9 @@ def html_report(run: Run) -> str:
     content = sections(run)
     scripts = [Markup(_script(name)) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
+    )
     environment.filters["prose"] = _prose
     return environment.from_string(_text("page.html.jinja")).render(
         title="Comparison of placement policies",
@@ -66,7 +69,9 @@ def _data(content: Iterable[Section]) -> Markup:
     """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
     charts = [chart.data for section in content for chart in _charts(section.blocks)]
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c"))
+    # What nobody sees is drawn as an escape, and so has a backslash that JSON does not take away.
+    seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
+    return Markup(seen.replace("<", "\\u003c"))
 
 
 def _charts(blocks: Iterable[Block]) -> Iterator[Chart | Matrix]:
@@ -79,7 +84,12 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart | Matrix]:
 
 def _prose(text: str) -> Markup:
     """Escape a sentence, and set names between backticks as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(one_line(text)))))
+
+
+def _visible(value: object) -> object:
+    """Write characters that nobody sees, and those that turn a text round, as escapes; what is markup stays."""
+    return one_line(value) if type(value) is str else value
 
 
 def _script(name: str) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lookup.model.quoting import printed_line
 from lookup.report.comparison import NOTHING, Line, lines, policies_in_order
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
@@ -56,7 +57,7 @@ def print_report(scored: Scored, console: Console) -> None:
         width = max(console.width, _PLAIN_WIDTH)
         console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
     if undecided(scored) is not None:
-        console.print(Text(" ".join(opening(scored))), soft_wrap=not console.is_terminal)
+        console.print(_text(" ".join(opening(scored))), soft_wrap=not console.is_terminal)
     for table in comparison_tables(scored, console):
         console.print(table)
     texts = [legend()]
@@ -73,7 +74,7 @@ def print_report(scored: Scored, console: Console) -> None:
     # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
     texts += [*outcomes(scored), *idle_shedders(scored.inputs), *comparisons(scored), conclusion(scored)]
     for text in [*texts, *(f"Note: {caveat}" for caveat in caveats(scored))]:
-        console.print(Text(text), soft_wrap=not console.is_terminal)
+        console.print(_text(text), soft_wrap=not console.is_terminal)
 
 
 def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
@@ -88,7 +89,7 @@ def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
         table.add_column("metric", no_wrap=True)
         table.add_column("unit", no_wrap=True, style="dim")
         for column in columns:
-            table.add_column(Text(heads[column]), justify="right", overflow="fold")
+            table.add_column(_text(heads[column]), justify="right", overflow="fold")
         for line in figures:
             cells = []
             for cell in (line.cells[column] for column in columns):
@@ -97,8 +98,13 @@ def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
                     # A verdict that holds for one placement only is neither a success nor a failure.
                     style = "yellow" if cell.verdict.holds_for == "placement" else _STYLES[cell.verdict.verdict]
                 cells.append(Text(f"{cell.value} {cell.mark}", style=style))
-            table.add_row(Text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)
+            table.add_row(_text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)
         yield table
+
+
+def _text(text: str) -> Text:
+    """Return a line for a console: names out of settings and logs may neither end it nor turn it round."""
+    return Text(printed_line(text))
 
 
 def _is_idle(line: Line) -> bool:
