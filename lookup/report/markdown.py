@@ -61,8 +61,8 @@ def _head(scored: Scored) -> Iterator[str]:
     yield from ("# Comparison of placement policies", "")
     asked = question(scored)
     if asked is not None:
-        yield from (asked, "", *_bullets(answers(scored)), "")
-    yield conclusion(scored)
+        yield from (_escaped(asked), "", *_bullets(answers(scored)), "")
+    yield _escaped(conclusion(scored))
     open_ = undecided_figures(scored)
     if open_:
         yield from ("", f"{ABOUT_UNDECIDED}:", "", *_bullets(open_))
