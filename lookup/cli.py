@@ -63,6 +63,8 @@ _GROUPS = {
     "topics properties": "properties of topics",
 }
 _INTERRUPTED = 130
+#: Rights that files and folders of a command never have: those of others, and to write for the group.
+_MASK = 0o027
 #: As of a tool that SIGPIPE has ended, 128 + 13. Not 0: a verdict that did not arrive must not look like consent.
 _CLOSED = 141
 
@@ -79,6 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
     # under nohup, stays so: the run is meant to outlive its terminal.
     ending = [number for number in ENDING if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN]
+    if argv is None:
+        # What is written holds names of clients and topics: for its owner, and to read for the group.
+        os.umask(os.umask(_MASK) | _MASK)
     words = sys.argv[1:] if argv is None else argv
     # A command loads what it needs, not what all need: half a second less until it begins.
     parser, is_verbose = root_parser(words[0] if words else None), False

@@ -105,6 +105,8 @@ def settings_of(master: str | None) -> dict[str, str]:
             # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
+            # Nor to other users of this machine: Spark makes a secret for its own processes.
+            "spark.authenticate": "true",
             # The default of 200 makes 200 files and tasks of nothing.
             "spark.sql.shuffle.partitions": str(local_cores(master)),
             "spark.driver.memory": LOCAL_MEMORY,

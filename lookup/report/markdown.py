@@ -37,7 +37,7 @@ from lookup.report.wording import (
 )
 from lookup.score.scoring import Scored
 
-__all__ = ["markdown_report", "markdown_table"]
+__all__ = ["escaped", "markdown_report", "markdown_table"]
 
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
@@ -61,8 +61,8 @@ def _head(scored: Scored) -> Iterator[str]:
     yield from ("# Comparison of placement policies", "")
     asked = question(scored)
     if asked is not None:
-        yield from (_escaped(asked), "", *_bullets(answers(scored)), "")
-    yield _escaped(conclusion(scored))
+        yield from (escaped(asked), "", *_bullets(answers(scored)), "")
+    yield escaped(conclusion(scored))
     open_ = undecided_figures(scored)
     if open_:
         yield from ("", f"{ABOUT_UNDECIDED}:", "", *_bullets(open_))
@@ -99,7 +99,7 @@ def _verdicts(scored: Scored) -> Iterator[str]:
     yield ""
     yield from _bullets(meanings())
     for policy in policies_in_order(scored)[1:]:
-        yield from ("", f"### {_escaped(policy)}", "")
+        yield from ("", f"### {escaped(policy)}", "")
         yield from markdown_table(VERDICT_HEADS, verdict_rows(scored, policy))
 
 
@@ -118,7 +118,7 @@ def _cycles(scored: Scored) -> Iterator[str]:
     if policies:
         yield from ("## Why bundles moved, or did not", "", *ABOUT_CYCLES)
     for policy, cycles in policies.items():
-        yield from ("", f"### {_escaped(policy)}", "", _escaped(cycles.summary), "")
+        yield from ("", f"### {escaped(policy)}", "", escaped(cycles.summary), "")
         yield from markdown_table(("reason", "cycles", "largest excess"), cycles.rows)
 
 
@@ -128,7 +128,7 @@ def _breakdown(scored: Scored) -> Iterator[str]:
     if has_clusters:
         yield "## By cluster"
         for cluster in scored.clusters:
-            yield from ("", f"### {_escaped(cluster)}", "", *_figures(scored, Scope(cluster)))
+            yield from ("", f"### {escaped(cluster)}", "", *_figures(scored, Scope(cluster)))
     if not by_part:
         return
     if has_clusters:
@@ -137,7 +137,7 @@ def _breakdown(scored: Scored) -> Iterator[str]:
     yield ABOUT_PARTS
     for by in by_part[:_SHOWN_PARTS]:
         name = ", ".join(f"{dimension} {value}" for dimension, value in by)
-        yield from ("", f"### {_escaped(name)}", "", *_figures(scored, Scope(by=by)))
+        yield from ("", f"### {escaped(name)}", "", *_figures(scored, Scope(by=by)))
     if len(by_part) > _SHOWN_PARTS:
         yield from ("", f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
 
@@ -155,7 +155,7 @@ def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Write a Markdown table whose columns are aligned in plain text as well."""
     # A bar would end the cell, a star would begin emphasis.
-    cells = [[_escaped(cell).replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
+    cells = [[escaped(cell).replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     for number, row in enumerate(cells):
         yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -164,9 +164,9 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterat
 
 
 def _bullets(texts: Iterable[str]) -> Iterator[str]:
-    return (f"* {_escaped(text)}" for text in texts)
+    return (f"* {escaped(text)}" for text in texts)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text in which names out of settings and logs make no tag, no link and no line of their own."""
     return printed_line(text).replace("<", "&lt;").replace("](", "]\\(")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
-from lookup.model.quoting import printable, quantity
+from lookup.model.quoting import one_line, quantity
 from lookup.report.gate import CHECK_HEADS, Gate
-from lookup.report.markdown import markdown_table
+from lookup.report.markdown import escaped, markdown_table
 from lookup.report.wording import outcomes
 from lookup.score.scoring import Scored
 
@@ -22,16 +22,16 @@ _LEVELS = {"failed": "error", "undecided": "warning", "not judged": "warning"}
 
 def junit_xml(gate: Gate) -> bytes:
     """Write the checks as JUnit XML, a suite per policy; what is undecided is skipped, with the reason."""
-    root = ET.Element("testsuites", _counts(gate, None) | {"name": printable(gate.headline)})
+    root = ET.Element("testsuites", _counts(gate, None) | {"name": one_line(gate.headline)})
     for policy in dict.fromkeys(check.policy for check in gate.checks):
-        suite = ET.SubElement(root, "testsuite", {"name": printable(policy)} | _counts(gate, policy))
+        suite = ET.SubElement(root, "testsuite", {"name": one_line(policy)} | _counts(gate, policy))
         for check in (check for check in gate.checks if check.policy == policy):
-            case = ET.SubElement(suite, "testcase", classname=printable(policy), name=printable(check.name))
+            case = ET.SubElement(suite, "testcase", classname=one_line(policy), name=one_line(check.name))
             if check.outcome == "passed":
                 continue
             kind = "failure" if check.outcome == "failed" else "skipped"
-            message = printable(f"{check.outcome}: {check.reason}")
-            ET.SubElement(case, kind, message=message).text = printable(", ".join(filter(None, check.row)))
+            message = one_line(f"{check.outcome}: {check.reason}")
+            ET.SubElement(case, kind, message=message).text = one_line(", ".join(filter(None, check.row)))
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
@@ -60,8 +60,8 @@ def github_annotations(gate: Gate) -> Iterator[str]:
 
 def _command(level: str, title: str, message: str) -> str:
     # GitHub: actions/toolkit, escapeData and escapeProperty of packages/core/src/command.ts
-    text = "\n".join(map(printable, message.split("\n"))).replace("%", "%25").replace("\n", "%0A")
-    name = printable(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    text = "\n".join(map(one_line, message.split("\n"))).replace("%", "%25").replace("\n", "%0A")
+    name = one_line(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={name}::{text}"
 
 
@@ -73,15 +73,18 @@ def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str]
         notes: further sentences, of what differs from an earlier run.
     """
     incumbent = scored.plan.evaluation.incumbent
-    blocks = [f"### {printable(gate.headline)}"]
+    blocks = [f"### {escaped(gate.headline)}"]
     rows = [check.row for check in gate.checks][:_MOST_ROWS]
     if rows:
         interval = "intervals hold together with 95 %" if gate.has_budget else "95 % intervals"
-        blocks += ["\n".join(markdown_table(CHECK_HEADS, rows)), f"Changes are from {gate.reference}; {interval}."]
+        blocks += [
+            "\n".join(markdown_table(CHECK_HEADS, rows)),
+            escaped(f"Changes are from {gate.reference}; {interval}."),
+        ]
     if len(gate.checks) > _MOST_ROWS:
         blocks.append(f"{len(gate.checks) - _MOST_ROWS} more figures are left out.")
     texts = [*(f"against {incumbent}: {text}" for text in outcomes(scored)), *notes]
     if texts:
-        blocks.append("\n".join(f"* {printable(text)}" for text in texts))
+        blocks.append("\n".join(f"* {escaped(text)}" for text in texts))
     blocks.append(f"[The page of this run]({page})" if "://" in page else f"The page of this run is `{page}`.")
     return "\n\n".join([*blocks, COMMENT_MARK]) + "\n"
