@@ -91,6 +91,7 @@ def test_results_survive_a_kill(tmp_path: Path, log: Path, name: str) -> None:
 
         assert after in (before, turn % 2)
         before = after
+    assert {oct(path.stat().st_mode & 0o777) for path in output.rglob("*") if path.is_file()} <= {"0o640", "0o600"}
     finished = [*command, *_words(name, tmp_path, log, 1)]
     awaited(lambda: subprocess.run(finished, check=False, capture_output=True, timeout=120).returncode == 0)
     assert _whole(name, output) == 1
