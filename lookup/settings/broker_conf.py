@@ -91,14 +91,16 @@ _STAND_INS: Mapping[str, tuple[str, str]] = {
     MODULAR_MANAGER: ("least-long-term-message-rate", "overload"),
     EXTENSIBLE_MANAGER: ("least-resource-usage", "transfer"),
 }
+#: Bundles of Pulsar's own namespace are always distributed evenly (apache/pulsar #22953).
+_ONLY_SYSTEM: Mapping[str, Any] = {"use": "even-distribution", "only": "pulsar/system"}
 #: Filters in each manager's order; Pulsar's version filter fails on what it cannot read, and the others go on.
 _VERSION: Mapping[str, Any] = {"use": "version", "unreadable": "fail"}
 _FILTERS: Mapping[str, Sequence[Any]] = {
     EXTENSIBLE_MANAGER: ("load-manager-class", "max-topics", _VERSION, "anti-affinity", "isolation"),
     MODULAR_MANAGER: (
         "isolation",
-        "max-topics",
-        "anti-affinity",
+        {"use": "max-topics", "manager": "modular"},
+        {"use": "anti-affinity", "counts": "namespaces"},
         "even-distribution",
         "load-manager-class",
         _VERSION,
@@ -236,11 +238,10 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
 def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
     """Return the parts of a manager, with what it falls back to if a class is the other manager's."""
     placement, shedder = _STAND_INS[manager]
+    is_even = _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
     table: dict[str, Any] = {
         "filters": [
-            part
-            for part in _FILTERS[manager]
-            if part != "even-distribution" or _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
+            _ONLY_SYSTEM if part == "even-distribution" and not is_even else part for part in _FILTERS[manager]
         ],
         "selector": _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement),
         "on_error": "skip",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ __all__ = ["AntiAffinity"]
 class AntiAffinity:
     """Keep the brokers that own the fewest bundles of the namespace's anti-affinity group.
 
-    Bundles are counted, not namespaces, as the extensible load manager does. With failure domains, only candidates of
-    the domains with the smallest total are considered; brokers in no domain form one together.
+    The extensible load manager counts bundles, the modular one namespaces of which a broker owns any. With failure
+    domains, only candidates of the domains with the smallest total are considered; brokers in no domain form one
+    together.
 
     Match -> Result -> Reason:
         * the namespace has no group -> all kept
@@ -29,7 +30,7 @@ class AntiAffinity:
         * a shedder names no destination, and all candidates own as many of the group, at least one -> the unload is
           refused -> `anti-affinity`
 
-    Source: AntiAffinityGroupPolicyFilter, LoadManagerShared.
+    Source: AntiAffinityGroupPolicyFilter; LoadManagerShared.filterAntiAffinityGroupOwnedBrokers (Pulsar 4.0.4).
     """
 
     name: ClassVar[str] = "anti-affinity"
@@ -38,6 +39,8 @@ class AntiAffinity:
 
     #: whether domains are balanced before brokers; without any domain configured it makes no difference
     failure_domains_enabled: Annotated[bool, Conf("failureDomainsEnabled")] = False
+    #: what a broker owns of the group
+    counts: Literal["bundles", "namespaces"] = "bundles"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Narrow the candidates to the emptiest domains, then to the emptiest brokers in them."""
@@ -45,7 +48,7 @@ class AntiAffinity:
         kept = np.ones(len(brokers), dtype=np.bool_)
         if not group:
             return kept
-        counts = _counts(group, view)[brokers.index]
+        counts = self._counts(group, view)[brokers.index]
         if self.failure_domains_enabled and view.namespaces.failure_domains:
             # Brokers in no domain form the domain "".
             domains = [view.namespaces.failure_domains.get(broker_id, "") for broker_id in brokers.ids]
@@ -75,7 +78,7 @@ class AntiAffinity:
         if not group:
             return True
         # Over all brokers of the run: the owner itself need not be among the candidates.
-        counts = _counts(group, view)
+        counts = self._counts(group, view)
         least = int(counts[brokers.index].min(initial=np.iinfo(np.int64).max))
         number = view.brokers.number(owner.id)
         owned = 0 if number is None else int(counts[number])
@@ -85,17 +88,18 @@ class AntiAffinity:
         """Name the group and the number of its bundles that the broker owns."""
         group = _group_of(request, view.namespaces)
         number = view.brokers.number(broker.id)
-        owned = 0 if number is None else int(_counts(group, view)[number])
-        return f"owns {owned} bundles of group {group}; it, or its failure domain, owns more than another"
+        owned = 0 if number is None else int(self._counts(group, view)[number])
+        return f"owns {owned} {self.counts} of group {group}; it, or its failure domain, owns more than another"
+
+    def _counts(self, group: str, view: ClusterView) -> NDArray[np.int64]:
+        """Return what every broker owns of a group, shape (n_brokers,)."""
+        counts = np.zeros(len(view.brokers), dtype=np.int64)
+        for namespace in view.namespaces.group_members(group):
+            owned = view.ownership.bundles_in(namespace)
+            counts = counts + (owned if self.counts == "bundles" else owned > 0)
+        return counts
 
 
 def _group_of(request: LookupRequest, namespaces: NamespacePolicies) -> str:
     group = namespaces.anti_affinity_group.get(request.namespace, "")
     return group if group.strip() else ""
-
-
-def _counts(group: str, view: ClusterView) -> NDArray[np.int64]:
-    counts = np.zeros(len(view.brokers), dtype=np.int64)
-    for namespace in view.namespaces.group_members(group):
-        counts = counts + view.ownership.bundles_in(namespace)
-    return counts

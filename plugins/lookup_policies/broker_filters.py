@@ -74,13 +74,15 @@ def _majority(roster: Roster, registered: bytes) -> str | None:
 
 @dataclass(frozen=True)
 class MaxTopics:
-    """Drop brokers that report as many topics as a broker may serve, or more.
+    """Drop brokers that report as many topics as a broker may serve.
 
     Match -> Result -> Reason:
         * reported topics < `max_topics`, or no report -> kept
-        * reported topics >= `max_topics` -> rejected -> `max-topics`
+        * `manager = "extensible"`: reported topics >= `max_topics` -> rejected -> `max-topics`
+        * `manager = "modular"`: reported topics > `max_topics` -> rejected, unless that holds for all candidates ->
+          `max-topics`
 
-    Source: BrokerMaxTopicCountFilter.
+    Source: BrokerMaxTopicCountFilter; LoadManagerShared.filterBrokersWithLargeTopicCount (Pulsar 4.0.4).
     """
 
     name: ClassVar[str] = "max-topics"
@@ -89,18 +91,25 @@ class MaxTopics:
 
     #: topics at which a broker is full
     max_topics: Annotated[int, Ge(1), Conf("loadBalancerBrokerMaxTopics")] = 50_000
+    #: whose rule it is
+    manager: Literal["extensible", "modular"] = "extensible"
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's topics with the limit."""
         # Without a report topics are 0, so a broker that has just joined is kept.
-        mask: NDArray[np.bool_] = view.load.topics[brokers.index] < self.max_topics
-        return mask
+        topics = view.load.topics[brokers.index]
+        if self.manager == "extensible":
+            mask: NDArray[np.bool_] = topics < self.max_topics
+            return mask
+        mask = topics <= self.max_topics
+        return mask if mask.any() else np.ones(len(brokers), dtype=np.bool_)
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name the broker's topics and the limit."""
         number = view.brokers.number(broker.id)
         topics = 0 if number is None else int(view.load.topics[number])
-        return f"serves {topics} topics, at most {self.max_topics - 1} leave room for one more"
+        most = self.max_topics - (self.manager == "extensible")
+        return f"serves {topics} topics, at most {most} leave room for one more"
 
 
 _NUMBER = r"(0|[1-9][0-9]*)"
@@ -181,22 +190,29 @@ class EvenDistribution:
     """Keep the brokers that own the fewest bundles of the bundle's own namespace.
 
     Part of the modular load manager while `loadBalancerDistributeBundlesEvenlyEnabled`, its default before Pulsar 5.0:
-    load then counts only among brokers that own equally many, so a busy broker keeps getting bundles.
+    load then counts only among brokers that own equally many, so a busy broker keeps getting bundles. It always
+    holds for `pulsar/system`.
 
     Match -> Result -> Reason:
+        * `only` names another namespace -> all kept
         * the broker owns as few bundles of the namespace as any candidate -> kept
         * another candidate owns fewer -> rejected -> `even-distribution`
 
     Source: LoadManagerShared.removeMostServicingBrokersForNamespace, ModularLoadManagerImpl
-    (apache/pulsar at 009a9bf2).
+    (apache/pulsar at 009a9bf2, and 4.0.4).
     """
 
     name: ClassVar[str] = "even-distribution"
     reason: ClassVar[Reason] = Reason.EVEN_DISTRIBUTION
     reads: ClassVar[frozenset[str]] = frozenset({"namespace", "view.ownership"})
 
+    #: the namespace that it holds for; empty: all
+    only: str = ""
+
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare the bundles of the namespace that every candidate owns with the fewest."""
+        if self.only not in ("", request.namespace):
+            return np.ones(len(brokers), dtype=np.bool_)
         counts = view.ownership.bundles_in(request.namespace)[brokers.index]
         mask: NDArray[np.bool_] = counts == counts.min()
         return mask

@@ -38,6 +38,18 @@ def test_the_emptiest_domain_comes_first(owned: dict[str, int], domains: dict[st
     assert kept(AntiAffinity(failure_domains_enabled=True), request(), _view(owned, domains)) == expected
 
 
+def test_the_modular_manager_counts_namespaces() -> None:
+    """Three bundles of one namespace are one (LoadManagerShared.getAntiAffinityNamespaceOwnedBrokers, Pulsar 4.0.4)."""
+    bundles = {f"public/default/{place}": "b1" for place in range(3)} | {
+        "public/other/0": "b2",
+        "public/default/9": "b2",
+    }
+    view = cluster("b1", "b2", owned=bundles, namespaces=NamespacePolicies(anti_affinity_group=GROUP))
+
+    assert kept(AntiAffinity(counts="namespaces"), request(), view) == {"b1"}
+    assert kept(AntiAffinity(), request(), view) == {"b2"}
+
+
 def test_without_domains_the_emptiest_brokers_are_kept() -> None:
     """Bundles of every namespace of the group count, whatever the case of its name."""
     assert kept(AntiAffinity(), request(), _view({"b1": 2, "b2": 1, "b3": 1}, {"b2": "d1"})) == {"b2", "b3"}

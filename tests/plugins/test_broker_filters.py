@@ -54,6 +54,17 @@ def test_a_broker_at_the_limit_is_dropped() -> None:
     assert kept(MaxTopics(), request(), view) == {"b1", "b4"}
 
 
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [({"b1": 99, "b2": 100, "b3": 101}, {"b1", "b2"}), ({"b1": 101, "b2": 200, "b3": 101}, {"b1", "b2", "b3"})],
+)
+def test_the_modular_manager_drops_brokers_above_the_limit(topics: dict[str, int], expected: set[str]) -> None:
+    """And none if all are (LoadManagerShared.filterBrokersWithLargeTopicCount, Pulsar 4.0.4)."""
+    view = cluster("b1", "b2", "b3", topics=topics)
+
+    assert kept(MaxTopics(max_topics=100, manager="modular"), request(), view) == expected
+
+
 def test_the_limit_is_a_parameter() -> None:
     """A lower limit drops brokers earlier and is named in the explanation."""
     view = cluster("b1", "b2", topics={"b1": 2, "b2": 1})
@@ -126,6 +137,12 @@ ASKED = engine_request("t/ns/0x80000000_0xffffffff")
 def test_brokers_with_the_fewest_bundles_of_the_namespace_are_kept() -> None:
     """Bundles of other namespaces do not count."""
     assert kept(EvenDistribution(), ASKED, VIEW) == {"3"}
+
+
+def test_even_distribution_may_hold_for_one_namespace_only() -> None:
+    """For `pulsar/system` it holds in any case (ModularLoadManagerImpl.selectBroker, Pulsar 4.0.4)."""
+    assert kept(EvenDistribution(only="pulsar/system"), ASKED, VIEW) == {"1", "2", "3"}
+    assert kept(EvenDistribution(only="t/ns"), ASKED, VIEW) == {"3"}
 
 
 def test_the_fewest_are_those_of_the_candidates() -> None:

@@ -350,7 +350,7 @@ EXTENDED = ["load-manager-class", "max-topics", "version", "anti-affinity", "iso
     ("lines", "pulsar", "expected"),
     [
         ((), "4.x", (MODULAR, "least-long-term-message-rate", "threshold")),
-        ((), "5.0", ([name for name in MODULAR if name != "even-distribution"], "avg-placement", "avg")),
+        ((), "5.0", (MODULAR, "avg-placement", "avg")),
         ((EXTENSIBLE, TRANSFER), "4.x", (EXTENDED, "least-resource-usage", "transfer")),
         ((EXTENSIBLE, TRANSFER, "loadBalancerSheddingEnabled=false"), "4.x", (EXTENDED, "least-resource-usage", None)),
         (
@@ -365,7 +365,7 @@ EXTENDED = ["load-manager-class", "max-topics", "version", "anti-affinity", "iso
                 "loadBalancerDistributeBundlesEvenlyEnabled=FALSE",
             ),
             "4.x",
-            ([name for name in MODULAR if name != "even-distribution"], "round-robin", "uniform"),
+            (MODULAR, "round-robin", "uniform"),
         ),
     ],
     ids=["4.x", "5.0", "extensible", "no-shedding", "balancer-off", "modular-others"],
@@ -387,6 +387,21 @@ def test_thresholds_are_those_of_the_file_else_of_the_release(tmp_path: Path) ->
     assert table["filters"][1]["max_topics"] == 50_000
     assert table["filters"][2] == {"use": "version", "prefer_later": True, "unreadable": "fail"}
     assert policy_table(_built(_spec(tmp_path, pulsar="5.0")))["shedder"]["max_share"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("lines", "only"), [((), ""), (("loadBalancerDistributeBundlesEvenlyEnabled=false",), "pulsar/system")]
+)
+def test_the_modular_manager_has_rules_of_its_own(tmp_path: Path, lines: tuple[str, ...], only: str) -> None:
+    """ModularLoadManagerImpl.selectBroker of Pulsar 4.0.4: the limit of topics, groups, Pulsar's own namespace."""
+    modular, extensible = _built(_spec(tmp_path, *lines)), _built(_spec(tmp_path, EXTENSIBLE, TRANSFER, *lines))
+    tables = {part["use"]: part for part in policy_table(modular)["filters"]}
+    others = {part["use"]: part for part in policy_table(extensible)["filters"]}
+
+    assert (tables["max-topics"]["manager"], others["max-topics"]["manager"]) == ("modular", "extensible")
+    assert (tables["anti-affinity"]["counts"], others["anti-affinity"]["counts"]) == ("namespaces", "bundles")
+    assert tables["even-distribution"]["only"] == only
+    assert "even-distribution" not in others
 
 
 def test_a_weight_may_be_spelt_the_old_way(tmp_path: Path) -> None:
