@@ -76,8 +76,9 @@ def test_hops_and_internal_topics_are_counted_apart(tmp_path: Path) -> None:
     internal = "persistent://pulsar/system/loadbalancer-service-unit-state"
     coder = _coder(tmp_path)
     coder.add(_batch(topic=[TOPIC, internal, TOPIC], result=["redirect", "connect", "failed"]))
+    counts = coder.finish().counts
 
-    assert coder.finish().counts == {"rows": 3, "redirects": 1, "internal": 1, "demand": 1, "micro": MICRO}
+    assert counts == {"rows": 3, "redirects": 1, "internal": 1, "demand": 1, "micro": MICRO, "quarters": 1}
 
 
 def test_only_what_demand_has_is_in_the_vocabularies(tmp_path: Path) -> None:
@@ -110,12 +111,14 @@ def test_rows_are_parted_by_the_day_in_which_their_cell_begins(tmp_path: Path) -
 
 
 def test_a_task_reads_the_columns_that_matter(tmp_path: Path) -> None:
-    """Clients and listeners are read only where a policy or a rule asks for them."""
-    present = ["ts", "topic", "client", "listener", "latency_ms"]
+    """Clients and listeners are read only where a policy or a rule asks for them, latencies to refuse bad ones."""
+    present = ["ts", "topic", "client", "listener", "latency_ms", "host"]
 
-    assert used_columns(present, _plan()) == ["ts", "topic"]
-    assert used_columns(present, _plan(extras=frozenset({"listener", "domain"}))) == ["ts", "topic", "listener"]
-    assert used_columns(present, _plan(rules=(ClientRule(None, "*", {}),))) == ["ts", "topic", "client"]
+    assert used_columns(present, _plan()) == ["ts", "topic", "latency_ms"]
+    assert used_columns(present, _plan(extras=frozenset({"listener", "domain"}))) == [
+        *("ts", "topic", "listener", "latency_ms")
+    ]
+    assert used_columns(present, _plan(rules=(ClientRule(None, "*", {}),))) == ["ts", "topic", "client", "latency_ms"]
 
 
 @pytest.fixture

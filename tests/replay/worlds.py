@@ -112,7 +112,12 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
     if section["load"] == "simulated":
         tables.pop("loads", None)
     settings = settings_of(dice, section, has_registry="brokers" in tables)
-    world = World(_logs(dice, times, most), settings, _layout(dice), tables)
+    lookups = _logs(dice, times, most)
+    for rows in tables.values():
+        # A table that shares no cluster with the log is refused.
+        if all(row["cluster"] != lookups[-1]["cluster"] for row in rows):
+            rows[0]["cluster"] = lookups[-1]["cluster"]
+    world = World(lookups, settings, _layout(dice), tables)
     # Drawn last: worlds are otherwise those of the same seed without slices.
     section["slice_rows"] = dice.choice([1, 5, 4_000_000])
     return world
