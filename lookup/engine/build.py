@@ -141,6 +141,7 @@ class PartBuilder:
             grace_us=Policy.grace_us if grace_s is None else grace_s * 1_000_000,
             cadence=cadence,
             second_choice=second_choice,
+            destination_first=spec.destination_first,
         )
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
@@ -293,9 +294,10 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
     rules = {"cadence": policy.cadence, "second_choice": policy.second_choice}
-    written = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
-    grace = {} if policy.shedder is None else {"grace_s": policy.grace_us // 1_000_000}
-    return {"name": policy.name, **parts, **tables, **grace, "on_error": policy.on_error, **written}
+    written: dict[str, Any] = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
+    if policy.shedder is not None:
+        written |= {"grace_s": policy.grace_us // 1_000_000, "destination_first": policy.destination_first}
+    return {"name": policy.name, **parts, **tables, "on_error": policy.on_error, **written}
 
 
 def parameters_of(part_class: type[Any]) -> tuple[Field[Any], ...]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.facets import view_facet
@@ -27,21 +27,34 @@ from lookup.hooks.protocols import Part
 from lookup.hooks.raised import raised
 from lookup.model.broker import Candidates
 from lookup.model.bundles import NamespaceBundle
-from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Probe, Proposal, Reason, Ruling, Split, Unload
+from lookup.model.decision import (
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    Decision,
+    Probe,
+    Proposal,
+    Reason,
+    Ruling,
+    Split,
+    Unload,
+)
 from lookup.model.names import is_system_bundle
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "FAILED", "FAILED_CYCLE", "Books", "CycleReport", "Judge", "Proposer", "Turn", "ask_shedder", "exhausted",
-    "run_sheds", "run_splits",
+    "FAILED", "FAILED_CYCLE", "Books", "Choose", "CycleReport", "Judge", "Proposer", "Turn", "Unloading", "ask_shedder",
+    "exhausted", "run_sheds", "run_splits",
 ]  # fmt: skip
 
 #: What a part yields, and the changes among that: a probe is a proposal, but no change.
 _Proposed = TypeVar("_Proposed")
 _Proposed_co = TypeVar("_Proposed_co", covariant=True)
 _Change = TypeVar("_Change")
-_Change_contra = TypeVar("_Change_contra", contravariant=True)
+
+#: Draws the broker that a bundle goes to, from the policy's odds.
+Choose: TypeAlias = Callable[[str], Decision]
 
 _ACCEPTED = Ruling(accepted=True)
 #: The outcome of a cycle whose part raised.
@@ -57,13 +70,13 @@ class Proposer(Part, Protocol[_Proposed_co]):
         """Yield proposals, each answered by a ruling; return the outcome."""
 
 
-class Judge(Protocol[_Change_contra]):
+class Judge(Protocol[_Change]):
     """Judges which changes may take place, by the books of this moment."""
 
-    def objection(self, change: _Change_contra) -> Reason | None:
-        """Return the first rule a change breaks; None if it breaks none."""
+    def judged(self, change: _Change) -> _Change | Reason:
+        """Return a change as it takes place, or the first rule it breaks."""
 
-    def book(self, change: _Change_contra) -> None:
+    def book(self, change: _Change) -> None:
         """Note that an accepted change takes place."""
 
 
@@ -87,15 +100,15 @@ class Books(Generic[_Change]):
 
     def ruling(self, change: _Change, *, is_probe: bool = False) -> Ruling:
         """Rule on a change, and have it carried out if it is accepted and not only a probe."""
-        reason = self._judge.objection(change)
-        if reason is not None:
-            self._rejected[reason] += 1
-            return Ruling(accepted=False, reason=reason)
+        judged = self._judge.judged(change)
+        if isinstance(judged, Reason):
+            self._rejected[judged] += 1
+            return Ruling(accepted=False, reason=judged)
         if not is_probe:
             # Booked before it is carried out: the next proposal must meet the books as they are then.
-            self._judge.book(change)
-            self._carry_out(change)
-            self._accepted.append(change)
+            self._judge.book(judged)
+            self._carry_out(judged)
+            self._accepted.append(judged)
         return _ACCEPTED
 
     def report(self, outcome: CycleOutcome) -> CycleReport[_Change]:
@@ -126,7 +139,7 @@ class Turn(Generic[_Proposed]):
         view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
         try:
             outcome = exhausted(self.part.propose(view, self.memory), answer)
-        except (ContractError, KeyboardInterrupt):
+        except (ContractError, PolicyError, KeyboardInterrupt):
             raise
         except BaseException as error:
             message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {raised(error)}"
@@ -162,15 +175,30 @@ _TOO_FEW = 1
 #: The report of a cycle before which the registered brokers could not be read: it fails, and decides nothing.
 FAILED_CYCLE: CycleReport[Unload] = CycleReport(FAILED, (), {})
 _IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
+#: Refusals that shedders of the modular manager foresee. It makes all others after its shedder has ended, which takes
+#: these bundles for unloaded (ModularLoadManagerImpl.doLoadShedding, apache/pulsar at 009a9bf2).
+_FORESEEN = frozenset(
+    {Reason.SYSTEM_NAMESPACE, Reason.MOVED_THIS_CYCLE, Reason.IN_FLIGHT, Reason.NOT_OWNER, Reason.GRACE_PERIOD}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unloading:
+    """What unloads need of whoever keeps the owners."""
+
+    carry_out: Callable[[Unload], object]
+    #: which bundles are being handed over, and so cannot move
+    in_flight: InFlight = never
+    #: draws the destination of an unload that names none; None: the next lookup of the bundle decides
+    choose: Choose | None = None
 
 
 def run_sheds(
     policy: Policy,
     instant: Instant,
     memory: MutableMapping[str, Any],
-    carry_out: Callable[[Unload], None],
+    unloading: Unloading,
     *,
-    in_flight: InFlight = never,
     shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose until it ends, and carry out what is accepted.
@@ -178,7 +206,6 @@ def run_sheds(
     With at most one registered broker it is not asked at all: nothing could go anywhere.
 
     Args:
-        in_flight: which bundles are being handed over, and so cannot move.
         shown: the instant's view with load in the shedder's unit, by default as it is.
 
     Raises:
@@ -187,16 +214,15 @@ def run_sheds(
     """
     if len(instant.offered) <= _TOO_FEW:
         return _IDLE_CYCLE
-    return ask_shedder(policy, instant, memory, carry_out, in_flight=in_flight, shown=shown)
+    return ask_shedder(policy, instant, memory, unloading, shown=shown)
 
 
 def ask_shedder(
     policy: Policy,
     instant: Instant,
     memory: MutableMapping[str, Any],
-    carry_out: Callable[[Unload], None],
+    unloading: Unloading,
     *,
-    in_flight: InFlight = never,
     shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
     """Let a policy's shedder propose however few brokers there are; otherwise like `run_sheds`.
@@ -210,31 +236,47 @@ def ask_shedder(
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
-    books = Books(_UnloadJudge(policy, instant, in_flight), carry_out)
+    books = Books(_UnloadJudge(policy, instant, unloading), unloading.carry_out)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
         unload = proposal.unload if isinstance(proposal, Probe) else proposal
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
-        return books.ruling(unload, is_probe=unload is not proposal)
+        ruling = books.ruling(unload, is_probe=unload is not proposal)
+        return ruling if unloading.choose is None or ruling.reason in _FORESEEN else _ACCEPTED
 
-    return books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
+    report = books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
+    if unloading.choose is None or report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
+        return report
+    # The shedder was not told that nothing came of what it named.
+    return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
 
 
 class _UnloadJudge:
     """Judges which bundles may be taken from their owners, by the books of this moment."""
 
-    def __init__(self, policy: Policy, instant: Instant, in_flight: InFlight) -> None:
+    def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = policy.unforgiving
-        self._instant, self._in_flight = instant, in_flight
+        self._instant, self._unloading = instant, unloading
         self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
 
-    def objection(self, unload: Unload) -> Reason | None:
-        """Return the first rule an unload breaks; None if it breaks none."""
+    def judged(self, unload: Unload) -> Unload | Reason:
+        """Return an unload, with the destination that is chosen for it, or the first rule it breaks."""
+        reason = self._objection(unload)
+        if reason is not None:
+            return reason
+        if unload.destination is not None or self._unloading.choose is None:
+            return unload
+        chosen = self._unloading.choose(unload.bundle)
+        if chosen.broker is None:
+            return chosen.declined or Reason.NO_CANDIDATES
+        return Reason.OWNER_CHOSEN if chosen.broker == unload.source else replace(unload, destination=chosen.broker)
+
+    def _objection(self, unload: Unload) -> Reason | None:
         view = self._instant.view
         source = view.brokers.number(unload.source)
         if is_system_bundle(unload.bundle):
@@ -243,7 +285,7 @@ class _UnloadJudge:
         if unload.bundle in self._moved:
             return Reason.MOVED_THIS_CYCLE
         # A bundle that is released without destination has no owner either.
-        if self._in_flight(unload.bundle) is not None:
+        if self._unloading.in_flight(unload.bundle) is not None:
             return Reason.IN_FLIGHT
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
@@ -350,8 +392,8 @@ class _SplitJudge:
         self._view, self._in_flight = view, in_flight
         self._divided: set[str] = set()
 
-    def objection(self, split: Split) -> Reason | None:
-        """Return the first rule a split breaks; None if it breaks none."""
+    def judged(self, split: Split) -> Split | Reason:
+        """Return a split, or the first rule it breaks."""
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if split.bundle in self._divided:
             return Reason.SPLIT_THIS_CYCLE
@@ -367,7 +409,7 @@ class _SplitJudge:
         # Pulsar raises an illegal argument for boundaries that do not ascend strictly inside the bundle.
         ends = (whole.lower, *split.boundaries, whole.upper)
         is_cut = bool(split.boundaries) and all(lower < upper for lower, upper in pairwise(ends))
-        return None if is_cut else Reason.BAD_BOUNDARY
+        return split if is_cut else Reason.BAD_BOUNDARY
 
     def book(self, split: Split) -> None:
         """Note that an accepted split takes place: its bundle is no more."""

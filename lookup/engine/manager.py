@@ -21,7 +21,7 @@ from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, Decided, Draws
 from lookup.engine.channel.lookups import Counters
 from lookup.engine.channel.service_unit import ServiceUnitState
-from lookup.engine.cycles import FAILED_CYCLE, CycleReport, run_sheds, run_splits
+from lookup.engine.cycles import FAILED_CYCLE, CycleReport, Unloading, run_sheds, run_splits
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import (
     ASSIGNMENT,
@@ -114,6 +114,8 @@ class LoadManager:
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: Recent[str, int] = Recent(most)
+        #: destinations drawn in the present cycle, by bundle
+        self._drawn: dict[str, tuple[LookupRequest, Decision, Candidates | None]] = {}
         self._decisions: list[Decided] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
@@ -367,7 +369,11 @@ class LoadManager:
         memory, instant = self._memory_of(self.policy.shedder), self._prepared()
         # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
         shown = in_bytes(instant.view, *self._bytes) if self._bytes is not None else None
-        return run_sheds(self.policy, instant, memory, self._book_unload, in_flight=self.in_flight, shown=shown)
+        self._drawn.clear()
+        choose = self._choose_destination if self.policy.destination_first else None
+        return run_sheds(
+            self.policy, instant, memory, Unloading(self._book_unload, self.in_flight, choose), shown=shown
+        )
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None if it has none."""
@@ -437,6 +443,14 @@ class LoadManager:
             self._ballots.clear()
             self._declined.clear()
 
+    def _choose_destination(self, bundle: str) -> Decision:
+        """Draw where a bundle goes if its owner gives it up; kept until it does."""
+        request = request_of(None, bundle, LookupOptions())
+        ballot, fingerprint = self.decide(request)
+        decision = self._draws.decision(bundle, ballot, self.roster, fingerprint)
+        self._drawn[bundle] = request, decision, ballot.offered
+        return decision
+
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
     ) -> None:
@@ -454,6 +468,12 @@ class LoadManager:
 
     def _book_unload(self, unload: Unload) -> None:
         self._unloaded.put(unload.bundle, self._tick_us)
+        drawn = self._drawn.pop(unload.bundle, None)
+        if drawn is not None:
+            request, decision, offered = drawn
+            self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
+            self._book_decision(request, decision, self._tick_us, offered, TRANSFER)
+            return
         number = None if unload.destination is None else self._registered_number(unload.destination)
         self._move(unload.bundle, "shed", number, unload.reason)
 

@@ -77,6 +77,8 @@ class Policy:
     cadence: Cadence = Cadence()
     #: the brokers to ask about if the first choice is no broker or an overloaded one
     second_choice: SecondChoice | None = None
+    #: choose where a bundle goes before it is unloaded, and leave it with its owner if that is chosen
+    destination_first: bool = False
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from lookup.engine.ballots import Ballot, roll
-from lookup.engine.cycles import CycleReport, run_sheds
+from lookup.engine.cycles import CycleReport, Unloading, run_sheds
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.manager import LoadManager
 from lookup.engine.ownership import ASSIGNMENT, Course, Ownership
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.engine.units import in_bytes
-from lookup.model import Decision, LookupRequest, Unload
+from lookup.model import Decision, LookupOptions, LookupRequest, Unload
+from lookup.model.request import request_of
 
 __all__ = ["SeenBroker", "WatchedDecision", "WatchedManager"]
 
@@ -152,4 +153,12 @@ class WatchedManager(LoadManager):
 
         kept = memory.setdefault(memory_key(policy.shedder), {})
         shown = in_bytes(view, *self._bytes) if self._bytes is not None else None
-        return run_sheds(policy, Instant(policy, view), kept, carry_out, in_flight=self.in_flight, shown=shown)
+        instant, draws = Instant(policy, view), copy.deepcopy(self._draws)
+
+        def choose(bundle: str) -> Decision:
+            """Draw a destination as the manager would, with the dice it would roll."""
+            ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
+            return draws.decision(bundle, ballot, self.roster, self._fingerprint)
+
+        unloading = Unloading(carry_out, self.in_flight, choose if policy.destination_first else None)
+        return run_sheds(policy, instant, kept, unloading, shown=shown)

@@ -54,6 +54,8 @@ class Reason(StrEnum):
     NOT_REGISTERED = "not-registered"
     #: shedding: a filter of the policy refuses the destination
     DESTINATION_FILTERED = "destination-filtered"
+    #: shedding: the policy would give the bundle to its owner again
+    OWNER_CHOSEN = "owner-chosen"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
     #: the bundle is being handed over

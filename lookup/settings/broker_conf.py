@@ -251,6 +251,8 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
         table["second_choice"] = {"filters": 1}
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
         table["shedder"] = _SHEDDERS[manager].get(str(keys[_SHEDDER]), shedder)
+        if manager == MODULAR_MANAGER:
+            table["destination_first"] = True
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
         algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
         table["splitter"] = {"use": "default-split", "algorithm": algorithm}

@@ -107,6 +107,9 @@ class PolicySpec(Strict):
     """Release whose defaults count if that file says nothing; absent: 4.x."""
     second_choice: Mapping[str, Any] | None = None
     """Filters for another choice if they leave no broker or the choice is overloaded, as in the modular manager."""
+    destination_first: bool = False
+    """Choose where a bundle goes before it is unloaded, as the modular manager does: one whose owner is chosen again
+    stays, the others go where they were to go; by default the next lookup chooses."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
@@ -165,6 +168,8 @@ class PolicySpec(Strict):
         problems = [f"{key}.weight: only scorers have a weight" for key in weighted]
         if self.pulsar is not None:
             problems.append("pulsar: says which defaults a `from_broker_conf` has, and there is none")
+        if self.destination_first and self.shedder is None:
+            problems.append("destination_first: says where the bundles of a shedder go, and there is none")
         if not self.name.strip():
             problems.append("name: should not be empty")
         if self.scorers and not any(part.weight for part in self.scorers):

@@ -150,11 +150,18 @@ class Avg:
             # A bundle that does not fit is passed over, since a smaller one further down may.
             if not 0 < carried <= needed:
                 continue
+            # The unload names no destination: Pulsar's shedder cannot, so its placement has to remember. That may be
+            # asked before this unload is ruled on.
+            bound = memory.setdefault("bound", {})
+            before = bound.get(entry.bundle)
+            bound[entry.bundle] = view.brokers[taker].id
             ruling = yield Unload(entry.bundle, view.brokers[giver].id)
             if ruling.accepted:
-                # The unload names no destination: Pulsar's shedder cannot, so its placement has to remember.
-                memory.setdefault("bound", {})[entry.bundle] = view.brokers[taker].id
                 accepted, needed = accepted + 1, needed - carried
+            elif before is None:
+                del bound[entry.bundle]
+            else:
+                bound[entry.bundle] = before
         return accepted
 
 

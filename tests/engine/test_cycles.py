@@ -24,11 +24,11 @@ class _Odd:
     def __init__(self) -> None:
         self.booked: list[int] = []
 
-    def objection(self, change: int) -> Reason | None:
+    def judged(self, change: int) -> int | Reason:
         """Say what is wrong with a number."""
         if change in self.booked:
             return Reason.MOVED_THIS_CYCLE
-        return Reason.NOT_OWNER if change % 2 else None
+        return Reason.NOT_OWNER if change % 2 else change
 
     def book(self, change: int) -> None:
         """Note a number."""

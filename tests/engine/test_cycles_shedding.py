@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lookup.engine.cycles import ask_shedder, run_sheds
+from lookup.engine.cycles import Unloading, ask_shedder, run_sheds
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
-from lookup.errors import ContractError, ReadsError
+from lookup.errors import ContractError, PolicyError, ReadsError
 from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
@@ -25,7 +25,8 @@ VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
 def _at_work(*proposals: Any, filters: tuple[Any, ...] = (), **changes: Any) -> LoadManager:
     shedder = Proposing(proposals, **{key: changes.pop(key) for key in ("outcome", "error") if key in changes})
     options = {"handover_us": changes.pop("handover_us", 0)}
-    made = manager(policy(shedder, Odds(), *filters, **changes), VIEW, **options)
+    parts = (changes.pop("selector", Odds()), *filters)
+    made = manager(policy(shedder, *parts, **changes), VIEW, **options)
     made.begin_tick(GRACE_US * 10)
     made.restore({B1: "b1", B2: "b2", SYSTEM: "b1"})
     made.take_changes()
@@ -153,8 +154,8 @@ def test_a_cycle_needs_two_brokers_but_a_shedder_can_be_asked_without(registered
     shedding = policy(Proposing(()), Odds())
     instant = Instant(shedding, cluster("b1", "b2", registered=registered))
 
-    assert run_sheds(shedding, instant, {}, print).outcome.reason is CycleReason.NO_BROKERS
-    assert ask_shedder(shedding, instant, {}, print).outcome == DONE
+    assert run_sheds(shedding, instant, {}, Unloading(print)).outcome.reason is CycleReason.NO_BROKERS
+    assert ask_shedder(shedding, instant, {}, Unloading(print)).outcome == DONE
 
 
 def test_an_admins_unload_does_not_start_the_grace_period() -> None:
@@ -303,3 +304,82 @@ def test_a_filter_that_fails_holds_the_bundle(filters: tuple[Any, ...]) -> None:
 def test_a_policy_without_shedder_sheds_nothing() -> None:
     """There is no report."""
     assert manager(policy(Odds()), VIEW).shed() is None
+
+
+_FIRST = {"destination_first": True}
+
+
+def test_a_bundle_goes_where_the_policy_would_have_it() -> None:
+    """With `destination_first` the odds name its new owner before it is unloaded."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, selector=Odds({"b3": 1.0}))
+    report = made.shed()
+    gained = made.take_changes()[-1]
+
+    assert report is not None
+    assert report.accepted == (Unload(B1, "b1", "b3"),)
+    assert (gained.source, gained.broker, gained.cause, gained.decided) == ("b1", "b3", "shed", True)
+    assert made.propensity(B1) == 1.0
+
+
+def test_a_bundle_whose_owner_is_chosen_again_stays() -> None:
+    """Nothing changes, no grace period begins, and the cycle is no success; Pulsar does not tell the shedder."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, selector=Odds({"b1": 1.0}))
+
+    for _ in range(2):
+        report = made.shed()
+        assert report is not None
+        assert (report.accepted, report.rejected) == ((), {Reason.OWNER_CHOSEN: 1})
+        assert (report.outcome.label, report.outcome.reason) == (CycleLabel.SKIP, CycleReason.NO_BUNDLES)
+    assert _rulings(made) == [None]
+    assert made.owned(B1, "b1")
+    assert made.take_changes() == []
+
+
+def test_a_shedder_is_told_of_what_it_can_foresee() -> None:
+    """Bundles of others, moved ones and those within the grace period are refused as ever."""
+    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b1"), **_FIRST, selector=Odds({"b3": 1.0}))
+
+    assert _rulings(made) == [None, "moved-this-cycle", "not-owner"]
+    made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b3"),)))
+    assert _rulings(made) == ["grace-period"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [({"filters": (Keep(()),)}, Reason.NO_CANDIDATES), ({"selector": Odds({})}, Reason.NO_ODDS)],
+)
+def test_a_bundle_without_destination_stays(parts: Any, reason: Reason) -> None:
+    """It is refused for what the policy declines for."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, **parts)
+    report = made.shed()
+
+    assert report is not None
+    assert report.rejected == {reason: 1}
+    assert made.owned(B1, "b1")
+
+
+def test_a_destination_the_shedder_names_is_not_chosen_anew() -> None:
+    """The odds are not asked."""
+    made = _at_work(Unload(B1, "b1", "b2"), **_FIRST, selector=Odds({"b3": 1.0}))
+    made.shed()
+
+    assert made.owned(B1, "b2")
+
+
+def test_each_cycle_rolls_anew() -> None:
+    """A bundle that stays this time may go the next, each as often as the odds say."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, selector=Odds({"b1": 3.0, "b2": 1.0}))
+    stays = 0
+    while made.owned(B1, "b1"):
+        stays += 1
+        made.shed()
+
+    assert 1 < stays < 30
+
+
+def test_a_choice_that_fails_stops_the_run_by_its_own_sentence() -> None:
+    """The part that failed is named, not the shedder whose cycle it was."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, selector=Odds(answer=raising(KeyError("gone"))))
+
+    with pytest.raises(PolicyError, match=r"^policy 'tested': part 'odds' raised KeyError"):
+        made.shed()

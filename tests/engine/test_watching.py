@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from lookup.engine.policy import Policy
 from lookup.engine.watching import WatchedManager
@@ -30,9 +31,11 @@ def _manager(policy: Policy) -> WatchedManager:
     return manager
 
 
-def test_a_rehearsal_is_the_cycle_and_changes_nothing() -> None:
-    """Owners, memory and books are the same before and after it, and the cycle then ends as rehearsed."""
-    manager = _manager(Policy(name="p", selector=Random(), shedder=Threshold(threshold=0.2)))
+@pytest.mark.parametrize("destination_first", [False, True])
+def test_a_rehearsal_is_the_cycle_and_changes_nothing(*, destination_first: bool) -> None:
+    """Owners, memory, dice and books are the same before and after it, and the cycle then ends as rehearsed."""
+    shedder = Threshold(threshold=0.2)
+    manager = _manager(Policy(name="p", selector=Random(), shedder=shedder, destination_first=destination_first))
     before = dict(manager.ownership), dict(manager.memory)
 
     rehearsed = manager.rehearsed(manager.policy)
@@ -40,6 +43,7 @@ def test_a_rehearsal_is_the_cycle_and_changes_nothing() -> None:
 
     assert (dict(manager.ownership), dict(manager.memory)) == before
     assert rehearsed.accepted
+    assert all((unload.destination is not None) == destination_first for unload in rehearsed.accepted)
     assert not other.accepted
     assert manager.shed() == rehearsed
 

@@ -56,12 +56,14 @@ _OWNING: tuple[dict[str, Any], ...] = (
         "selector": "least-long-term-message-rate",
         "second_choice": {"filters": 1, "overloaded": 0.3},
         "shedder": {"use": "threshold", "threshold": 0.01, "history": 0.0},
+        "destination_first": True,
     },
     {"selector": {"use": "least-resource-usage-with-weight", "history": 0.5}},
     {"selector": {"use": "least-resource-usage-with-weight", "rule": "average"}},
     {
         "selector": "avg-placement",
         "shedder": {"use": "avg", "low_threshold": 0.1, "low_hits": 1, "min_rate": 0.1, "min_throughput": 0.001},
+        "destination_first": True,
     },
     {
         "selector": "random",
@@ -83,6 +85,7 @@ _OWNING: tuple[dict[str, Any], ...] = (
         },
     },
     {"filters": ["max-topics"], "selector": "round-robin", "shedder": {"use": "restless", "every": 3}},
+    {"selector": "round-robin", "shedder": {"use": "restless", "every": 2}, "destination_first": True},
     {"scorers": ["fewest-bundles"], "selector": "best", "shedder": {"use": "restless", "every": 1000}},
     {"selector": "random", "shedder": {"use": "overload", "threshold": 0.01}},
 )

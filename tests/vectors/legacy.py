@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lookup.engine.build import build_policies
-from lookup.engine.cycles import run_sheds
+from lookup.engine.cycles import Unloading, run_sheds
 from lookup.engine.policy import Instant, Policy, memory_key
 from lookup.model.decision import Assigned, Unload
 from lookup.model.request import LookupOptions
@@ -55,7 +55,7 @@ class _Run:
         """Return what one cycle unloads; the owners stay."""
         instant = Instant(self._policy, self._view)
         unloads: list[Unload] = []
-        run_sheds(self._policy, instant, self._memory, unloads.append)
+        run_sheds(self._policy, instant, self._memory, Unloading(unloads.append))
         return [_Shed(unload.source, unload.bundle.removeprefix(_NAMESPACE)) for unload in unloads]
 
     def placed(self, sheds: Iterable[_Shed]) -> dict[str, str | None]:
