@@ -19,9 +19,10 @@ from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.engine.reporting import Cadence
 from lookup.engine.requirements import title_of
-from lookup.errors import PluginError, SettingsError
+from lookup.errors import InvalidNameError, PluginError, SettingsError
 from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line, raised
+from lookup.model.names import NamespaceName
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PartSpec, PolicySpec
 
@@ -41,6 +42,7 @@ _CHILD_KINDS: Mapping[Any, str] = {
 }
 #: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
+_EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 #: Its greatest value: an int of Java's.
 _MOST_MINUTES = (1 << 31) - 1
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
@@ -142,6 +144,7 @@ class PartBuilder:
             cadence=cadence,
             second_choice=second_choice,
             destination_first=spec.destination_first,
+            excluded_namespaces=self.excluded_namespaces(spec),
         )
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
@@ -188,6 +191,21 @@ class PartBuilder:
             )
             return None
         return minutes * 60
+
+    def excluded_namespaces(self, spec: PolicySpec) -> frozenset[str]:
+        """Return the namespaces of which a policy sheds nothing; those that are no names are noted as problems."""
+        names = spec.excluded_namespaces
+        where = f"policy {shown(spec.name)} excluded_namespaces"
+        if names is None:
+            # Pulsar separates the members of a set by commas.
+            names = tuple(filter(None, map(str.strip, str(self._conf.get(_EXCLUDED, "")).split(","))))
+            where = self._key(_EXCLUDED) if names else where
+        for name in names:
+            try:
+                NamespaceName.parse(name)
+            except InvalidNameError as error:
+                self.problems.append(f"{where}: {error}")
+        return frozenset(names)
 
     def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
         """Build the rule how often brokers publish their load; the default, with problems noted, if it is wrong."""
@@ -296,7 +314,11 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     rules = {"cadence": policy.cadence, "second_choice": policy.second_choice}
     written: dict[str, Any] = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
     if policy.shedder is not None:
-        written |= {"grace_s": policy.grace_us // 1_000_000, "destination_first": policy.destination_first}
+        written |= {
+            "grace_s": policy.grace_us // 1_000_000,
+            "destination_first": policy.destination_first,
+            "excluded_namespaces": sorted(policy.excluded_namespaces),
+        }
     return {"name": policy.name, **parts, **tables, "on_error": policy.on_error, **written}
 
 

@@ -12,7 +12,7 @@ Source: `docs/pulsar/load-managers.md`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
@@ -39,6 +39,7 @@ from lookup.model.decision import (
     Split,
     Unload,
 )
+from lookup.model.load import BundleLoad
 from lookup.model.names import is_system_bundle
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
@@ -246,11 +247,23 @@ def ask_shedder(
         ruling = books.ruling(unload, is_probe=unload is not proposal)
         return ruling if unloading.choose is None or ruling.reason in _FORESEEN else _ACCEPTED
 
+    if policy.excluded_namespaces and unloading.choose is None:
+        # The extensible manager's brokers do not report these bundles; the modular manager's shedders see them.
+        shown = _without(policy.excluded_namespaces, instant.view if shown is None else shown)
     report = books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
     if unloading.choose is None or report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
         return report
     # The shedder was not told that nothing came of what it named.
     return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
+
+
+def _without(excluded: Collection[str], view: ClusterView) -> ClusterView:
+    def is_kept(entry: BundleLoad) -> bool:
+        """Return whether a bundle's namespace is none of those."""
+        return entry.bundle.rpartition("/")[0] not in excluded
+
+    bundles = [[*filter(is_kept, entries)] for entries in view.load.top_bundles]
+    return replace(view, load=replace(view.load, top_bundles=bundles))
 
 
 class _UnloadJudge:
@@ -281,6 +294,8 @@ class _UnloadJudge:
         source = view.brokers.number(unload.source)
         if is_system_bundle(unload.bundle):
             return Reason.SYSTEM_NAMESPACE
+        if unload.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
+            return Reason.EXCLUDED_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._moved:
             return Reason.MOVED_THIS_CYCLE

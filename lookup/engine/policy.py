@@ -79,6 +79,8 @@ class Policy:
     second_choice: SecondChoice | None = None
     #: choose where a bundle goes before it is unloaded, and leave it with its owner if that is chosen
     destination_first: bool = False
+    #: namespaces of which the shedder unloads nothing; loadBalancerSheddingExcludedNamespaces
+    excluded_namespaces: frozenset[str] = frozenset()
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

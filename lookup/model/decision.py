@@ -58,6 +58,8 @@ class Reason(StrEnum):
     OWNER_CHOSEN = "owner-chosen"
     #: shedding: the bundle belongs to a system namespace
     SYSTEM_NAMESPACE = "system-namespace"
+    #: shedding: the policy sheds nothing of the bundle's namespace
+    EXCLUDED_NAMESPACE = "excluded-namespace"
     #: the bundle is being handed over
     IN_FLIGHT = "in-flight"
     #: splitting: the bundle was already split in this cycle

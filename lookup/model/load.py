@@ -117,7 +117,8 @@ class Load:
     long_term_rates: Floats | None = None
     #: the same by bundle, owned or not; of a bundle that is not named nothing is known
     long_term_bundle_rates: Mapping[str, float] = field(default_factory=dict)
-
+    #: for splitters: the same of bytes per second
+    long_term_bundle_throughputs: Mapping[str, float] = field(default_factory=dict)
     #: unit of the loads of `top_bundles`: weight of lookups, or bytes if anything gives them
     bundle_unit: Literal["weight/s", "bytes/s"] = "weight/s"
 

@@ -63,6 +63,7 @@ _TEXTS = (
 _EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _MANAGER = "loadManagerClassName"
 _PLACEMENT, _SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadSheddingStrategy"
+_EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 
 #: Parts by class, for each manager: its placement strategies and its shedders.
 _PLACEMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -91,6 +92,7 @@ _STAND_INS: Mapping[str, tuple[str, str]] = {
     MODULAR_MANAGER: ("least-long-term-message-rate", "overload"),
     EXTENSIBLE_MANAGER: ("least-resource-usage", "transfer"),
 }
+_SPLITTERS: Mapping[str, str] = {MODULAR_MANAGER: "modular-split", EXTENSIBLE_MANAGER: "default-split"}
 #: Bundles of Pulsar's own namespace are always distributed evenly (apache/pulsar #22953).
 _ONLY_SYSTEM: Mapping[str, Any] = {"use": "even-distribution", "only": "pulsar/system"}
 #: Filters in each manager's order; Pulsar's version filter fails on what it cannot read, and the others go on.
@@ -232,7 +234,13 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
         f"{source}: Pulsar would ignore {printable(key)}, which it does not know; did you mean {meant!r}?"
         for key, (source, meant) in slips.items()
     ]
-    return Today(table, (*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))))
+    warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
+    if keys.get(_EXCLUDED) and keys[_MANAGER] == MODULAR_MANAGER:
+        warnings.append(
+            f"{_EXCLUDED}: the modular manager gives bundles of these namespaces to brokers in turn; here they are "
+            "placed as all others are, and not shed"
+        )
+    return Today(table, tuple(warnings))
 
 
 def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
@@ -255,7 +263,7 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
             table["destination_first"] = True
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
         algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
-        table["splitter"] = {"use": "default-split", "algorithm": algorithm}
+        table["splitter"] = {"use": _SPLITTERS[manager], "algorithm": algorithm}
     return table
 
 

@@ -110,6 +110,9 @@ class PolicySpec(Strict):
     destination_first: bool = False
     """Choose where a bundle goes before it is unloaded, as the modular manager does: one whose owner is chosen again
     stays, the others go where they were to go; by default the next lookup chooses."""
+    excluded_namespaces: tuple[str, ...] | None = None
+    """Namespaces of which the shedder unloads nothing (PIP-380); absent: those that a `broker.conf` names in
+    loadBalancerSheddingExcludedNamespaces, else none."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
@@ -170,6 +173,8 @@ class PolicySpec(Strict):
             problems.append("pulsar: says which defaults a `from_broker_conf` has, and there is none")
         if self.destination_first and self.shedder is None:
             problems.append("destination_first: says where the bundles of a shedder go, and there is none")
+        if self.excluded_namespaces and self.shedder is None:
+            problems.append("excluded_namespaces: says what a shedder leaves alone, and there is none")
         if not self.name.strip():
             problems.append("name: should not be empty")
         if self.scorers and not any(part.weight for part in self.scorers):

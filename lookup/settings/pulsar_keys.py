@@ -97,6 +97,7 @@ LOAD_MANAGER_KEYS = (
     "loadBalancerServiceUnitTableViewSyncer",
     "loadBalancerSheddingBundlesWithPoliciesEnabled",
     "loadBalancerSheddingConditionHitCountThreshold",
+    "loadBalancerSheddingExcludedNamespaces",
     "loadBalancerSheddingEnabled",
     "loadBalancerSheddingGracePeriodMinutes",
     "loadBalancerSheddingIntervalMinutes",

@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 class LongRun:
-    """The mean of each bundle's message rate over what was reported of it.
+    """The mean of a rate of each bundle, of messages or of bytes, over what was reported of it.
 
     With n samples so far the next one moves the mean by 1 / n of the difference: up to 1,000 samples it is their plain
     mean, from then on an exponential one that keeps 0.999 of the past. A bundle starts with its first report, and so do
@@ -49,7 +49,7 @@ class LongRun:
 
     @property
     def rates(self) -> dict[str, float]:
-        """Return the mean message rate by bundle, messages per second, in and out together."""
+        """Return the mean rate by bundle, per second, in and out together."""
         return {bundle: mean for bundle, (_, mean) in self._means.items()}
 
     def take(self, rates: Mapping[str, float]) -> None:
@@ -132,7 +132,7 @@ class _Loop:
         self._away = {name for name, group in groups if not group.present}
         self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
-        self._long_run = LongRun()
+        self._long_rates, self._long_throughputs = LongRun(), LongRun()
         self._options = LookupOptions(properties=scenario.properties)
         self._reports = reports_of(scenario, policy, _START_US)
 
@@ -151,7 +151,8 @@ class _Loop:
             manager.begin_tick(now_us)
             self._apply_events(minute)
             load = self._table.at(minute)
-            self._long_run.take(load.rates)
+            self._long_rates.take(load.rates)
+            self._long_throughputs.take(load.loads)
             manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
@@ -185,7 +186,7 @@ class _Loop:
         count = len(self._roster)
         loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
         topics = np.zeros(count, np.int64)
-        long_run = self._long_run.rates
+        long_run = self._long_rates.rates
         bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
             owner = self._manager.ownership.owner(name)
@@ -209,6 +210,7 @@ class _Loop:
             rates=rates,
             long_term_rates=long_rates,
             long_term_bundle_rates=long_run,
+            long_term_bundle_throughputs=self._long_throughputs.rates,
         )
 
     def _matched(self, figures: Load) -> float:

@@ -6,7 +6,7 @@ from lookup.hooks import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorit
 from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.avg import Avg, AvgPlacement
 from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, MaxTopics, Version
-from lookup_policies.default_split import DefaultSplit
+from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import Isolation
 from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
@@ -48,7 +48,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     ZoneSpill,
 )
 SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg)
-SPLITTERS: tuple[type[Splitter], ...] = (DefaultSplit,)
+SPLITTERS: tuple[type[Splitter], ...] = (DefaultSplit, ModularSplit)
 SPLIT_ALGORITHMS: tuple[type[SplitAlgorithm], ...] = (
     RangeEquallyDivide,
     TopicCountEquallyDivide,

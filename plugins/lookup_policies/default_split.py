@@ -1,4 +1,4 @@
-"""The splitter `default-split`: bundles that exceed a limit several times in a row are divided in two."""
+"""Splitters, `default-split` of the extensible manager and `modular-split`: bundles that exceed a limit are divided."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lookup.model import (
 )
 from lookup_policies.splits import RangeEquallyDivide
 
-__all__ = ["DefaultSplit"]
+__all__ = ["DefaultSplit", "ModularSplit"]
 
 #: Bytes in the unit of `max_bandwidth_mib`.
 _MIB = 1024 * 1024
@@ -41,6 +41,14 @@ class _Tally:
     #: of the last accepted split
     reason: CycleReason = CycleReason.HIT_COUNT
 
+    def outcome(self) -> CycleOutcome:
+        """Return how the cycle ended."""
+        if self.accepted:
+            return CycleOutcome(CycleLabel.SUCCESS, self.reason, failures=self.failures)
+        if self.failures:
+            return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=self.failures)
+        return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
+
 
 @dataclass
 class _Turn:
@@ -55,7 +63,41 @@ class _Turn:
 
 
 @dataclass(frozen=True)
-class DefaultSplit:
+class _Limits:
+    """What a bundle may carry, and how many of them a namespace may have."""
+
+    #: topics above which a bundle is divided
+    max_topics: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleMaxTopics")] = 1000
+    #: producers and consumers above which it is divided; 0 and below: no limit
+    max_sessions: Annotated[int, Ge(-1), Conf("loadBalancerNamespaceBundleMaxSessions")] = 1000
+    #: messages per second, in + out
+    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
+    #: MiB per second, in + out
+    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
+        100.0
+    )
+    #: bundles a namespace may have
+    max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
+
+    def _excess(self, stats: NamespaceBundleStats, rate: float, throughput: float) -> CycleReason | None:
+        """Return which limit a bundle exceeds; None if it exceeds none.
+
+        Args:
+            rate: its messages per second, in + out.
+            throughput: its bytes per second, in + out.
+        """
+        # Pulsar asks in this order, so the first limit that is exceeded is the reason.
+        if stats.topics > self.max_topics:
+            return CycleReason.TOPICS
+        if 0 < self.max_sessions < stats.producer_count + stats.consumer_count:
+            return CycleReason.SESSIONS
+        if rate > self.max_msg_rate:
+            return CycleReason.MSG_RATE
+        return CycleReason.BANDWIDTH if throughput > self.max_bandwidth_mib * _MIB else None
+
+
+@dataclass(frozen=True)
+class DefaultSplit(_Limits):
     """Let every broker divide those of its bundles that exceed a limit more than `hit_threshold` times in a row.
 
     Each broker goes over its bundles in the order of `view.load.traffic.stats`, by itself: limits of a cycle are per
@@ -87,18 +129,6 @@ class DefaultSplit:
     name: ClassVar[str] = "default-split"
     reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
 
-    #: topics above which a bundle is divided
-    max_topics: Annotated[int, Ge(0), Conf("loadBalancerNamespaceBundleMaxTopics")] = 1000
-    #: producers and consumers above which it is divided; 0 and below: no limit
-    max_sessions: Annotated[int, Ge(-1), Conf("loadBalancerNamespaceBundleMaxSessions")] = 1000
-    #: messages per second, in + out
-    max_msg_rate: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxMsgRate"), Unit("messages/s")] = 30_000.0
-    #: MiB per second, in + out
-    max_bandwidth_mib: Annotated[float, Ge(0), Conf("loadBalancerNamespaceBundleMaxBandwidthMbytes"), Unit("MiB/s")] = (
-        100.0
-    )
-    #: bundles a namespace may have
-    max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
     #: splits of one broker in one cycle
     max_splits: Annotated[int, Ge(1), Conf("loadBalancerMaxNumberOfBundlesToSplitPerCycle")] = 10
     #: a limit has to be exceeded in more cycles in a row than this
@@ -132,11 +162,7 @@ class DefaultSplit:
             if hits:
                 after[broker] = hits
         memory["hits"] = after
-        if tally.accepted:
-            return CycleOutcome(CycleLabel.SUCCESS, tally.reason, failures=tally.failures)
-        if tally.failures:
-            return CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=tally.failures)
-        return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
+        return tally.outcome()
 
     def _decision(self, turn: _Turn, name: str, stats: NamespaceBundleStats) -> Split | None:
         if stats.topics < _FEWEST_TOPICS:
@@ -145,7 +171,8 @@ class DefaultSplit:
         if bundle.range.upper - bundle.range.lower <= 1:
             turn.tally.failures += 1
             return None
-        reason = self._excess(stats)
+        rate, throughput = stats.msg_rate_in + stats.msg_rate_out, stats.msg_throughput_in + stats.msg_throughput_out
+        reason = self._excess(stats, rate, throughput)
         if reason is None:
             # Hits count in a row: one cycle within the limits starts them anew.
             turn.hits.pop(name, None)
@@ -163,18 +190,6 @@ class DefaultSplit:
         turn.tally.failures += 1
         return None
 
-    def _excess(self, stats: NamespaceBundleStats) -> CycleReason | None:
-        # Pulsar asks in this order, so the first limit that is exceeded is the reason.
-        if stats.topics > self.max_topics:
-            return CycleReason.TOPICS
-        if 0 < self.max_sessions < stats.producer_count + stats.consumer_count:
-            return CycleReason.SESSIONS
-        if stats.msg_rate_in + stats.msg_rate_out > self.max_msg_rate:
-            return CycleReason.MSG_RATE
-        if stats.msg_throughput_in + stats.msg_throughput_out > self.max_bandwidth_mib * _MIB:
-            return CycleReason.BANDWIDTH
-        return None
-
     def _has_room(self, turn: _Turn, name: str) -> bool:
         namespace = _namespace(name)
         count = turn.view.load.traffic.bundle_counts.get(namespace)
@@ -186,6 +201,75 @@ class DefaultSplit:
             return False
         as_text = self.quirks == "upstream"
         return not any(_touches(name, splitting, as_text=as_text) for splitting in turn.view.load.traffic.splitting)
+
+
+@dataclass(frozen=True)
+class ModularSplit(_Limits):
+    """Let the leader divide every bundle that exceeds a limit, at once and into as many as the algorithm says.
+
+    Topics and sessions are those of the last report, messages and bytes means of the long run
+    (`view.load.long_term_bundle_rates`, `long_term_bundle_throughputs`); of a bundle without a mean they count as 0.
+
+    Match -> Result -> Reason:
+        * at most one registered broker -> nothing is divided
+        * fewer than 2 topics, or no limit exceeded -> nothing
+        * the namespace has `max_bundles` bundles, with those decided in this cycle -> nothing; it cannot be counted ->
+          a failure
+        * a range of one hash, or an algorithm that fails or finds no boundary -> nothing, counted as a failure
+        * otherwise -> a split at every boundary -> `topics`, `sessions`, `msg-rate`, `bandwidth`
+        * in the end -> as `default-split`
+
+    Source: BundleSplitterTask, ModularLoadManagerImpl.checkNamespaceBundleSplit (apache/pulsar at 009a9bf2).
+    """
+
+    name: ClassVar[str] = "modular-split"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.ownership"})
+
+    #: chooses the boundaries (Pulsar: `defaultNamespaceBundleSplitAlgorithm`)
+    algorithm: SplitAlgorithm = RangeEquallyDivide()
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Propose the bundles of one broker after the other; nothing is remembered."""
+        tally = _Tally()
+        if view.registered.sum() <= 1:
+            return CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS)
+        decided: Counter[str] = Counter()
+        for broker, bundles in _by_owner(view).items():
+            for name, stats in bundles.items():
+                reason = self._reason(view, name, stats)
+                if reason is None or not self._has_room(view, name, decided, tally):
+                    continue
+                decided[_namespace(name)] += 1
+                boundaries = self._boundaries(view, name)
+                if not boundaries:
+                    tally.failures += 1
+                    continue
+                ruling = yield Split(name, broker, boundaries, reason)
+                if ruling.accepted:
+                    tally.accepted, tally.reason = tally.accepted + 1, reason
+        return tally.outcome()
+
+    def _reason(self, view: ClusterView, name: str, stats: NamespaceBundleStats) -> CycleReason | None:
+        if stats.topics < _FEWEST_TOPICS:
+            return None
+        load = view.load
+        rates, throughputs = load.long_term_bundle_rates, load.long_term_bundle_throughputs
+        return self._excess(stats, rates.get(name, 0.0), throughputs.get(name, 0.0))
+
+    def _has_room(self, view: ClusterView, name: str, decided: Counter[str], tally: _Tally) -> bool:
+        namespace = _namespace(name)
+        count = view.load.traffic.bundle_counts.get(namespace)
+        tally.failures += count is None
+        return count is not None and count + decided[namespace] < self.max_bundles
+
+    def _boundaries(self, view: ClusterView, name: str) -> tuple[int, ...]:
+        bundle = NamespaceBundle.parse(name)
+        if bundle.range.upper - bundle.range.lower <= 1:
+            return ()
+        try:
+            return tuple(self.algorithm.boundaries(bundle, view.load.traffic.topics_of(name), None))
+        except InputError:
+            return ()
 
 
 def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from lookup.engine.cycles import Unloading, ask_shedder, run_sheds
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError, ReadsError
-from lookup.model import Candidates, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Unload
+from lookup.model import (
+    BundleLoad,
+    Candidates,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    Load,
+    Probe,
+    Reason,
+    Unload,
+)
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy, raising
 
@@ -383,3 +394,38 @@ def test_a_choice_that_fails_stops_the_run_by_its_own_sentence() -> None:
 
     with pytest.raises(PolicyError, match=r"^policy 'tested': part 'odds' raised KeyError"):
         made.shed()
+
+
+_EXCLUDED = frozenset({"public/default"})
+
+
+def test_bundles_of_excluded_namespaces_stay() -> None:
+    """They are refused, and a shedder does not see them: the extensible manager's brokers do not report them."""
+    seen: list[list[str]] = []
+
+    class Looking(Proposing):
+        def propose(self, view: Any, memory: Any) -> Any:
+            seen.append([entry.bundle for entries in view.load.top_bundles for entry in entries])
+            return super().propose(view, memory)
+
+    other = "t/n/0x00000000_0xffffffff"
+    made = _at_work(Unload(B1, "b1"), excluded_namespaces=_EXCLUDED)
+    made.policy = replace(made.policy, shedder=Looking(made.policy.shedder.proposals))  # type: ignore[union-attr]
+    usage = np.zeros(4)
+    bundles = [[BundleLoad(B1, 1.0), BundleLoad(other, 2.0)], [BundleLoad(B2, 1.0)], [], []]
+    made.set_load(Load(usage, usage, np.zeros(4, np.int64), bundles))
+
+    assert _rulings(made) == ["excluded-namespace"]
+    assert made.owned(B1, "b1")
+    assert seen == [[other]]
+
+
+def test_shedders_of_the_modular_manager_see_bundles_of_excluded_namespaces() -> None:
+    """They name them, and are not told that they stay."""
+    made = _at_work(Unload(B1, "b1"), **_FIRST, excluded_namespaces=_EXCLUDED, selector=Odds({"b2": 1.0}))
+    report = made.shed()
+
+    assert report is not None
+    assert report.rejected == {Reason.EXCLUDED_NAMESPACE: 1}
+    assert _rulings(made) == [None]
+    assert made.owned(B1, "b1")

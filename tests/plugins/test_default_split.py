@@ -1,11 +1,12 @@
-"""The splitter `default-split`: which bundles, when, and how many."""
+"""The splitters `default-split` and `modular-split`: which bundles, when, and how many."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from lookup.model import (
     Traffic,
 )
 from lookup.testing import cluster
-from lookup_policies.default_split import DefaultSplit
+from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.splits import SpecifiedPositionsDivide, TopicCountEquallyDivide
 
 A, B = "t/ns/0x00000000_0x80000000", "t/ns/0x80000000_0xffffffff"
@@ -52,7 +53,10 @@ def _view(
 
 
 def _cycle(
-    view: ClusterView, part: DefaultSplit = NOW, memory: dict[str, Any] | None = None, ruling: Ruling | None = None
+    view: ClusterView,
+    part: DefaultSplit | ModularSplit = NOW,
+    memory: dict[str, Any] | None = None,
+    ruling: Ruling | None = None,
 ) -> tuple[list[Split], CycleOutcome]:
     cycle = part.propose(view, {} if memory is None else memory)
     splits: list[Split] = []
@@ -210,3 +214,67 @@ def test_a_cycle_keeps_its_limits(data: st.DataObject) -> None:
         assert sum(split.source == broker for split in splits) <= part.max_splits
         for space in ("t/n0/", "t/n1/"):
             assert sum(split.source == broker and split.bundle.startswith(space) for split in splits) <= 6
+
+
+def _long_run(view: ClusterView, rate: float = 0.0, throughput: float = 0.0) -> ClusterView:
+    means = {"long_term_bundle_rates": {A: rate}, "long_term_bundle_throughputs": {A: throughput}}
+    return replace(view, load=replace(view.load, **means))
+
+
+def test_the_modular_splitter_acts_at_once() -> None:
+    """There is no hit count, and nothing is remembered."""
+    memory: dict[str, Any] = {}
+
+    for _ in range(2):
+        splits, outcome = _cycle(_view({A: FULL}), ModularSplit(), memory)
+        assert splits == [Split(A, "b1", (0x40000000,), CycleReason.TOPICS)]
+        assert outcome == CycleOutcome(CycleLabel.SUCCESS, CycleReason.TOPICS)
+    assert memory == {}
+
+
+@pytest.mark.parametrize(
+    ("rate", "throughput", "reason"),
+    [(30_001.0, 0.0, CycleReason.MSG_RATE), (0.0, 100 * 2**20 + 1.0, CycleReason.BANDWIDTH), (30_000.0, 1.0, None)],
+)
+def test_the_modular_splitter_goes_by_the_long_run(rate: float, throughput: float, reason: CycleReason | None) -> None:
+    """What the last report says of messages and bytes does not count, as high as it may be."""
+    view = _view({A: NamespaceBundleStats(topics=2, msg_rate_in=1e9, msg_throughput_in=1e12)})
+
+    assert _cycle(view, ModularSplit())[0] == []
+    assert [split.reason for split in _cycle(_long_run(view, rate, throughput), ModularSplit())[0]] == (
+        [] if reason is None else [reason]
+    )
+
+
+def test_the_modular_splitter_cuts_at_every_boundary() -> None:
+    """As many children as the algorithm makes, where the extensible manager's takes exactly two."""
+    at = At((0x10000000, 0x20000000, 0x30000000))
+
+    assert _cycle(_view({A: FULL}), DefaultSplit(hit_threshold=0, algorithm=at))[0] == []
+    assert [split.boundaries for split in _cycle(_view({A: FULL}), ModularSplit(algorithm=at))[0]] == [at.places]
+
+
+@pytest.mark.parametrize(("room", "splits"), [(2, 0), (3, 1), (4, 2)])
+def test_the_modular_splitter_counts_a_namespaces_bundles_over_all_brokers(room: int, splits: int) -> None:
+    """What was decided for one broker's bundles leaves less room for those of the next."""
+    view = _view({A: FULL, B: FULL}, {A: "b1", B: "b2"})
+
+    assert len(_cycle(view, ModularSplit(max_bundles=room))[0]) == splits
+
+
+def test_the_modular_splitter_counts_what_it_cannot_divide() -> None:
+    """A range of one hash, an algorithm without an answer and a namespace that cannot be counted are failures."""
+    single = "t/ns/0x00000000_0x00000001"
+    failed = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN, failures=1)
+
+    assert _cycle(_view({single: FULL}), ModularSplit()) == ([], failed)
+    assert _cycle(_view({A: FULL}), ModularSplit(algorithm=SpecifiedPositionsDivide())) == ([], failed)
+    assert _cycle(_view({A: FULL}, bundle_counts={}), ModularSplit()) == ([], failed)
+
+
+def test_the_modular_splitter_needs_two_brokers() -> None:
+    """With one broker there is nobody to share with."""
+    view = _view({A: FULL})
+    alone = replace(view, registered=np.array([True, False]))
+
+    assert _cycle(alone, ModularSplit()) == ([], CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS))

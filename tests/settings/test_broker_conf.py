@@ -168,8 +168,11 @@ def test_all_of_pulsar_s_own_keys_are_known(tmp_path: Path) -> None:
     profile = _read(tmp_path, _LOAD_MANAGEMENT)
 
     assert profile.slips == {}
-    # Empty in the file, so Pulsar's default.
-    assert set(LOAD_MANAGER_KEYS) - set(profile.load_balancer) == {"loadBalancerOverrideBrokerNicSpeedGbps"}
+    # Empty in the file, so Pulsar's default; and one of a later release.
+    assert set(LOAD_MANAGER_KEYS) - set(profile.load_balancer) == {
+        "loadBalancerOverrideBrokerNicSpeedGbps",
+        "loadBalancerSheddingExcludedNamespaces",
+    }
     assert profile.load_balancer["loadBalancerResourceQuotaUpdateIntervalMinutes"] == 15
 
 
@@ -548,3 +551,53 @@ def test_brokers_report_as_the_file_says(tmp_path: Path) -> None:
 
     assert _built(_spec(tmp_path, *keys)).cadence == Cadence(5_000, 300_000, 20.0, 0.9)
     assert _built(_spec(tmp_path, *keys, cadence={"history": 0.5})).cadence == Cadence(5_000, 300_000, 20.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("lines", "splitter", "is_first"), [((), "modular-split", True), ((EXTENSIBLE, TRANSFER), "default-split", False)]
+)
+def test_each_manager_has_its_splitter_and_its_way_to_unload(
+    tmp_path: Path, lines: tuple[str, ...], splitter: str, *, is_first: bool
+) -> None:
+    """The modular manager chooses a destination before it unloads."""
+    policy = _built(_spec(tmp_path, *lines))
+
+    assert policy.splitter is not None
+    assert (policy.splitter.name, policy.destination_first) == (splitter, is_first)
+
+
+def test_without_shedding_there_is_no_destination_to_choose(tmp_path: Path) -> None:
+    """A policy that the modular manager's keys leave without shedder can be built."""
+    assert not _built(_spec(tmp_path, "loadBalancerSheddingEnabled=false")).destination_first
+
+
+def test_namespaces_may_be_left_out_of_shedding(tmp_path: Path) -> None:
+    """By commas, as Pulsar reads a set; what the modular manager does beyond that is said."""
+    key = "loadBalancerSheddingExcludedNamespaces"
+    spec = _spec(tmp_path, f"{key}=team/a, team/b")
+    quiet = _spec(tmp_path, EXTENSIBLE, TRANSFER, f"{key}=team/a")
+
+    assert build_policies(REGISTRY, [spec], spec.broker_conf)[0].excluded_namespaces == {"team/a", "team/b"}
+    assert [warning.partition(":")[0] for warning in spec.warnings] == [key]
+    assert _built(quiet).excluded_namespaces == {"team/a"}
+    assert quiet.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("beside", "sentence"),
+    [
+        ({"broker_conf": {"loadBalancerSheddingExcludedNamespaces": "team"}}, r"namespace 'team' is not of the form"),
+        ({"excluded_namespaces": ["a/b", "c d/e"]}, r"policy 'today' excluded_namespaces: namespace 'c d/e' is not"),
+    ],
+)
+def test_what_is_left_out_has_to_be_names(tmp_path: Path, beside: dict[str, Any], sentence: str) -> None:
+    """The place and the text are named."""
+    with pytest.raises(SettingsError, match=sentence):
+        _built(_spec(tmp_path, **beside))
+
+
+@pytest.mark.parametrize("own", [{"destination_first": True}, {"excluded_namespaces": ["a/b"]}])
+def test_rules_of_shedding_need_a_shedder(own: dict[str, Any]) -> None:
+    """Without one they would do nothing."""
+    with pytest.raises(ValidationError, match="a shedder"):
+        PolicySpec.model_validate({"name": "p", "selector": "best", **own})
