@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.vectors import assigning, legacy, loads, names, placement, splitting, states, topics, transfer
+from tests.vectors import assigning, legacy, loads, modular, names, placement, splitting, states, topics, transfer
 from tests.vectors.reading import Handler
 
 __all__ = ["AREAS"]
@@ -12,6 +12,7 @@ __all__ = ["AREAS"]
 _GROUPS: tuple[Mapping[str, Handler], ...] = (
     names.AREAS,
     legacy.AREAS,
+    modular.AREAS,
     splitting.AREAS,
     loads.AREAS,
     transfer.AREAS,
