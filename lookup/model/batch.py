@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lookup.model.broker import Location, Roster
 from lookup.model.topology import Topology
 
-__all__ = ["TRANSIT_STATES", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served", "Transitions"]
+__all__ = ["TRANSIT_STATES", "UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served", "Transitions"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -86,18 +86,26 @@ class Transitions(_Columns):
     weight: FloatArray
 
 
+#: Who unloads a bundle: a policy's shedder or an administrator.
+UNLOADED_BY = ("shed", "admin")
+
+
 @dataclass(frozen=True, eq=False)
 class OwnerChanges(_Columns):
-    """Every time a bundle got an owner, in order of time; columns of shape (n_changes,)."""
+    """Every time a bundle got an owner or was unloaded, in order of time; columns of shape (n_changes,).
+
+    An unload is one row; where the bundle goes, then or with its next lookup, is another.
+    """
 
     bundle: IndexArray
     #: µs since the Unix epoch
     ts: IndexArray
     #: owner before, -1 if the bundle never had one
     source: IndexArray
-    #: owner after; equal to `source` if a bundle went back to the owner it had last
+    #: owner after, equal to `source` if a bundle went back to the owner it had last; -1 of an unload
     broker: IndexArray
-    #: why the bundle lost the owner before: "first", "forced" (owner left), "shed", "admin", "split"
+    #: why the bundle lost the owner before: "first", "forced" (owner left), "shed", "admin", "split"; of an unload
+    #: "shed" or "admin"
     cause: NDArray[np.object_]
     #: whether a policy decided (an initial owner and a transfer's destination were not decided by odds)
     decided: NDArray[np.bool_]

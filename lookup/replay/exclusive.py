@@ -17,6 +17,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
+from lookup.model.batch import UNLOADED_BY
 from lookup.replay.counted import Counted
 from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.grouping import occurring
@@ -272,7 +273,8 @@ class ExclusiveReplay(PolicyWalk):
                 self._tally.transits.begin(atoms, change.hand_over, row)
                 if change.broker is None:
                     self._atoms.open_at(atoms, change.hand_over.until_us)
-        if change.broker is not None and self._is_scored:
+        is_unload = change.broker is None and change.cause in UNLOADED_BY
+        if self._is_scored and (change.broker is not None or is_unload):
             self._changes.append(
                 ChangeRecord(
                     unit=int(self._cluster.units[1][atoms.start]),

@@ -210,7 +210,7 @@ def value_text(value: float, unit: str) -> str:
         return NOTHING
     if unit == "ratio":
         return _unsigned_zero(f"{value:.4f}")
-    if unit in ("decisions", "moves", "lookups"):
+    if unit in ("decisions", "moves", "unloads", "lookups"):
         # means over seeds need not be whole
         return _unsigned_zero(f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:.1f}")
     return number_text(value)

@@ -195,7 +195,10 @@ class DecisionServer:
                 return answer
         elif "Origin" in request.headers or request.content_type in _OF_PAGES:
             # Any page that a browser on this machine has open may send such a request.
-            return _problem(403, "brokers send JSON and no Origin; pages of a browser are not served")
+            return _problem(
+                403,
+                "without a token, send Content-Type: application/json and no Origin, unlike pages of a browser",
+            )
         asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
         if asked != str(PROTOCOL):
             return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")

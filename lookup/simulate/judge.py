@@ -17,7 +17,7 @@ _COLUMNS = {
     "minute": 8,
     "balance": 10,
     "usage max": 11,
-    "sheds": 7,
+    "unloads": 9,
     "moves": 7,
     "moved MiB/s": 13,
     "splits": 8,
@@ -90,7 +90,7 @@ def number_text(value: float) -> str:
 def trends_text(scenario: Scenario, trends: Sequence[Trend]) -> str:
     """Return what is printed of a scenario: per policy the rows of its trend, its figures, and its findings.
 
-    Rows are every `every` minutes and the last one; sheds, moves and splits are those since the row before.
+    Rows are every `every` minutes and the last one; unloads, moves and splits are those since the row before.
     """
     return "\n\n".join("\n".join(_trend_lines(scenario, trend)) for trend in trends)
 
@@ -108,7 +108,7 @@ def _trend_lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
             last.minute,
             f"{last.balance:.3f}",
             f"{last.usage_max:.3f}",
-            sum(sample.sheds for sample in samples),
+            sum(sample.unloads for sample in samples),
             sum(sample.moves for sample in samples),
             f"{sum(sample.moved_load for sample in samples):.1f}",
             sum(sample.splits for sample in samples),

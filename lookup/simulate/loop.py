@@ -162,9 +162,9 @@ class _Loop:
             names = self._table.names() if splits else load.loads
             waiting = [name for name in names if manager.ownership.owner(name) is None]
             answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
-            sheds = 0 if shed is None else len(shed.accepted)
+            unloads = 0 if shed is None else len(shed.accepted)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
-            yield self._sample(minute, load, sheds=sheds, splits=len(splits), unowned=unowned)
+            yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)
 
     def _apply_events(self, minute: int) -> None:
         """Let the events of a minute change load and registry."""
@@ -222,7 +222,7 @@ class _Loop:
         has_all = [all(broker.property_of(key) == value for key, value in sent.items()) for broker in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
-    def _sample(self, minute: int, load: MinuteLoad, *, sheds: int, splits: int, unowned: int) -> Sample:
+    def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> Sample:
         """Describe the cluster at the end of a minute; `load` is that of its beginning."""
         manager = self._manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
@@ -239,7 +239,7 @@ class _Loop:
             minute=minute,
             usage=figures.usage[manager.registered],
             moved=tuple((old, new) for _, old, new in moved),
-            sheds=sheds,
+            unloads=unloads,
             # Of bundles as the minute began: one that moved may have been split since, and its children did not move.
             moved_load=sum(load.loads[name] for name, _, _ in moved) / MIB,
             splits=splits,

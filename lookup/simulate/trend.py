@@ -31,7 +31,7 @@ class Sample:
     #: bundles that got another owner than before, each by the numbers of the brokers it left and came to, in order
     moved: tuple[tuple[int, int], ...]
     #: unloads of the shedder, including bundles that came back to the broker they left
-    sheds: int
+    unloads: int
     #: MiB per second of the bundles that moved
     moved_load: float
     splits: int
@@ -80,12 +80,12 @@ class Figures:
     #: minutes until the last bundle moved; 0 if none did
     last_move: int
     #: minutes until the shedder last unloaded a bundle, wherever that went; 0 if it never did
-    last_shed: int
+    last_unload: int
     moves: int
     #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
     cycle_moves: int
     #: unloads of the shedder, including bundles that came back to the broker they left
-    sheds: int
+    unloads: int
     #: MiB per second that changed their broker, every move counted
     moved_load: float
     splits: int
@@ -118,11 +118,11 @@ class Trend:
             idle=samples[-1].idle,
             thrash=_thrash(samples),
             last_move=max((sample.minute + 1 for sample in samples if sample.moves), default=0),
-            last_shed=max((sample.minute + 1 for sample in samples if sample.sheds), default=0),
+            last_unload=max((sample.minute + 1 for sample in samples if sample.unloads), default=0),
             moves=sum(sample.moves for sample in samples),
             # After TiKV's pd-analysis, which counts the same for the regions of a store.
             cycle_moves=int(on_cycles(moved[:, 0], moved[:, 1]).sum()),
-            sheds=sum(sample.sheds for sample in samples),
+            unloads=sum(sample.unloads for sample in samples),
             moved_load=sum(sample.moved_load for sample in samples),
             splits=sum(sample.splits for sample in samples),
             unowned=sum(sample.unowned for sample in samples),

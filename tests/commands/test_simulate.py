@@ -182,4 +182,4 @@ def test_weights_that_cannot_act_are_said(lookup: Run, tmp_path: Path, weight: s
     ran = lookup("simulate", tmp_path / "x.scenario")
 
     assert "x.scenario: policy 'today': weights of resources cannot act: a scenario knows one usage" in ran.err
-    assert (" sheds 0, " not in ran.out) == sheds
+    assert (" unloads 0, " not in ran.out) == sheds

@@ -42,7 +42,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Change:
-    """A bundle got an owner."""
+    """A bundle got an owner, or was unloaded."""
 
     cluster: str
     #: µs
@@ -50,7 +50,8 @@ class Change:
     bundle: str
     #: id of the owner before, None for the first
     source: str | None
-    broker: str
+    #: None of an unload
+    broker: str | None
     cause: str
     decided: bool = True
     weight: float = 0.0
@@ -174,11 +175,15 @@ def _over_cells(world: Happenings, figure: object) -> float:
 
 
 def _movement(world: Happenings, changes: Sequence[Change]) -> Iterator[tuple[tuple[str, str | None], float]]:
-    moves = [change for change in changes if change.source is not None and change.source != change.broker]
+    gained = [change for change in changes if change.broker is not None]
+    moves = [change for change in gained if change.source is not None and change.source != change.broker]
     yield ("assignments", None), float(sum(change.decided for change in changes))
     yield ("moves", None), float(len(moves))
     for cause in CAUSES:
         yield ("moves", cause), float(sum(move.cause == cause for move in moves))
+    yield ("unloads", None), float(len(changes) - len(gained))
+    for cause in ("shed", "admin"):
+        yield ("unloads", cause), float(sum(one.broker is None and one.cause == cause for one in changes))
     yield ("moved_weight", None), math.fsum(move.weight for move in moves)
     walks: dict[tuple[str, str], list[Change]] = defaultdict(list)
     for move in moves:
@@ -205,7 +210,7 @@ def _clusters(moves: Sequence[Change]) -> list[str]:
 
 def _necessary(moves: Sequence[Change]) -> int:
     """Count what is left of the moves when cycles are taken out: broker by broker, the shortest and first by names."""
-    edges = Counter((move.source or "", move.broker) for move in moves)
+    edges = Counter((move.source or "", move.broker or "") for move in moves)
     for start in sorted({source for source, _ in edges}):
         while (cycle := _cycle_through(start, edges)) is not None:
             least = min(edges[edge] for edge in cycle)

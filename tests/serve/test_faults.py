@@ -500,7 +500,7 @@ def test_pages_of_a_browser_are_refused(tmp_path: Path, headers: dict[str, str])
 
         assert (status, content) == (
             403,
-            {"error": "brokers send JSON and no Origin; pages of a browser are not served"},
+            {"error": "without a token, send Content-Type: application/json and no Origin, unlike pages of a browser"},
         )
         assert server.ask("POST", "/decide", decide(view("a", "b")), {"Content-Type": "application/json"})[0] == 200
 

@@ -101,7 +101,7 @@ def test_a_trend_is_told_in_rows() -> None:
 
     assert lines[:5] == [
         "policy stays",
-        "  minute   balance  usage max  sheds  moves  moved MiB/s  splits  unowned",
+        "  minute   balance  usage max  unloads  moves  moved MiB/s  splits  unowned",
         "       0     1.714      0.600      0      0          0.0       0        0",
         "       5     1.000      0.400      0      3          6.0       0        0",
         "      10     1.000      0.400      0      0          0.0       0        0",

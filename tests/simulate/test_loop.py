@@ -72,7 +72,7 @@ def test_load_follows_the_policys_own_doing() -> None:
         policies=[{"name": "p", "selector": "least-resource-usage", "shedder": {"use": "threshold", "history": 0.0}}]
     )
 
-    assert trend.figures.sheds > 0
+    assert trend.figures.unloads > 0
     assert trend.figures.usage_max < 0.5
     assert trend.figures.last_move < 5
 
@@ -85,7 +85,7 @@ def test_reports_may_be_smoothed() -> None:
     even = {"owners": {"b1": 2, "b2": 2}, "namespaces": light, "policies": policies, "events": events, "minutes": 20}
     (at_once,), (later,) = trends(**even), trends(**even, history=0.9)
 
-    first = [next(one.minute for one in trend.samples if one.sheds) for trend in (at_once, later)]
+    first = [next(one.minute for one in trend.samples if one.unloads) for trend in (at_once, later)]
     assert first[0] < first[1]
 
 
@@ -298,5 +298,5 @@ def test_a_scenario_says_what_is_seen() -> None:
     changes["policies"][0]["shedder"]["history"] = 0.0
     (fresh,), (published,) = trends(**changes), trends(**changes, reports="published")
 
-    assert fresh.figures.sheds > 0
-    assert published.figures.sheds == 0
+    assert fresh.figures.unloads > 0
+    assert published.figures.unloads == 0

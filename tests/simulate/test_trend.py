@@ -54,8 +54,8 @@ def test_the_last_move_is_counted_from_one() -> None:
     """Zero says that nothing moved."""
     samples = (_sample(0, 0.5, 0.5), _sample(1, 0.5, 0.5, (0, 1)), _sample(2, 0.5, 0.5))
 
-    assert (Trend("p", 1, samples).figures.last_move, Trend("p", 1, samples).figures.last_shed) == (2, 2)
-    assert (Trend("p", 1, samples[:1]).figures.last_move, Trend("p", 1, samples[:1]).figures.last_shed) == (0, 0)
+    assert (Trend("p", 1, samples).figures.last_move, Trend("p", 1, samples).figures.last_unload) == (2, 2)
+    assert (Trend("p", 1, samples[:1]).figures.last_move, Trend("p", 1, samples[:1]).figures.last_unload) == (0, 0)
 
 
 def test_moves_there_and_back_are_a_cycle() -> None:

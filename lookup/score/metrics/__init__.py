@@ -9,13 +9,21 @@ from __future__ import annotations
 from lookup.hooks import Metric, hookimpl
 from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, InTransition, InTransitionWeight, MatchRatio
 from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
-from lookup.score.metrics.movement import Assignments, CycleMoves, MovedWeight, Moves, NecessaryMoves, RedundantMoves
+from lookup.score.metrics.movement import (
+    Assignments,
+    CycleMoves,
+    MovedWeight,
+    Moves,
+    NecessaryMoves,
+    RedundantMoves,
+    Unloads,
+)
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
 
 __all__ = [
     "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "InTransition",
     "InTransitionWeight", "LoadVariation", "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost",
-    "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95", "OverloadRatio", "RedundantMoves",
+    "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95", "OverloadRatio", "RedundantMoves", "Unloads",
     "lookup_register_metrics",
 ]  # fmt: skip
 
@@ -36,6 +44,7 @@ def lookup_register_metrics() -> tuple[type[Metric], ...]:
         LoadVariation,
         Assignments,
         Moves,
+        Unloads,
         RedundantMoves,
         CycleMoves,
         NecessaryMoves,

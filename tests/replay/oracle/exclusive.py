@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.model.decision import Assigned
 from lookup.model.load import BundleLoad, Load
@@ -238,24 +239,30 @@ class ExclusiveWalk(Walk):
                 after = changes[place + 1] if place + 1 < len(changes) else None
                 if why == "move" and (after is None or after.bundle != change.bundle):
                     self._begin(change.bundle, None, change.ts_us, ["Releasing"])
+                if change.cause in ("shed", "admin"):
+                    self._count(tick, change)
                 continue
             states = {"assignment": ["Assigning"], "move": ["Releasing", "Assigning"], "": []}[why]
             self._begin(change.bundle, change.broker, change.ts_us, states)
-            if tick.start >= self.world.scored_from:
-                unit, weight = self.world.unit_of(change.bundle), self._weight(change.bundle)
-                self.changes.append(
-                    Change(
-                        self.world.name,
-                        change.ts_us,
-                        unit,
-                        change.source,
-                        change.broker,
-                        change.cause,
-                        change.decided,
-                        weight,
-                        change.bundle,
-                    )
-                )
+            self._count(tick, change)
+
+    def _count(self, tick: Tick, change: OwnerChange) -> None:
+        """Note a change for the metrics, after the warm-up."""
+        if tick.start < self.world.scored_from:
+            return
+        self.changes.append(
+            Change(
+                self.world.name,
+                change.ts_us,
+                self.world.unit_of(change.bundle),
+                change.source,
+                change.broker,
+                change.cause,
+                change.decided,
+                self._weight(change.bundle),
+                change.bundle,
+            )
+        )
 
     def _weight(self, bundle: str) -> float:
         # Bundles that came of a split since the last grid instant are weighed by what lies in them.

@@ -19,6 +19,7 @@ from lookup.score.metrics import (
     Moves,
     NecessaryMoves,
     RedundantMoves,
+    Unloads,
     movement,
 )
 from tests.score.oracle import Change, Happenings, measure_all
@@ -71,6 +72,26 @@ def test_moves_have_causes() -> None:
         "admin": 1,
         "split": 0,
     }
+
+
+def test_an_unload_counts_wherever_the_bundle_goes() -> None:
+    """One that comes back, one that moves and one that nobody asked for again; a lost broker unloads nothing."""
+    back = [_unloaded(0), Change("c", 1, "b0", "x:8080", "x:8080", "shed")]
+    moved = [_unloaded(2, cause="admin"), Change("c", 3, "b0", "x:8080", "y:8080", "admin")]
+    lost = [Change("c", 4, "b0", "y:8080", "z:8080", "forced")]
+    changes = [*back, *moved, *lost, _unloaded(5)]
+
+    assert {key: value(Unloads(), changes, key) for key in Unloads().keys(batch(changes))} == {
+        None: 3,
+        "shed": 2,
+        "admin": 1,
+    }
+    assert value(Moves(), changes) == 2
+    assert Unloads().keys(batch(None)) == ()
+
+
+def _unloaded(ts: int, cause: str = "shed") -> Change:
+    return Change("c", ts, "b0", "x:8080", None, cause, decided=False)
 
 
 def test_moves_belong_to_their_bundle() -> None:
