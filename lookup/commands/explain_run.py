@@ -137,6 +137,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "deviation after": outcome.modelled_deviation,
     }
     shown = [f"{what} {value:.4f}" for what, value in figures.items() if value is not None]
+    short = "" if outcome.short is None else f" ({outcome.short})"
     if outcome.over is not None and outcome.excess is not None:
         above = f"{quantity(outcome.over, 'broker')} above what is tolerated, the farthest by {outcome.excess:.4f}"
         shown.append(above if outcome.over else "no broker above what is tolerated")
@@ -145,7 +146,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "cluster": name.cluster,
         "policy": f"{name.policy}, seed {name.seed}",
         "cycle": f"{time_text(explained.ts_us)}, shedder {explained.shedder}",
-        "outcome": f"{outcome.label.value}, {reason}: {_REASONS.get(reason, reason)}",
+        "outcome": f"{outcome.label.value}, {reason}: {_REASONS.get(reason, reason)}{short}",
         "figures": ", ".join(shown) or "none",
         "settings": ", ".join(settings),
     }

@@ -36,6 +36,7 @@ from lookup.model.decision import (
     Proposal,
     Reason,
     Ruling,
+    Shortfall,
     Split,
     Unload,
 )
@@ -154,8 +155,9 @@ class Turn(Generic[_Proposed]):
         given: Any = outcome
         figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
         are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
+        are_numbers &= given.short is None or isinstance(given.short, Shortfall)
         if not are_numbers or not isinstance(given.label, CycleLabel) or not isinstance(given.reason, CycleReason):
-            right = "a CycleLabel, a CycleReason and numbers or None would be right"
+            right = "a CycleLabel, a CycleReason, numbers or None, and a Shortfall or None would be right"
             raise ContractError(f"{self.role} {self.part.name!r} ended with {outcome!r}; {right}")
         return outcome
 

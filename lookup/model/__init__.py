@@ -32,6 +32,7 @@ from lookup.model.decision import (
     Probe,
     Reason,
     Ruling,
+    Shortfall,
     Split,
     Unanswered,
     Unload,
@@ -73,8 +74,8 @@ __all__ = [
     "IsolationPolicy", "Listing", "Load", "LoadSample", "LoadStats", "Location", "LookupOptions", "LookupRequest",
     "LookupResult", "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
     "NamespacePolicies", "OwnershipView", "Probe", "Reason", "Refuted", "ResourceUsage", "ResourceWeights", "Roster",
-    "Row", "Ruling", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry", "TopicEvent",
-    "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects",
-    "topic_traffic", "updated_load", "weighted_usage",
+    "Row", "Ruling", "Shortfall", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry",
+    "TopicEvent", "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed",
+    "selects", "topic_traffic", "updated_load", "weighted_usage",
 ]  # fmt: skip
 # fmt: on

@@ -15,7 +15,7 @@ from lookup.model.bundles import BundleRange, NamespaceBundle
 
 __all__ = [
     "Assigned", "BrokerVote", "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Probe", "Proposal", "Reason",
-    "Ruling", "Split", "Unanswered", "Unload",
+    "Ruling", "Shortfall", "Split", "Unanswered", "Unload",
 ]  # fmt: skip
 
 
@@ -214,6 +214,30 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What kept a shedder from acting: a figure below the limit from which on it would have.
+
+    Example:
+        >>> str(Shortfall(8.0, "MiB/s to unload", 10.0))
+        '8 MiB/s to unload, minimum 10'
+    """
+
+    figure: float
+    #: what the figure is, beginning with its unit
+    what: str
+    limit: float
+
+    def __str__(self) -> str:
+        figure, limit = (f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}" for x in (self.figure, self.limit))
+        return f"{figure} {self.what}, minimum {limit}"
+
+    @property
+    def nearness(self) -> float:
+        """Return how near the figure came to the limit, 1.0 at it."""
+        return self.figure / self.limit if self.limit else 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class CycleOutcome:
     """The result that a shedder returns at the end of its cycle: label, reason and the usage figures it worked with."""
 
@@ -230,3 +254,5 @@ class CycleOutcome:
     over: int | None = None
     #: how far the farthest of them is above it, 0.0 if none is: a ratio of usage, or what the part compares instead
     excess: float | None = None
+    #: of a cycle that changed nothing: by how much it fell short; None if the part does not say
+    short: Shortfall | None = field(default=None, compare=False)

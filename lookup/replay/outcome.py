@@ -6,17 +6,15 @@ verdicts in `lookup.score`.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.replay.records import Cycle
+from lookup.engine.cycle_sums import CycleSums
 
-__all__ = ["LOGGED", "CycleSums", "MetricSums", "ReplayOutcome", "cycles_by_policy", "sums_of_cycles"]
+__all__ = ["LOGGED", "MetricSums", "ReplayOutcome", "cycles_by_policy"]
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
@@ -62,49 +60,6 @@ class ReplayOutcome:
     cannot_act: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass
-class CycleSums:
-    """Cycles of a policy's shedder, added up: why bundles moved, or did not."""
-
-    shedder: str
-    cycles: int = 0
-    #: cycles by the reason with which they ended
-    reasons: Counter[str] = field(default_factory=Counter)
-    #: unloads that took place, and proposals and probes that were refused, by reason
-    accepted: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    #: the largest excess of a cycle by the same reasons; absent if the shedder never says
-    excess: dict[str, float] = field(default_factory=dict)
-
-    def add(self, other: CycleSums) -> None:
-        """Add the cycles of another run."""
-        self.cycles += other.cycles
-        self.reasons += other.reasons
-        self.accepted += other.accepted
-        self.refused += other.refused
-        for reason, excess in other.excess.items():
-            self.excess[reason] = max(excess, self.excess.get(reason, excess))
-
-
-def sums_of_cycles(shedder: str, cycles: Sequence[Cycle]) -> CycleSums:
-    """Add up the cycles of one run.
-
-    Args:
-        shedder: name of the part.
-    """
-    sums = CycleSums(shedder, len(cycles))
-    for cycle in cycles:
-        outcome, rejected = cycle.report.outcome, cycle.report.rejected
-        reason = str(outcome.reason)
-        sums.reasons[reason] += 1
-        sums.accepted += len(cycle.report.accepted)
-        sums.refused.update({str(why): count for why, count in rejected.items()})
-        # A third party's part may divide by zero; JSON has no word for what comes of that.
-        if outcome.excess is not None and math.isfinite(outcome.excess):
-            sums.excess[reason] = max(float(outcome.excess), sums.excess.get(reason, 0.0))
-    return sums
-
-
 def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, dict[str, object]]:
     """Return by policy with a shedder, JSON-able, what its cycles came to over all clusters and seeds.
 
@@ -115,14 +70,4 @@ def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, 
     for policy, sums in runs:
         if sums is not None:
             by_policy.setdefault(policy, CycleSums(sums.shedder)).add(sums)
-    return {
-        policy: {
-            "shedder": sums.shedder,
-            "cycles": sums.cycles,
-            "reasons": dict(sorted(sums.reasons.items())),
-            "accepted": sums.accepted,
-            "refused": dict(sorted(sums.refused.items())),
-            "excess": dict(sorted(sums.excess.items())),
-        }
-        for policy, sums in by_policy.items()
-    }
+    return {policy: sums.document() for policy, sums in by_policy.items()}

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from lookup.engine.build import build_policies
+from lookup.engine.cycle_sums import CycleSums
 from lookup.engine.measuring import keys_of, sums_of
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
 from lookup.engine.policy import Policy
@@ -24,7 +25,7 @@ from lookup.replay.counted import Counted
 from lookup.replay.division import TaskRuns
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, FactsWalk
-from lookup.replay.outcome import LOGGED, CycleSums, MetricSums, sums_of_cycles
+from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import (
     RunName,
@@ -149,7 +150,8 @@ def replay_runs(
         if isinstance(replay, ExclusiveReplay):
             decisions, owners, cycles = decision_table(name, replay.decisions), replay.owners, replay.cycles
             late, refused = replay.late_splits, replay.refused_unloads
-            cycle_sums = None if policy.shedder is None else sums_of_cycles(policy.shedder.name, cycles)
+            if policy.shedder is not None:
+                cycle_sums = CycleSums.of(policy.shedder.name, (cycle.report for cycle in cycles))
         else:
             decisions = key_decision_table(name, replay.decisions)
         write_table(decisions, f"{output.folder}/decisions", file)

@@ -120,6 +120,14 @@ class _FidelityRow(_Record):
     reason: str | None
 
 
+class _Shortfall(_Record):
+    """What kept a shedder from acting."""
+
+    figure: float
+    what: str
+    limit: float
+
+
 class _Cycles(_Record):
     """What a policy's shedder did."""
 
@@ -129,6 +137,8 @@ class _Cycles(_Record):
     accepted: int
     refused: dict[str, int]
     excess: dict[str, float]
+    #: absent in runs of earlier versions
+    short: dict[str, _Shortfall] = {}
 
 
 class _Finding(_Record):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import WHOLE_NUMBERS, moment_at, unlikely_span
 from lookup.replay.findings import Finding
@@ -67,20 +67,6 @@ ABOUT_UNDECIDED = "What is undecided: in brackets the smallest effect that this 
 ABOUT_COUNTS = "All verdicts counted, and how many comparisons chance alone would decide"
 #: Stands above figures of parts of the demand.
 ABOUT_PARTS = "No verdicts are given for parts: many comparisons find chance differences."
-#: Words for the reasons of cycles; other reasons are shown as they are.
-_REASONS: Mapping[str, str] = {
-    "overloaded": "unloaded from overloaded brokers",
-    "underloaded": "unloaded to relieve or fill a broker far from the average",
-    "hit-count": "balanced, or not for long enough out of balance",
-    "no-bundles": "overloaded, but no bundle could be unloaded",
-    "too-little": "too little to offload",
-    "cool-down": "waiting after the last unload",
-    "out-dated-data": "load reports too old",
-    "no-load-data": "no load known yet",
-    "no-brokers": "fewer than two brokers",
-    "admin": "on an administrator's behalf",
-    "unknown": "failed",
-}
 
 #: Words for well-known inputs; others stand under their own names.
 _INPUTS: Mapping[str, str] = {
@@ -385,16 +371,8 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyCycles:
+class PolicyCycles(CycleSums):
     """The cycles of one policy's shedder, as `ReplayOutcome.inputs` has them."""
-
-    shedder: str
-    cycles: int
-    reasons: Mapping[str, int]
-    accepted: int
-    refused: Mapping[str, int]
-    excess: Mapping[str, float]
 
     @property
     def summary(self) -> str:
@@ -411,25 +389,8 @@ class PolicyCycles:
         """Return reason, cycles and largest excess, the most frequent reason first."""
         return [
             (words, f"{count:,}", number_text(self.excess[reason]) if reason in self.excess else NOTHING)
-            for reason, words, count in self._named()
+            for reason, words, count in self.named()
         ]
-
-    @property
-    def idleness(self) -> str | None:
-        """Return why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
-        if self.accepted or not self.cycles:
-            return None
-        why = ", ".join(f"{words} {count:,}" for _, words, count in self._named())
-        return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded nothing: {why}"
-
-    def _named(self) -> list[tuple[str, str, int]]:
-        """Return reason, its words and its cycles, the most frequent reason first."""
-        named = []
-        for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
-            # The reason has two meanings; if no broker was above the tolerated usage, it means the first.
-            is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
-            named.append((reason, "balanced" if is_even else _REASONS.get(reason, reason), count))
-        return named
 
 
 def cycles_of(inputs: Mapping[str, Any]) -> dict[str, PolicyCycles]:
@@ -438,7 +399,7 @@ def cycles_of(inputs: Mapping[str, Any]) -> dict[str, PolicyCycles]:
     Args:
         inputs: of a scored replay.
     """
-    return {policy: PolicyCycles(**sums) for policy, sums in inputs.get("cycles", {}).items()}
+    return {policy: PolicyCycles.read(sums) for policy, sums in inputs.get("cycles", {}).items()}
 
 
 def idle_shedders(inputs: Mapping[str, Any]) -> list[str]:

@@ -119,5 +119,7 @@ def _trend_lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
     values = {entry.name: getattr(figures, entry.name) for entry in fields(Figures)}
     # What cannot be computed is left out: `matched` if clients send nothing, balance if nothing is used.
     yield f"  {', '.join(f'{name} {number_text(value)}' for name, value in values.items() if not math.isnan(value))}"
+    if trend.cycles is not None and trend.cycles.idleness is not None:
+        yield f"  {trend.cycles.idleness}"
     for finding in findings(scenario, [trend]):
         yield f"  {'holds' if finding.holds else 'FAILED'}: {finding.wanted}"

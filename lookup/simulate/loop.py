@@ -13,11 +13,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.cycle_sums import CycleSums
+from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered
+from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
 from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
 from lookup.simulate.trend import Sample, Trend
@@ -113,7 +115,10 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     Raises:
         PolicyError: if a part of the policy fails and it says stop, or breaks its protocol.
     """
-    return Trend(policy.name, scenario.window, tuple(_Loop(scenario, policy).samples()))
+    loop = _Loop(scenario, policy)
+    samples = tuple(loop.samples())
+    cycles = None if policy.shedder is None else CycleSums.of(policy.shedder.name, loop.cycles)
+    return Trend(policy.name, scenario.window, samples, cycles)
 
 
 class _Loop:
@@ -133,6 +138,8 @@ class _Loop:
         self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
         self._long_rates, self._long_throughputs = LongRun(), LongRun()
+        #: of the policy's shedder, one a minute
+        self.cycles: list[CycleReport[Unload]] = []
         self._options = LookupOptions(properties=scenario.properties)
         self._reports = reports_of(scenario, policy, _START_US)
 
@@ -162,6 +169,8 @@ class _Loop:
             names = self._table.names() if splits else load.loads
             waiting = [name for name in names if manager.ownership.owner(name) is None]
             answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
+            if shed is not None:
+                self.cycles.append(shed)
             unloads = 0 if shed is None else len(shed.accepted)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
             yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.cycle_sums import CycleSums
 from lookup.model.churn import discounted, on_cycles
 
 __all__ = ["OVERLOADED", "Figures", "Sample", "Trend"]
@@ -103,6 +104,8 @@ class Trend:
     #: minutes at the end over which balance is averaged
     window: int
     samples: tuple[Sample, ...]
+    #: what became of its shedder's cycles; None if it has no shedder
+    cycles: CycleSums | None = None
 
     @property
     def figures(self) -> Figures:

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
+from lookup.model import (
+    BundleLoad,
+    ClusterView,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    Ruling,
+    Shortfall,
+    Unload,
+    weighted_usage,
+)
 
 __all__ = [
-    "Figures", "average_of", "descending", "give_up", "measured_usage", "no_figures", "outcome_of", "reported",
-    "usage_by",
+    "Figures", "average_of", "descending", "few_bundles", "give_up", "kept_still", "measured_usage", "no_figures",
+    "outcome_of", "reported", "traffic_short", "usage_by",
 ]  # fmt: skip
 
 #: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
@@ -115,3 +126,25 @@ def outcome_of(
     if not accepted:
         reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
     return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))
+
+
+def kept_still(outcome: CycleOutcome, short: Shortfall | None) -> CycleOutcome:
+    """Return an outcome with what the cycle fell short of, unless it unloaded something."""
+    return outcome if outcome.label is CycleLabel.SUCCESS else replace(outcome, short=short)
+
+
+#: Bytes in the unit in which limits of throughput are told.
+_MIB = 1024.0 * 1024.0
+
+
+def traffic_short(view: ClusterView, needed: float, minimum: float) -> Shortfall | None:
+    """Return that a throughput is too little to be moved; None if it is the weight of lookups, not bytes."""
+    if view.load.bundle_unit != "bytes/s":
+        return None
+    return Shortfall(needed / _MIB, "MiB/s to unload", minimum / _MIB)
+
+
+def few_bundles(view: ClusterView, broker: int) -> Shortfall | None:
+    """Return that a broker has too few bundles to give one up; None if it has two."""
+    count = int(view.ownership.bundles()[broker])
+    return Shortfall(count, f"bundles on {view.brokers[broker].id}", 2) if count <= 1 else None

@@ -16,8 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Unit
-from lookup.model import Broker, Candidates, ClusterView, CycleOutcome, CycleReason, LookupRequest, Ruling, Unload
-from lookup_policies._unloading import Figures, descending, no_figures, outcome_of, reported, usage_by
+from lookup.model import (
+    Broker,
+    Candidates,
+    ClusterView,
+    CycleOutcome,
+    CycleReason,
+    LookupRequest,
+    Ruling,
+    Shortfall,
+    Unload,
+)
+from lookup_policies._unloading import (
+    Figures,
+    descending,
+    kept_still,
+    no_figures,
+    outcome_of,
+    reported,
+    traffic_short,
+    usage_by,
+)
 
 __all__ = ["Avg", "AvgPlacement"]
 
@@ -94,7 +113,30 @@ class Avg:
             if moved is not None:
                 accepted, idle = accepted + moved, CycleReason.NO_BUNDLES
         givers = [giver for _, giver in acting]
-        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
+        if acting:
+            short = self._traffic_short(view, acting) if idle is CycleReason.TOO_LITTLE else None
+        else:
+            short = self._pairs_short(usage, memory, is_apart=bool(over))
+        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
+        return kept_still(outcome, short)
+
+    def _pairs_short(self, usage: Figures, memory: Mapping[str, Any], *, is_apart: bool) -> Shortfall:
+        """Return that no pair is apart far enough, or for long enough."""
+        if not is_apart:
+            points = (max(usage.values()) - min(usage.values())) * 100.0
+            return Shortfall(points, "points of score between two brokers", self.low_threshold)
+        counts = ((memory["high"], self.high_hits), (memory["low"], self.low_hits))
+        short = [Shortfall(max(hits.values(), default=0), "cycles in a row apart", limit) for hits, limit in counts]
+        return max(short, key=lambda one: one.nearness)
+
+    def _traffic_short(self, view: ClusterView, acting: list[_Pair]) -> Shortfall | None:
+        """Return that no pair's difference is worth moving: in messages where they are known, else in bytes."""
+        load = view.load
+        column = load.throughput if load.rates is None else load.rates
+        needed = max(0.0, *(float(column[giver] - column[taker]) for taker, giver in acting)) * self.max_share
+        if load.rates is None:
+            return traffic_short(view, needed, self.min_throughput)
+        return Shortfall(needed, "messages/s to unload", self.min_rate)
 
     def _acting(
         self, view: ClusterView, scores: Figures, memory: MutableMapping[str, Any]

@@ -14,8 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Le, Unit
-from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Unload, weighted_usage
-from lookup_policies._unloading import Figures, average_of, give_up, no_figures, outcome_of, reported, usage_by
+from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload, weighted_usage
+from lookup_policies._unloading import (
+    Figures,
+    average_of,
+    few_bundles,
+    give_up,
+    kept_still,
+    no_figures,
+    outcome_of,
+    reported,
+    traffic_short,
+    usage_by,
+)
 
 __all__ = ["Overload", "Threshold"]
 
@@ -107,7 +118,19 @@ class Threshold:
         # Two reasons, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
-        return outcome_of(usage, accepted, over=over, reason=reason, idle=idle)
+        short = self._short(view, usage, over)
+        return kept_still(outcome_of(usage, accepted, over=over, reason=reason, idle=idle), short)
+
+    def _short(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
+        # What stood in the way, of the busiest broker: the average, the least load worth moving, or a last bundle.
+        busiest, average = max(usage, key=usage.__getitem__), average_of(usage)
+        if not over:
+            above = (usage[busiest] - average) * 100.0
+            return Shortfall(above, "points of usage above the mean", self.threshold * 100.0)
+        share = usage[busiest] - average - self.threshold + _EXTRA
+        if self._needed(view, busiest, share) is None:
+            return traffic_short(view, float(view.load.throughput[busiest]) * share, self.min_offload)
+        return few_bundles(view, busiest)
 
     def _usage(self, view: ClusterView) -> NDArray[np.float64]:
         weights = (
@@ -179,4 +202,7 @@ class Overload:
             # A broker may report its usage and no throughput; a share of that is unknown too.
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
-        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED)
+        busiest = max(usage, key=usage.__getitem__)
+        short = Shortfall(usage[busiest] * 100.0, "% usage of the fullest broker", self.threshold * 100.0)
+        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED)
+        return kept_still(outcome, few_bundles(view, busiest) if over else short)

@@ -19,6 +19,7 @@ from lookup.model import (
     LoadStats,
     Probe,
     Ruling,
+    Shortfall,
     Unload,
 )
 
@@ -117,8 +118,20 @@ class Transfer:
             memory["hits"] = 0
             cooling.update(dict.fromkeys(cycle.sources, view.now_us))
             label, reason = CycleLabel.SUCCESS, cycle.reasons[0]
-        modelled = cycle.stats.deviation
-        return CycleOutcome(label, reason, stats.average, stats.deviation, modelled, over=over, excess=excess)
+        modelled, short = cycle.stats.deviation, None if cycle.sources else self._short(cycle, memory["hits"])
+        return CycleOutcome(
+            label, reason, stats.average, stats.deviation, modelled, over=over, excess=excess, short=short
+        )
+
+    def _short(self, cycle: _Cycle, hits: int) -> Shortfall | None:
+        # What stood in the way: the condition, its count, or the last bundle of the fullest broker.
+        if not hits:
+            return Shortfall(cycle.stats.deviation, "deviation of usage", self.target_std)
+        if hits <= self.hit_count:
+            return Shortfall(hits, "cycles in a row out of balance", self.hit_count + 1)
+        fullest = cycle.order[-1]
+        count = len(cycle.reports.top(fullest))
+        return Shortfall(count, f"bundles in the report of {cycle.reports.ids[fullest]}", 2) if count <= 1 else None
 
     def _gathered(
         self, view: ClusterView, cooling: MutableMapping[str, int]

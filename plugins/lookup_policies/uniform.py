@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, MutableMapping
+from collections.abc import Generator, MutableMapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge, Unit
-from lookup.model import BundleLoad, ClusterView, CycleOutcome, CycleReason, Ruling, Unload
-from lookup_policies._unloading import Figures, descending, measured_usage, no_figures, outcome_of, reported
+from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
+from lookup_policies._unloading import (
+    Figures,
+    descending,
+    few_bundles,
+    kept_still,
+    measured_usage,
+    no_figures,
+    outcome_of,
+    reported,
+    traffic_short,
+)
 
 __all__ = ["Uniform"]
 
@@ -28,7 +38,8 @@ class _Excess:
     required: float
     #: least that is worth while
     minimum: float
-    traffic: Callable[[BundleLoad], float]
+    #: whether it goes by messages, or by throughput
+    is_messages: bool
     #: how far the broker is ahead of what is tolerated, in the measure of `rate_difference` or `throughput_multiple`
     ahead: float
 
@@ -92,11 +103,11 @@ class Uniform:
         if excess is not None and excess.required < excess.minimum:
             idle = CycleReason.TOO_LITTLE
         elif excess is not None and view.ownership.bundles()[excess.broker] > 1:
-            remaining = excess.required
-            for entry in descending(view.load.top_bundles[excess.broker], excess.traffic):
+            remaining, traffic_of = excess.required, attrgetter("rate" if excess.is_messages else "load")
+            for entry in descending(view.load.top_bundles[excess.broker], traffic_of):
                 if accepted == self.max_bundles:
                     break
-                traffic = excess.traffic(entry)
+                traffic = traffic_of(entry)
                 if traffic > remaining or (not traffic and self.quirks == "intended"):
                     continue
                 ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
@@ -104,7 +115,26 @@ class Uniform:
                     accepted, remaining = accepted + 1, remaining - self._whole(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
         usage = reported(view, measured_usage(view))
-        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
+        short = self._short(view, rates, throughput, excess)
+        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
+        return kept_still(outcome, short)
+
+    def _short(
+        self, view: ClusterView, rates: Figures, throughput: Figures, excess: _Excess | None
+    ) -> Shortfall | None:
+        if excess is not None and excess.required < excess.minimum:
+            if excess.is_messages:
+                return Shortfall(excess.required, "messages/s to unload", excess.minimum)
+            return traffic_short(view, excess.required, excess.minimum)
+        if excess is not None:
+            return few_bundles(view, excess.broker)
+        if rates and self.rate_difference:
+            _, most, least = self._extremes(rates)
+            return Shortfall(
+                (most - least) * 100.0 / least, "% more messages than the idlest broker", self.rate_difference * 100.0
+            )
+        _, most, least = self._extremes(throughput)
+        return Shortfall(most / least, "times the traffic of the idlest broker", self.throughput_multiple)
 
     def _excess(self, rates: Figures, throughput: Figures) -> _Excess | None:
         # Messages come first; throughput counts only if they are not known, or no broker is ahead by them.
@@ -113,14 +143,13 @@ class Uniform:
             if (most - least) * 100 / least > self.rate_difference * 100:
                 required = self._whole((most - least) * self.max_share)
                 ahead = (most - least) / least - self.rate_difference
-                return _Excess(busiest, required, self.min_rate, attrgetter("rate"), ahead)
+                return _Excess(busiest, required, self.min_rate, is_messages=True, ahead=ahead)
         busiest, most, least = self._extremes(throughput)
         if not self.throughput_multiple or most / least <= self.throughput_multiple:
             return None
         required = self._whole((most - least) * self.max_share)
-        return _Excess(
-            busiest, required, self.min_throughput, attrgetter("load"), most / least - self.throughput_multiple
-        )
+        ahead = most / least - self.throughput_multiple
+        return _Excess(busiest, required, self.min_throughput, is_messages=False, ahead=ahead)
 
     def _extremes(self, figures: Figures) -> tuple[int, float, float]:
         # Number of the busiest, the first of equals, its figure, and that of the least busy.

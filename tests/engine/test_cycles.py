@@ -115,10 +115,12 @@ def test_a_part_that_ends_without_an_outcome_ends_the_run() -> None:
         _turn(outcome=None, on_error="skip").outcome(_yes)
 
 
-@pytest.mark.parametrize("wrong", [{"label": "success"}, {"reason": "tired"}, {"excess": "much"}, {"average": [0.5]}])
+@pytest.mark.parametrize(
+    "wrong", [{"label": "success"}, {"reason": "tired"}, {"excess": "much"}, {"average": [0.5]}, {"short": "much"}]
+)
 def test_an_outcome_that_cannot_be_written_is_refused(wrong: dict[str, Any]) -> None:
     """Labels and reasons are of the closed lists, figures are numbers: each becomes a column of a table."""
     outcome: Any = replace(DONE, **wrong)
 
-    with pytest.raises(ContractError, match="a CycleLabel, a CycleReason and numbers or None would be right"):
+    with pytest.raises(ContractError, match="a CycleLabel, a CycleReason, numbers or None, and a Shortfall or None"):
         _turn(outcome=outcome).outcome(_yes)

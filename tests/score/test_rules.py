@@ -142,7 +142,7 @@ class TestNames:
         assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
 
     def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
-        """All but `match_ratio` say which keys there can be: causes of `moves` and `unloads`, states of lookups in transition."""
+        """All but `match_ratio` say which keys there can be: causes, and states of lookups in transition."""
         listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
 
         assert listed.pop("match_ratio") is None

@@ -102,10 +102,20 @@ def test_a_trend_is_told_in_rows() -> None:
     assert lines[:5] == [
         "policy stays",
         "  minute   balance  usage max  unloads  moves  moved MiB/s  splits  unowned",
-        "       0     1.714      0.600      0      0          0.0       0        0",
-        "       5     1.000      0.400      0      3          6.0       0        0",
-        "      10     1.000      0.400      0      0          0.0       0        0",
+        "       0     1.714      0.600        0      0          0.0       0        0",
+        "       5     1.000      0.400        0      3          6.0       0        0",
+        "      10     1.000      0.400        0      0          0.0       0        0",
     ]
     assert lines[6].startswith("  balance 1.000, usage_max 0.400, usage_peak 0.600, overloaded 0, idle 0, thrash ")
     assert "matched" not in lines[6]
     assert lines[7:10] == ["  holds: moves at most 3", "  holds: balance at most 1", ""]
+
+
+def test_a_shedder_that_unloads_nothing_says_why() -> None:
+    """In a line below the figures, with what it fell short of."""
+    changes = {"policies": [{"name": "calm", "selector": "random", "shedder": {"use": "overload", "threshold": 0.99}}]}
+    told = [line for line in trends_text(scenario(**changes), trends(**changes)).splitlines() if "unloaded" in line]
+
+    assert len(told) == 1
+    assert "balanced" in told[0]
+    assert "% usage of the fullest broker, minimum 99" in told[0]

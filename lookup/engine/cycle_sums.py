@@ -1,0 +1,122 @@
+"""Add up the cycles of a policy's shedder: how often each reason ended one, and what kept it still."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from lookup.engine.cycles import CycleReport
+from lookup.model.decision import Shortfall, Unload
+from lookup.model.quoting import quantity
+
+__all__ = ["CycleSums"]
+
+#: Words for the reasons of cycles; other reasons are shown as they are.
+_WORDS: Mapping[str, str] = {
+    "overloaded": "unloaded from overloaded brokers",
+    "underloaded": "unloaded to relieve or fill a broker far from the average",
+    "hit-count": "balanced, or not for long enough out of balance",
+    "no-bundles": "overloaded, but no bundle could be unloaded",
+    "too-little": "too little to offload",
+    "cool-down": "waiting after the last unload",
+    "out-dated-data": "load reports too old",
+    "no-load-data": "no load known yet",
+    "no-brokers": "fewer than two brokers",
+    "admin": "on an administrator's behalf",
+    "unknown": "failed",
+}
+
+
+@dataclass
+class CycleSums:
+    """Cycles of a policy's shedder, added up: why bundles moved, or did not."""
+
+    shedder: str
+    cycles: int = 0
+    #: cycles by the reason with which they ended
+    reasons: Counter[str] = field(default_factory=Counter)
+    #: unloads that took place, and proposals and probes that were refused, by reason
+    accepted: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    #: the largest excess of a cycle by the same reasons; absent if the shedder never says
+    excess: dict[str, float] = field(default_factory=dict)
+    #: by the same reasons, the cycle that fell short by least; absent if the shedder never says
+    short: dict[str, Shortfall] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shedder: str, reports: Iterable[CycleReport[Unload]]) -> Self:
+        """Add up the cycles of one run.
+
+        Args:
+            shedder: name of the part.
+        """
+        sums = cls(shedder)
+        for report in reports:
+            outcome, reason = report.outcome, str(report.outcome.reason)
+            sums.cycles += 1
+            sums.reasons[reason] += 1
+            sums.accepted += len(report.accepted)
+            sums.refused.update({str(why): count for why, count in report.rejected.items()})
+            # A third party's part may divide by zero; JSON has no word for what comes of that.
+            if outcome.excess is not None and math.isfinite(outcome.excess):
+                sums.excess[reason] = max(float(outcome.excess), sums.excess.get(reason, 0.0))
+            if outcome.short is not None and math.isfinite(outcome.short.figure) and math.isfinite(outcome.short.limit):
+                sums._keep(reason, outcome.short)
+        return sums
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `document` has written."""
+        short = {reason: Shortfall(**found) for reason, found in document.get("short", {}).items()}
+        counts = {key: Counter(document[key]) for key in ("reasons", "refused")}
+        return cls(**{**document, **counts, "short": short})
+
+    def document(self) -> dict[str, object]:
+        """Return the sums as JSON has them."""
+        tables = {key: dict(sorted(getattr(self, key).items())) for key in ("reasons", "refused", "excess")}
+        short = {reason: asdict(found) for reason, found in sorted(self.short.items())}
+        return {"shedder": self.shedder, "cycles": self.cycles, "accepted": self.accepted, **tables, "short": short}
+
+    def add(self, other: CycleSums) -> None:
+        """Add the cycles of another run."""
+        self.cycles += other.cycles
+        self.reasons += other.reasons
+        self.accepted += other.accepted
+        self.refused += other.refused
+        for reason, excess in other.excess.items():
+            self.excess[reason] = max(excess, self.excess.get(reason, excess))
+        for reason, short in other.short.items():
+            self._keep(reason, short)
+
+    @property
+    def idleness(self) -> str | None:
+        """Return why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
+        if self.accepted or not self.cycles:
+            return None
+        why = ", ".join(f"{words} {count:,}{self._details(reason)}" for reason, words, count in self.named())
+        return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded nothing: {why}"
+
+    def named(self) -> list[tuple[str, str, int]]:
+        """Return reason, its words and its cycles, the most frequent reason first."""
+        named = []
+        for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
+            # The reason has two meanings; if no broker was above the tolerated usage, it means the first.
+            is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
+            named.append((reason, "balanced" if is_even else _WORDS.get(reason, reason), count))
+        return named
+
+    def _details(self, reason: str) -> str:
+        """Return in brackets what a shedder fell short of at best, and for what its proposals were refused."""
+        details = [f"at most {self.short[reason]}"] if reason in self.short else []
+        if reason == "no-bundles":
+            details += [f"{quantity(count, 'proposal')} refused: {why}" for why, count in sorted(self.refused.items())]
+        return f" ({'; '.join(details)})" if details else ""
+
+    def _keep(self, reason: str, short: Shortfall) -> None:
+        """Keep the nearer of two shortfalls."""
+        known = self.short.get(reason)
+        if known is None or short.nearness > known.nearness:
+            self.short[reason] = short
