@@ -182,8 +182,6 @@ def _movement(world: Happenings, changes: Sequence[Change]) -> Iterator[tuple[tu
     for cause in CAUSES:
         yield ("moves", cause), float(sum(move.cause == cause for move in moves))
     yield ("unloads", None), float(len(changes) - len(gained))
-    for cause in ("shed", "admin"):
-        yield ("unloads", cause), float(sum(one.broker is None and one.cause == cause for one in changes))
     yield ("moved_weight", None), math.fsum(move.weight for move in moves)
     walks: dict[tuple[str, str], list[Change]] = defaultdict(list)
     for move in moves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.model.batch import TRANSIT_STATES, UNLOADED_BY
+from lookup.model.batch import TRANSIT_STATES
 from lookup.score.metrics.movement import CAUSES
 from lookup.score.rules import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
 from lookup.settings.evaluation import VerdictSection
@@ -142,11 +142,10 @@ class TestNames:
         assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
 
     def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
-        """All but `match_ratio` say which keys there can be: causes, and states of lookups in transition."""
+        """All but `match_ratio` say which keys there can be: causes of `moves`, states of lookups in transition."""
         listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
 
         assert listed.pop("match_ratio") is None
         assert listed.pop("moves") == CAUSES
-        assert listed.pop("unloads") == UNLOADED_BY
         assert listed.pop("in_transition") == TRANSIT_STATES
         assert set(listed.values()) == {()}

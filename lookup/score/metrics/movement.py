@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Better
-from lookup.model.batch import UNLOADED_BY, Batch, OwnerChanges
+from lookup.model.batch import Batch, OwnerChanges
 from lookup.model.churn import on_cycles
 from lookup.score.metrics.totals import ChangeTotal, per_unit
 
@@ -65,20 +65,10 @@ class Unloads(ChangeTotal):
 
     name: ClassVar[str] = "unloads"
     unit: ClassVar[str] = "unloads"
-    every_key: ClassVar[tuple[str, ...]] = UNLOADED_BY
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, and who unloaded; nothing under shared ownership."""
-        return () if batch.changes is None else (None, *UNLOADED_BY)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return unloads, all or those of one cause, shape (n_bundles + n_events, 1)."""
-
-        def of_cause(changes: OwnerChanges) -> FloatArray:
-            unloads = changes.broker < 0
-            return (unloads if key is None else unloads & (changes.cause == key)).astype(np.float64)
-
-        return _counted(batch, of_cause)
+        """Return unloads, shape (n_bundles + n_events, 1)."""
+        return _counted(batch, lambda changes: (changes.broker < 0).astype(np.float64))
 
 
 @dataclass(frozen=True)
