@@ -25,8 +25,10 @@ from lookup.settings import (
 )
 from lookup.settings.files import read_toml
 
-__all__ = ["Examined", "Selection", "examine", "given_inputs", "is_about_topics", "registrations_in", "select"]
-__all__ += ["unreadable_inputs"]
+__all__ = [
+    "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "registrations_in",
+    "select", "unreadable_inputs",
+]  # fmt: skip
 
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
 
@@ -55,10 +57,17 @@ class Examined:
 
 def is_about_topics(path: str) -> bool:
     """Return if a file holds settings of topics: a `broker.conf`, or TOML with a table `[topics]`."""
-    if Path(path).suffix == ".conf":
-        return True
+    return Path(path).suffix == ".conf" or _has_table(path, "topics")
+
+
+def is_about_serving(path: str) -> bool:
+    """Return if a file holds settings of the decision server: TOML with a table `[serving]`."""
+    return Path(path).suffix != ".conf" and _has_table(path, "serving")
+
+
+def _has_table(path: str, name: str) -> bool:
     try:
-        return "topics" in read_toml(Path(path))
+        return name in read_toml(Path(path))
     except SettingsError:
         return False  # it is then read as an evaluation, which reports what is wrong with it
 

@@ -1,8 +1,9 @@
-"""Carry out `lookup config check`: report all mistakes in an evaluation or settings of topics, and warn of oddities."""
+"""Carry out `lookup config check`: report all mistakes in an evaluation or other settings, and warn of oddities."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,9 +11,23 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from lookup.api.selection import examine, given_inputs, is_about_topics, registrations_in, unreadable_inputs
+from lookup.api.selection import (
+    examine,
+    given_inputs,
+    is_about_serving,
+    is_about_topics,
+    registrations_in,
+    unreadable_inputs,
+)
 from lookup.commands.inspect import inspected, print_findings
-from lookup.commands.options import ANY_SETTINGS, COMMAND_LINE, Command, Parser, add_config, settings_flags
+from lookup.commands.options import (
+    COMMAND_LINE,
+    Command,
+    Parser,
+    add_config,
+    require_extra,
+    settings_flags,
+)
 from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
 from lookup.engine.build import build_policies
@@ -21,7 +36,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, policies_named, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings import EvaluationFile, load_topics, obstacles_of, warnings_of
+from lookup.settings import EvaluationFile, load_serving, load_topics, obstacles_of, warnings_of
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 
@@ -35,7 +50,7 @@ _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simula
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup config check`."""
-    add_config(parser, ANY_SETTINGS)
+    add_config(parser, "the evaluation, or settings of topics or of the server, a TOML file; or a broker.conf")
     parser.add_argument(
         "--against",
         metavar="LOOKUPS",
@@ -49,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         SettingsError: all mistakes together.
     """
+    if is_about_serving(arguments.config):
+        return _check_serving(arguments)
     if is_about_topics(arguments.config):
         if arguments.against is not None:
             raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
@@ -73,6 +90,41 @@ def run(arguments: argparse.Namespace) -> int:
     policies = quantity(len(settings.policies), "policy", "policies")
     without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
     stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
+    return 0
+
+
+def _check_serving(arguments: argparse.Namespace) -> int:
+    """Check settings of the decision server as far as `lookup serve` does before it listens.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    require_extra("serve", "pyarrow", extra="serve")
+    from lookup.serve.policies import served_policies
+
+    if arguments.against is not None:
+        raise SettingsError("--against: holds an evaluation against a log; these are settings of the decision server")
+    settings = load_serving(arguments.config, settings_flags(arguments))
+    problems: list[str] = []
+    for sentence in settings.serving.warnings:
+        warn(sentence)
+    try:
+        for sentence in served_policies(settings).warnings:
+            warn(sentence)
+    except SettingsError as error:
+        problems += error.problems
+    try:
+        settings.serving.token()
+    except SettingsError as error:
+        problems += error.problems
+    record = Path(settings.serving.record)
+    if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
+        problems.append(f"serving.record: {record} is no folder that can be written to")
+    if problems:
+        raise SettingsError(problems)
+    policies = quantity(len(settings.policies), "policy", "policies")
+    about = f"the settings of the decision server; {policies}; the cluster was not asked"
+    stdout().write(f"{arguments.config}: no mistakes in {about}\n")
     return 0
 
 
@@ -154,7 +206,7 @@ def _brokers(settings: EvaluationFile) -> str:
 
 COMMAND = Command(
     name="config check",
-    summary="find every mistake in an evaluation and the files it names, or in settings of topics",
+    summary="find every mistake in an evaluation and the files it names, or in settings of topics or the server",
     examples=(
         ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
         (
@@ -162,6 +214,7 @@ COMMAND = Command(
             "and what in it has no effect on that log; the exit code stays 0",
         ),
         ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
+        ("lookup config check --config serving.toml", "and of the decision server's, before `lookup serve` has them"),
     ),
     add_arguments=add_arguments,
     run=run,

@@ -20,7 +20,6 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.model.documents import secret_in
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
@@ -84,17 +83,8 @@ def _configured(settings: ServingFile) -> _Configured:
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
     """
-    section, token = settings.serving, None
-    served = served_policies(settings)
-    if section.token_file is not None:
-        try:
-            token = secret_in(section.token_file)
-        except OSError as error:
-            raise SettingsError(f"serving.token_file: {section.token_file} cannot be read: {error.strerror}") from None
-        except ValueError as error:
-            raise SettingsError(f"serving.token_file: {section.token_file} {error}") from None
-        if not token:
-            raise SettingsError(f"serving.token_file: {section.token_file} is empty; it should hold the token")
+    section = settings.serving
+    served, token = served_policies(settings), section.token()
     bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
     return _Configured(section, served, bounds, token, settings.collect, settings.topics)
 

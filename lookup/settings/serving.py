@@ -7,7 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from lookup.errors import SettingsError
 from lookup.model.address import is_loopback
+from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import Positive, Strict, WholeFile, refuse
@@ -71,6 +73,24 @@ class ServingSection(Strict):
             return ()
         who = "whoever reaches this machine can read and fill the record, and ask the policies"
         return (f"serving.bind: {shown(self.bind)} and no serving.token_file: {who}; give a file with a token",)
+
+    def token(self) -> str | None:
+        """Read the token that brokers have to send; None if they need none.
+
+        Raises:
+            SettingsError: if its file cannot be read, or holds no token.
+        """
+        if self.token_file is None:
+            return None
+        try:
+            token = secret_in(self.token_file)
+        except OSError as error:
+            raise SettingsError(f"serving.token_file: {self.token_file} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise SettingsError(f"serving.token_file: {self.token_file} {error}") from None
+        if not token:
+            raise SettingsError(f"serving.token_file: {self.token_file} is empty; it should hold the token")
+        return token
 
     @field_validator("cluster")
     @classmethod

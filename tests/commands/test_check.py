@@ -292,3 +292,58 @@ def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path, l
     assert ran.code == 0
     assert ran.err.startswith(f"warning: inputs.brokers: {tmp_path}/brokers")
     assert ran.out.endswith("brokers of inputs.brokers, which cannot be read\n")
+
+
+_SERVING = '[serving]\ncluster = "c"\nrecord = "record"\n'
+
+
+def test_settings_of_the_server_are_checked(lookup: Run, tmp_path: Path) -> None:
+    """It says what was looked at; the shipped ones and those without a policy are good."""
+    path = tmp_path / "serving.toml"
+    path.write_text(_SERVING)
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        f"{path}: no mistakes in the settings of the decision server; 0 policies; the cluster was not asked\n"
+    )
+    assert lookup("config", "check", "--config", CONFIGS / "serving.toml").code == 0
+
+
+def test_what_the_server_would_refuse_is_said(lookup: Run, tmp_path: Path) -> None:
+    """Policies that cannot be built, a token that is not there and a record that is no folder, all at once."""
+    path, record = tmp_path / "serving.toml", tmp_path / "record"
+    record.write_text("")
+    policy = '[[policies]]\nname = "a"\nselector = "bset"\n'
+    path.write_text(_SERVING + 'active = "a"\nbind = "0.0.0.0"\ntoken_file = "nowhere"\n' + policy)
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        "error: policy 'a' selector: no selector named 'bset'; did you mean 'best'?",
+        f"error: serving.token_file: {tmp_path}/nowhere cannot be read: No such file or directory",
+        f"error: serving.record: {record} is no folder that can be written to",
+    ]
+
+
+def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
+    """An address that others reach, without a token."""
+    path = tmp_path / "serving.toml"
+    path.write_text(_SERVING + 'bind = "0.0.0.0"\n')
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert ran.code == 0
+    assert ran.err.startswith("warning: serving.bind: '0.0.0.0' and no serving.token_file")
+
+
+def test_settings_of_the_server_have_no_log_to_be_held_against(lookup: Run, tmp_path: Path) -> None:
+    """`--against` is about evaluations."""
+    path = tmp_path / "serving.toml"
+    path.write_text(_SERVING)
+
+    assert lookup("config", "check", "--config", path, "--against", tmp_path).mistakes == [
+        "--against: holds an evaluation against a log; these are settings of the decision server"
+    ]
