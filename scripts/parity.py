@@ -36,10 +36,6 @@ REASONS: Mapping[str, str] = {
         "a broker that is to shed gives up at least one bundle, which is Pulsar's default; what releases with this key "
         "do without it is not known"
     ),
-    "loadBalancerAutoUnloadSplitBundlesEnabled": (
-        "children of a split stay with their owner until a shedder or an unload in the log takes them; unloading them "
-        "at once is not modelled"
-    ),
     "loadBalancerBrokerComfortLoadLevelPercentage": (
         "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
     ),
@@ -69,7 +65,10 @@ REASONS: Mapping[str, str] = {
         "copies records from one storage into the other while a cluster is moved; a replay has neither"
     ),
     "loadBalancerSheddingIntervalMinutes": "a shedding cycle runs at every grid instant: `evaluation.tick_s`",
-    "loadBalancerSplitIntervalMinutes": "a split cycle runs at every grid instant: `evaluation.tick_s`",
+    "loadBalancerSplitIntervalMinutes": (
+        "a scenario has a split cycle in every minute, a replay has none; the modular manager does not read the key "
+        "and looks at every report"
+    ),
     "loadManagerServiceUnitStateTableViewClassName": (
         "where records are kept; what differs in the rules is `Storage` of `lookup.engine.channel.service_unit`, and a "
         "replay keeps none"
@@ -81,6 +80,26 @@ REASONS: Mapping[str, str] = {
     "topicBundleAssignmentStrategy": (
         "a class that maps topics to bundles; only Pulsar's own, by hash, is built in, and what another one decided "
         "cannot be read from its name"
+    ),
+}
+
+_LONG_RUN = (
+    "`modular-split` compares means of the long run, as `BundleSplitterTask` does (4.0.4, 4.2.4). A scenario adds a "
+    "sample to them in every minute; Pulsar adds one at every report of any broker, and forgets a bundle that no "
+    "report names, so there a split may come sooner or later"
+)
+#: What a row has to say beyond where the key acts.
+NOTES: Mapping[str, str] = {
+    "loadBalancerAutoUnloadSplitBundlesEnabled": (
+        "the modular manager's (`ModularLoadManagerImpl.checkNamespaceBundleSplit`, 4.0.4, 4.2.4). Pulsar leaves "
+        "children with their owner if isolation or anti-affinity permits no other; here they are unloaded and come back"
+    ),
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes": _LONG_RUN,
+    "loadBalancerNamespaceBundleMaxMsgRate": _LONG_RUN,
+    "loadBalancerSheddingExcludedNamespaces": (
+        "PIP-380 (PR 23549), in Pulsar since 4.0.6 and 4.1.0: `TopKBundles`, `TransferShedder`, "
+        "`ModularLoadManagerImpl.doLoadShedding`. Placement in turn, by `ModularLoadManagerImpl.selectBroker` and "
+        "`ExtensibleLoadManagerImpl`, is not modelled, and a warning says so"
     ),
 }
 
@@ -223,7 +242,7 @@ sources, and a test compares page and code. Defaults, units and Pulsar's own rul
 def parity_page(registry: Registry) -> str:
     """Return the page as Markdown."""
     found = implementations(registry)
-    here = {key: "<br>".join(found[key]) for key in KEYS if key in found}
+    here = {key: "<br>".join((*found[key], *filter(None, [NOTES.get(key)]))) for key in KEYS if key in found}
     reasons = {key: REASONS[key] for key in KEYS if key in REASONS and key not in found}
     sections = [
         _INTRODUCTION,

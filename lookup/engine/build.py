@@ -145,6 +145,7 @@ class PartBuilder:
             second_choice=second_choice,
             destination_first=spec.destination_first,
             excluded_namespaces=self.excluded_namespaces(spec),
+            unload_children=spec.unload_children,
         )
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
@@ -319,6 +320,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
             "destination_first": policy.destination_first,
             "excluded_namespaces": sorted(policy.excluded_namespaces),
         }
+    if policy.splitter is not None:
+        written["unload_children"] = policy.unload_children
     return {"name": policy.name, **parts, **tables, "on_error": policy.on_error, **written}
 
 

@@ -376,11 +376,20 @@ class LoadManager:
         )
 
     def split_bundles(self) -> CycleReport[Split] | None:
-        """Run one cycle of the policy's splitter; None if it has none."""
+        """Run one cycle of the policy's splitter; None if it has none.
+
+        Children stay with the owner of their parent, or under `unload_children` have none.
+        """
         if self.policy.splitter is None:
             return None
         memory = self._memory_of(self.policy.splitter)
-        return run_splits(self.policy, self._prepared(), memory, self.split, in_flight=self.in_flight)
+        return run_splits(self.policy, self._prepared(), memory, self._carry_out_split, in_flight=self.in_flight)
+
+    def _carry_out_split(self, bundle: str, children: Sequence[str]) -> None:
+        self.split(bundle, children)
+        if self.policy.unload_children:
+            for child in children:
+                self._move(child, "split", None)
 
     # Results.
 

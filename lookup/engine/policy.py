@@ -81,6 +81,8 @@ class Policy:
     destination_first: bool = False
     #: namespaces of which the shedder unloads nothing; loadBalancerSheddingExcludedNamespaces
     excluded_namespaces: frozenset[str] = frozenset()
+    #: take the children of a split from their owner at once; loadBalancerAutoUnloadSplitBundlesEnabled
+    unload_children: bool = False
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

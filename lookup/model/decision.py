@@ -192,7 +192,7 @@ class CycleReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A splitter's proposal to divide a bundle; its children stay with its owner."""
+    """A splitter's proposal to divide a bundle; its children stay with its owner or have none."""
 
     bundle: str
     source: str

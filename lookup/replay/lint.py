@@ -185,12 +185,11 @@ def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], ru
     by_name = {policy.name: policy for policy in policies}
     for first, second in combinations(odds, 2):
         one, other = by_name[first], by_name[second]
-        act_alike = (one.shedder, one.second_choice, one.destination_first) == (
-            other.shedder,
-            other.second_choice,
-            other.destination_first,
-        )
-        if act_alike and np.allclose(odds[first], odds[second], rtol=0, atol=_CLOSE):
+        rules = [
+            (policy.shedder, policy.second_choice, policy.destination_first, policy.excluded_namespaces)
+            for policy in (one, other)
+        ]
+        if rules[0] == rules[1] and np.allclose(odds[first], odds[second], rtol=0, atol=_CLOSE):
             yield Finding(
                 "alike",
                 f"policies {shown(first)} and {shown(second)} decide alike",

@@ -64,6 +64,7 @@ _EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _MANAGER = "loadManagerClassName"
 _PLACEMENT, _SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadSheddingStrategy"
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
+_UNLOAD_CHILDREN = "loadBalancerAutoUnloadSplitBundlesEnabled"
 
 #: Parts by class, for each manager: its placement strategies and its shedders.
 _PLACEMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -92,6 +93,10 @@ _STAND_INS: Mapping[str, tuple[str, str]] = {
     MODULAR_MANAGER: ("least-long-term-message-rate", "overload"),
     EXTENSIBLE_MANAGER: ("least-resource-usage", "transfer"),
 }
+#: Split algorithms whose rule is not the part's default in today's releases (Pulsar 4.0.4, 4.2.4).
+_ALGORITHMS: Mapping[str, Mapping[str, str]] = {
+    "flow-or-qps-equally-divide": {"use": "flow-or-qps-equally-divide", "rule": "from-second"},
+}
 _SPLITTERS: Mapping[str, str] = {MODULAR_MANAGER: "modular-split", EXTENSIBLE_MANAGER: "default-split"}
 #: Bundles of Pulsar's own namespace are always distributed evenly (apache/pulsar #22953).
 _ONLY_SYSTEM: Mapping[str, Any] = {"use": "even-distribution", "only": "pulsar/system"}
@@ -116,6 +121,7 @@ CHOOSING_KEYS = (
     "loadBalancerEnabled",
     "loadBalancerSheddingEnabled",
     "loadBalancerAutoBundleSplitEnabled",
+    _UNLOAD_CHILDREN,
     "loadBalancerDistributeBundlesEvenlyEnabled",
     "defaultNamespaceBundleSplitAlgorithm",
 )
@@ -235,10 +241,10 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
         for key, (source, meant) in slips.items()
     ]
     warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
-    if keys.get(_EXCLUDED) and keys[_MANAGER] == MODULAR_MANAGER:
+    if keys.get(_EXCLUDED):
         warnings.append(
-            f"{_EXCLUDED}: the modular manager gives bundles of these namespaces to brokers in turn; here they are "
-            "placed as all others are, and not shed"
+            f"{_EXCLUDED}: Pulsar gives bundles of these namespaces to brokers in turn; here they are placed as all "
+            "others are, and not shed"
         )
     return Today(table, tuple(warnings))
 
@@ -263,7 +269,9 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
             table["destination_first"] = True
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
         algorithm = str(keys["defaultNamespaceBundleSplitAlgorithm"]).replace("_", "-")
-        table["splitter"] = {"use": _SPLITTERS[manager], "algorithm": algorithm}
+        table["splitter"] = {"use": _SPLITTERS[manager], "algorithm": _ALGORITHMS.get(algorithm, algorithm)}
+        # The extensible manager does not read the key: its children stay with the owner of their parent.
+        table["unload_children"] = manager == MODULAR_MANAGER and _is_on(keys, _UNLOAD_CHILDREN)
     return table
 
 

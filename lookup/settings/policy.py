@@ -113,6 +113,9 @@ class PolicySpec(Strict):
     excluded_namespaces: tuple[str, ...] | None = None
     """Namespaces of which the shedder unloads nothing (PIP-380); absent: those that a `broker.conf` names in
     loadBalancerSheddingExcludedNamespaces, else none."""
+    unload_children: bool = False
+    """Take the children of a split from their owner at once, so that the next lookup places them, as the modular
+    manager does; by default they stay with it."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
@@ -175,6 +178,8 @@ class PolicySpec(Strict):
             problems.append("destination_first: says where the bundles of a shedder go, and there is none")
         if self.excluded_namespaces and self.shedder is None:
             problems.append("excluded_namespaces: says what a shedder leaves alone, and there is none")
+        if self.unload_children and self.splitter is None:
+            problems.append("unload_children: says what becomes of the children of a split, and there is no splitter")
         if not self.name.strip():
             problems.append("name: should not be empty")
         if self.scorers and not any(part.weight for part in self.scorers):

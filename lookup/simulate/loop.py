@@ -172,6 +172,8 @@ class _Loop:
             if shed is not None:
                 self.cycles.append(shed)
             unloads = 0 if shed is None else len(shed.accepted)
+            if manager.policy.unload_children:
+                unloads += sum(len(accepted.children) for accepted in splits)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
             yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)
 
@@ -235,7 +237,8 @@ class _Loop:
         """Describe the cluster at the end of a minute; `load` is that of its beginning."""
         manager = self._manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
-        figures = self._figures(self._table.at(minute))
+        after = self._table.at(minute)
+        figures = self._figures(after)
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.
         numbers = {broker: number for number, broker in enumerate(self._roster.ids)}
@@ -249,8 +252,8 @@ class _Loop:
             usage=figures.usage[manager.registered],
             moved=tuple((old, new) for _, old, new in moved),
             unloads=unloads,
-            # Of bundles as the minute began: one that moved may have been split since, and its children did not move.
-            moved_load=sum(load.loads[name] for name, _, _ in moved) / MIB,
+            # Bundles as the minute began, one of which may have been split since it moved, or children of a split.
+            moved_load=sum(load.loads.get(name, after.loads.get(name, 0.0)) for name, _, _ in moved) / MIB,
             splits=splits,
             unowned=unowned,
             idle=int((figures.throughput == 0.0).sum()),

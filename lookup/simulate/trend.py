@@ -31,7 +31,7 @@ class Sample:
     usage: Floats
     #: bundles that got another owner than before, each by the numbers of the brokers it left and came to, in order
     moved: tuple[tuple[int, int], ...]
-    #: unloads of the shedder, including bundles that came back to the broker they left
+    #: unloads of the shedder and of children of splits, including those that came back to the broker they left
     unloads: int
     #: MiB per second of the bundles that moved
     moved_load: float
@@ -85,7 +85,7 @@ class Figures:
     moves: int
     #: moves on cycles of the graph of moves between brokers: without them every broker has as many bundles as with them
     cycle_moves: int
-    #: unloads of the shedder, including bundles that came back to the broker they left
+    #: unloads of the shedder and of children of splits, including those that came back to the broker they left
     unloads: int
     #: MiB per second that changed their broker, every move counted
     moved_load: float

@@ -131,17 +131,17 @@ class FlowOrQpsEquallyDivide:
     Match -> Result -> Reason:
         * at most one topic, or fewer than two that carry anything -> no boundary -> there is nothing to divide
         * rate and throughput of the bundle both below (1 + `difference`) times their limit -> none -> not worth it
-        * a topic takes the sum of rate or throughput above a limit -> a cut half way between the topic before and it;
-          the sums begin again with its own load
-        * the first topic alone exceeds a limit -> a cut half way between it and the next
+        * a topic takes the sum of rate or throughput above a limit -> a cut half way between the topic before and it,
+          with `rule = "from-second"` one hash further; the sums begin again with its own load
+        * the first topic alone exceeds a limit -> with `rule = "from-first"` a cut half way between it and the next
 
-    Quirk: if the first topic alone exceeds a limit, the second exceeds it again with the same neighbours, and the
-    same cut is returned twice. Effect: `default-split`, which takes exactly one boundary, counts a failure and leaves
-    the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each cut once, and only
-    those strictly inside the bundle.
+    Quirk: by `rule = "from-first"`, if the first topic alone exceeds a limit, the second exceeds it again with the same
+    neighbours, and the same cut is returned twice. Effect: `default-split`, which takes exactly one boundary, counts a
+    failure and leaves the bundle whole; the engine would refuse boundaries that do not ascend. "intended" returns each
+    cut once, and only those strictly inside the bundle.
 
     Source: FlowOrQpsEquallyDivideBundleSplitAlgorithm, `flow_or_qps_equally_divide` in
-    `defaultNamespaceBundleSplitAlgorithm`.
+    `defaultNamespaceBundleSplitAlgorithm`; its rule "from-second": Pulsar 4.0.4 and 4.2.4.
     """
 
     name: ClassVar[str] = "flow-or-qps-equally-divide"
@@ -155,6 +155,8 @@ class FlowOrQpsEquallyDivide:
     )
     #: by what ratio of a limit a bundle has to exceed it to be worth splitting
     difference: Annotated[float, Ge(0), Conf("flowOrQpsDifferenceThresholdPercentage", scale=0.01)] = 0.1
+    #: the first topic that may take the sums above a limit; what a `broker.conf` gives is "from-second"
+    rule: Literal["from-first", "from-second"] = "from-first"
     #: whether the same cut may be returned twice, as in Pulsar
     quirks: Literal["upstream", "intended"] = "upstream"
 
@@ -170,16 +172,17 @@ class FlowOrQpsEquallyDivide:
             return ()
         ordered = loaded[np.argsort(loaded["hash"], kind="stable")]
         hashes: list[int] = ordered["hash"].tolist()
-        # By place of the topic: half way to the one before it; the first has none, so to the one after it.
-        middles = [before + (after - before) // 2 for before, after in pairwise(hashes)]
-        middles.insert(0, middles[0])
+        beyond = 1 if self.rule == "from-second" else 0
+        # By place of the topic: half way to the one before it; the first has none, so to the one after it, or no cut.
+        middles: list[int | None] = [before + (after - before) // 2 + beyond for before, after in pairwise(hashes)]
+        middles.insert(0, None if beyond else middles[0])
         cuts: list[int] = []
         rate = throughput = 0.0
         carried = zip(middles, ordered["rate"].tolist(), ordered["throughput"].tolist(), strict=True)
         for middle, topic_rate, topic_throughput in carried:
             rate, throughput = rate + topic_rate, throughput + topic_throughput
             if rate > self.max_msg_rate or throughput > most:
-                cuts.append(middle)
+                cuts += [] if middle is None else [middle]
                 # The topic that exceeded the limit is the first of the next child.
                 rate, throughput = topic_rate, topic_throughput
         if self.quirks == "upstream":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -86,6 +87,20 @@ def test_children_take_the_place_of_their_parent() -> None:
     assert [made.owned(child, "b1") for child in children] == [True] * 3
     assert made.ownership.owner(B1) is None
     assert made.take_changes() == []
+
+
+def test_children_may_be_unloaded_at_once() -> None:
+    """They have no owner until somebody asks, and what they left is remembered."""
+    made = _at_work(Split(B1, "b1", (0x10,)))
+    made.policy = replace(made.policy, unload_children=True)
+    report = made.split_bundles()
+
+    assert report is not None
+    children = report.accepted[0].children
+    assert [made.ownership.owner(child) for child in children] == [None, None]
+    assert [(change.bundle, change.source, change.broker, change.cause) for change in made.take_changes()] == [
+        (child, "b1", None, "split") for child in children
+    ]
 
 
 def test_a_bundle_is_split_once_in_a_cycle() -> None:

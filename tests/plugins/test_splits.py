@@ -103,11 +103,30 @@ def test_a_hot_first_topic_is_cut_off_twice_as_upstream() -> None:
     assert _cut(FlowOrQpsEquallyDivide(**LIMITS, quirks="intended"), *topics) == [150]
 
 
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        ([(300, 600, 0), (100, 600, 0), (200, 600, 0)], [151, 251]),
+        ([(100, 400, 0), (200, 500, 0), (300, 300, 0), (400, 900, 0)], [251, 351]),
+        ([(100, 2000, 0), (200, 10, 0), (300, 10, 0)], [151]),
+        ([(100, 10, 0), (101, 2000, 0), (102, 10, 0)], [101, 102]),
+        ([(100, 500, 0), (200, 599, 0)], []),
+    ],
+    ids=["by-rate", "two-cuts", "hot-first", "neighbours", "below-difference"],
+)
+def test_todays_releases_cut_before_the_second_topic_at_the_earliest(
+    topics: list[tuple[int, float, float]], expected: list[int]
+) -> None:
+    """One hash beyond the middle, and never twice (Pulsar 4.0.4 and 4.2.4)."""
+    assert _cut(FlowOrQpsEquallyDivide(**LIMITS, rule="from-second"), *topics) == expected
+
+
 PARTS = [
     RangeEquallyDivide(),
     TopicCountEquallyDivide(quirks="intended"),
     SpecifiedPositionsDivide(quirks="intended"),
     FlowOrQpsEquallyDivide(**LIMITS, quirks="intended"),
+    FlowOrQpsEquallyDivide(**LIMITS, rule="from-second", quirks="intended"),
 ]
 
 

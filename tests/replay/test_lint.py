@@ -307,6 +307,14 @@ def test_planted_fault_is_found(
     assert all(all(asdict(finding).values()) for finding in found)
 
 
+def test_policies_that_shed_other_namespaces_are_not_alike(tmp_path: Path) -> None:
+    """They state the same odds, and unload other bundles."""
+    shedding = {**_STOCK, "shedder": "threshold"}
+    policies = [shedding, {**shedding, "name": "spares", "excluded_namespaces": ["team/a"]}]
+
+    assert "alike" not in {finding.rule for finding in _findings(tmp_path, _log(), policies=policies)}
+
+
 def test_every_run_notes_the_findings(tmp_path: Path) -> None:
     """A replay has the findings that a look at its log has, and none without a fault."""
     write_log(tmp_path, *_log())

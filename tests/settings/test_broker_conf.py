@@ -19,6 +19,7 @@ from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings import BrokerProfile, PolicySpec, load_broker_profile, load_policies, read_broker_conf
 from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS, MODULAR_MANAGER
+from lookup_policies.splits import FlowOrQpsEquallyDivide
 
 # Pieces of the file that Pulsar ships, with its comments and its way of leaving values empty.
 _SHIPPED = """\
@@ -566,21 +567,58 @@ def test_each_manager_has_its_splitter_and_its_way_to_unload(
     assert (policy.splitter.name, policy.destination_first) == (splitter, is_first)
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_unloaded"),
+    [
+        ((), True),
+        (("loadBalancerAutoUnloadSplitBundlesEnabled=false",), False),
+        ((EXTENSIBLE, TRANSFER), False),
+        (("loadBalancerAutoBundleSplitEnabled=false",), False),
+    ],
+)
+def test_children_of_splits_are_unloaded_under_the_modular_manager(
+    tmp_path: Path, lines: tuple[str, ...], *, is_unloaded: bool
+) -> None:
+    """By default; the extensible manager does not read the key."""
+    assert _built(_spec(tmp_path, *lines)).unload_children is is_unloaded
+
+
+@pytest.mark.parametrize("lines", [(), (EXTENSIBLE, TRANSFER)])
+def test_split_algorithms_are_those_of_todays_releases(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    """By flow no cut is there twice, so that a hot first topic is cut off; keys still reach the algorithm."""
+    spec = _spec(
+        tmp_path,
+        *lines,
+        "defaultNamespaceBundleSplitAlgorithm=flow_or_qps_equally_divide",
+        "loadBalancerNamespaceBundleMaxMsgRate=7",
+    )
+    splitter: Any = build_policies(REGISTRY, [spec], spec.broker_conf)[0].splitter
+
+    assert splitter.algorithm == FlowOrQpsEquallyDivide(max_msg_rate=7.0, rule="from-second")
+
+
+def test_children_are_of_a_splitter() -> None:
+    """Without one nothing is ever divided."""
+    with pytest.raises(ValidationError, match="unload_children: says what becomes of the children"):
+        PolicySpec.model_validate({"name": "p", "selector": "best", "unload_children": True})
+
+
 def test_without_shedding_there_is_no_destination_to_choose(tmp_path: Path) -> None:
     """A policy that the modular manager's keys leave without shedder can be built."""
     assert not _built(_spec(tmp_path, "loadBalancerSheddingEnabled=false")).destination_first
 
 
 def test_namespaces_may_be_left_out_of_shedding(tmp_path: Path) -> None:
-    """By commas, as Pulsar reads a set; what the modular manager does beyond that is said."""
+    """By commas, as Pulsar reads a set; that both managers place their bundles in turn is said."""
     key = "loadBalancerSheddingExcludedNamespaces"
     spec = _spec(tmp_path, f"{key}=team/a, team/b")
-    quiet = _spec(tmp_path, EXTENSIBLE, TRANSFER, f"{key}=team/a")
+    other = _spec(tmp_path, EXTENSIBLE, TRANSFER, f"{key}=team/a")
 
     assert build_policies(REGISTRY, [spec], spec.broker_conf)[0].excluded_namespaces == {"team/a", "team/b"}
-    assert [warning.partition(":")[0] for warning in spec.warnings] == [key]
-    assert _built(quiet).excluded_namespaces == {"team/a"}
-    assert quiet.warnings == ()
+    assert _built(other).excluded_namespaces == {"team/a"}
+    for warnings in (spec.warnings, other.warnings):
+        assert [warning.partition(":")[0] for warning in warnings] == [key]
+    assert _spec(tmp_path, f"{key}=").warnings == ()
 
 
 @pytest.mark.parametrize(

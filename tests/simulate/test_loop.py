@@ -20,6 +20,7 @@ from lookup.simulate import run_policy
 from lookup.simulate.load import MIB, BundleTable
 from lookup.simulate.loop import FreshReports, LongRun, reports_of
 from lookup_policies.default_split import DefaultSplit
+from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Random
 from tests.simulate.scenarios import scenario, trends
 
@@ -159,6 +160,21 @@ def test_a_bundle_that_moves_and_is_split_in_one_minute_weighs_what_it_weighed()
     sample = run_policy(scenario(), Policy("p", Random(), shedder=shedder, splitter=splitter)).samples[0]
 
     assert (sample.moves, sample.splits, sample.moved_load) == (1, 1, pytest.approx(2.0))
+
+
+def test_unloaded_children_are_placed_in_the_same_minute() -> None:
+    """Those that come back to their owner are unloads, and no moves."""
+    splitter = _Once("split", Split("t/n/0x00000000_0x40000000", "b1", (2**28, 2**29)))
+    selector = RoundRobin()
+    stays, spreads = (
+        run_policy(scenario(), Policy("p", selector, splitter=splitter, unload_children=is_unloaded)).samples[0]
+        for is_unloaded in (False, True)
+    )
+
+    assert (stays.unloads, stays.moves, stays.unowned, stays.by_broker["b2"]) == (0, 0, 0, pytest.approx(0.1))
+    assert (spreads.unloads, spreads.moves, spreads.unowned) == (3, 1, 0)
+    # MiB/s, by what the other broker has gained of its capacity
+    assert spreads.moved_load == pytest.approx((spreads.by_broker["b2"] - 0.1) * 20)
 
 
 def test_clients_may_have_properties() -> None:

@@ -9,7 +9,6 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def _shed(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str,
 
 def _split(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, *_WORLD, "bundle_stats", "topics_hash_rate_throughput", "long_term", "calls")
-    only(expected, "children_per_call")
+    only(expected, "children_per_call", "owners_after")
     stats: Mapping[str, Any] = given["bundle_stats"]
     namespaces = {bundle.rpartition("/")[0] for bundle in stats}
     topics = given.get("topics_hash_rate_throughput", {})
@@ -103,16 +102,19 @@ def _split(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str
         "long_term_bundle_throughputs": {bundle: mean["msgThroughput"] for bundle, mean in means.items()},
     }
     view = replace(view, load=replace(view.load, **long_run))
-    ask = partial(_children, _policy(given), view)
-    return {"children_per_call": [ask() for _ in range(given.get("calls", 1))]}
+    calls = [_called(_policy(given), view) for _ in range(given.get("calls", 1))]
+    return {"children_per_call": [children for children, _ in calls], "owners_after": calls[-1][1]}
 
 
-def _children(policy: Policy, view: ClusterView) -> Mapping[str, list[str]]:
+def _called(policy: Policy, view: ClusterView) -> tuple[Mapping[str, list[str]], Mapping[str, str | None]]:
     # A manager of its own for every call: what was split is whole again.
     manager: LoadManager = manager_in(policy, World("vector", view, engine_request()))
     report = manager.split_bundles()
     assert report is not None
-    return {split.bundle: [child.rpartition("/")[2] for child in split.children] for split in report.accepted}
+    children = {split.bundle: [child.rpartition("/")[2] for child in split.children] for split in report.accepted}
+    owners = {child: manager.ownership.owner(child) for split in report.accepted for child in split.children}
+    ids = manager.roster.ids
+    return children, {child: None if owner is None else ids[owner] for child, owner in owners.items()}
 
 
 #: Area -> what puts its inputs to the API.
