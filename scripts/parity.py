@@ -91,8 +91,9 @@ _LONG_RUN = (
 #: What a row has to say beyond where the key acts.
 NOTES: Mapping[str, str] = {
     "loadBalancerAutoUnloadSplitBundlesEnabled": (
-        "the modular manager's (`ModularLoadManagerImpl.checkNamespaceBundleSplit`, 4.0.4, 4.2.4). Pulsar leaves "
-        "children with their owner if isolation or anti-affinity permits no other; here they are unloaded and come back"
+        "the modular manager's (`ModularLoadManagerImpl.checkNamespaceBundleSplit`, 4.0.4, 4.2.4): not if isolation "
+        "permits no other broker. Pulsar does not unload either if the anti-affinity group would not gain; here the "
+        "next lookup of a child decides"
     ),
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": _LONG_RUN,
     "loadBalancerNamespaceBundleMaxMsgRate": _LONG_RUN,

@@ -378,7 +378,7 @@ class LoadManager:
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None if it has none.
 
-        Children stay with the owner of their parent, or under `unload_children` have none.
+        Children stay with the owner of their parent. Under `unload_children` they have none if another may have them.
         """
         if self.policy.splitter is None:
             return None
@@ -386,10 +386,16 @@ class LoadManager:
         return run_splits(self.policy, self._prepared(), memory, self._carry_out_split, in_flight=self.in_flight)
 
     def _carry_out_split(self, bundle: str, children: Sequence[str]) -> None:
+        # Asked about the parent, as Pulsar does: ModularLoadManagerImpl.checkNamespaceBundleSplit.
+        owner, request = self.ownership.owner(bundle), request_of(None, bundle, LookupOptions())
+        are_unloaded = (
+            self.policy.unload_children
+            and owner is not None
+            and self.policy.permits_other(owner, request, self._prepared())
+        )
         self.split(bundle, children)
-        if self.policy.unload_children:
-            for child in children:
-                self._move(child, "split", None)
+        for child in children if are_unloaded else ():
+            self._move(child, "split", None)
 
     # Results.
 

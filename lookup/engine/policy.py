@@ -81,7 +81,8 @@ class Policy:
     destination_first: bool = False
     #: namespaces of which the shedder unloads nothing; loadBalancerSheddingExcludedNamespaces
     excluded_namespaces: frozenset[str] = frozenset()
-    #: take the children of a split from their owner at once; loadBalancerAutoUnloadSplitBundlesEnabled
+    #: take the children of a split from their owner at once, unless only it may have them;
+    #: loadBalancerAutoUnloadSplitBundlesEnabled
     unload_children: bool = False
 
     @cached_property
@@ -154,6 +155,21 @@ class Policy:
             return choice.made(kept, instant.view, among, lambda: among(fewer()))
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
+
+    def permits_other(self, owner: int, request: LookupRequest, instant: Instant) -> bool:
+        """Return whether another broker than the owner may have a bundle.
+
+        Of the filters those are asked that hold for a second choice too; all if there is none.
+
+        Args:
+            owner: number of the bundle's owner.
+
+        Raises:
+            PolicyError: if a filter raises and `on_error` is stop.
+        """
+        count = len(self.filters) if self.second_choice is None else self.second_choice.filters
+        kept = self._narrowed(range(count), request, Kept(instant.offered, {}), instant)
+        return bool((kept.brokers.index != owner).any())
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""

@@ -115,7 +115,7 @@ class PolicySpec(Strict):
     loadBalancerSheddingExcludedNamespaces, else none."""
     unload_children: bool = False
     """Take the children of a split from their owner at once, so that the next lookup places them, as the modular
-    manager does; by default they stay with it."""
+    manager does, unless no other broker may have them; by default they stay with it."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}

@@ -163,17 +163,17 @@ class _Loop:
             manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
+            unloads = 0 if shed is None else len(shed.accepted)
             for accepted in splits:
                 self._table.split(accepted)
+                # Before lookups: those that the policy unloads have no owner now.
+                unloads += sum(manager.ownership.owner(child) is None for child in accepted.children)
             # Only a minute with splits has other bundles than its load names.
             names = self._table.names() if splits else load.loads
             waiting = [name for name in names if manager.ownership.owner(name) is None]
             answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
             if shed is not None:
                 self.cycles.append(shed)
-            unloads = 0 if shed is None else len(shed.accepted)
-            if manager.policy.unload_children:
-                unloads += sum(len(accepted.children) for accepted in splits)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
             yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)
 

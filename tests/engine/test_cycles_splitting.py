@@ -11,7 +11,7 @@ from lookup.engine.manager import LoadManager
 from lookup.errors import ContractError
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
 from lookup.testing import cluster
-from tests.engine.parts import DONE, Odds, Proposing, manager, policy
+from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy
 
 B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
 VIEW = cluster("b1", "b2")
@@ -101,6 +101,15 @@ def test_children_may_be_unloaded_at_once() -> None:
     assert [(change.bundle, change.source, change.broker, change.cause) for change in made.take_changes()] == [
         (child, "b1", None, "split") for child in children
     ]
+
+
+def test_children_stay_if_only_their_owner_may_have_them() -> None:
+    """Clients would reconnect to the broker they left."""
+    made = _at_work(Split(B1, "b1", (0x10,)))
+    made.policy = replace(made.policy, unload_children=True, filters=(Keep(("b1",)),))
+    made.split_bundles()
+
+    assert made.take_changes() == []
 
 
 def test_a_bundle_is_split_once_in_a_cycle() -> None:
