@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ from lookup.model.time import QUARTER_US
 from lookup.replay.atoms import AtomRule
 from lookup.replay.days import PartWriter, WrittenPart, narrowed
 from lookup.replay.grouping import column_keys
+from lookup.replay.repeats import Repeats, keys_of
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
 
@@ -82,6 +84,8 @@ class Share:
     counts: dict[str, int] = field(default_factory=dict)
     #: distinct topics of the demand: 64-bit digest and the task's atom code, shape (n_topics, 2)
     topics: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    #: how often the same time and topic occur among the demand
+    repeats: Repeats = field(default_factory=Repeats)
     first_us: int = np.iinfo(np.int64).max
     last_us: int = np.iinfo(np.int64).min
 
@@ -244,6 +248,7 @@ class Coder:
         counts["micro"] += int(columns["weight"].sum())
         # Of a log that says days only all times are midnights, somewhere.
         counts["quarters"] += int(np.count_nonzero(ts % QUARTER_US == 0))
+        self.share.repeats.add(keys_of(ts, self._coded(batch, "topic", _topic_hash, memo="hash")[usable]))
         self.share.first_us = min(int(ts.min()), self.share.first_us)
         self.share.last_us = max(int(ts.max()), self.share.last_us)
         self._writer.add(columns)
@@ -371,6 +376,11 @@ def _added(a: Ints, b: Ints) -> Ints:
     total[: len(a)] += a
     total[: len(b)] += b
     return total
+
+
+def _topic_hash(topic: str | None) -> int:
+    """Return a hash of a text that no codes depend on, so that it is the same in all tasks."""
+    return crc32((topic or "").encode(errors="surrogatepass")) >> 1
 
 
 def _domain_code(words: _Vocabulary, topic: str | None) -> int:

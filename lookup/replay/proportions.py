@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.model.quoting import listed, quantity
+from lookup.model.quoting import listed, quantity, shown
 from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
 from lookup.replay.plan import ClusterPlan
@@ -48,6 +48,7 @@ def about_proportions(
             less than one lookup each.
     """
     yield from _about_times(clusters)
+    yield from _about_repeats(clusters)
     yield from _about_blocks(settings, clusters)
     if settings.evaluation.load == "simulated":
         yield from _about_load(settings, policies, clusters, quiet)
@@ -103,6 +104,21 @@ def _about_times(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
             "figures over time, and what policies see of load, are of that and not of the cluster",
             'read date and time of day together, like timestamp = { column = "{date} {time}", ... } in the mapping',
         )
+
+
+def _about_repeats(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find a log that is there twice, as when a folder is ingested into a table that has its rows already."""
+    for cluster in clusters:
+        words = cluster.words
+        if words.even_ratio >= _MOSTLY:
+            lookups = words.counts["demand"]
+            yield Finding(
+                "doubled",
+                f"lookups of cluster {shown(words.cluster)} are there twice, with the same time and topic",
+                f"about {words.even_ratio:.0%} of {quantity(lookups, 'lookup')}",
+                "every figure counts them twice: load, weights, and how much a log can tell",
+                "see whether inputs.lookups holds the same rows in two files or folders",
+            )
 
 
 def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Share, properties_text
 from lookup.replay.days import Codes, narrowed
+from lookup.replay.repeats import Repeats
 
 __all__ = ["ClusterWords", "merge_words", "recoding_of", "short_codes"]
 
@@ -38,6 +39,8 @@ class ClusterWords:
     #: lookups by what the log calls their broker
     by_broker: Mapping[str, int]
     counts: Mapping[str, int]
+    #: share of the pairs of time and topic that occur an even number of times, of a sample
+    even_ratio: float
 
 
 def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> ClusterWords:
@@ -66,6 +69,9 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     # has no room to pack the atom with them.
     digests = [np.stack([share.topics[:, 0], _atom_map(atoms, share)[share.topics[:, 1]]], axis=1) for share in shares]
     distinct = np.unique(np.concatenate(digests), axis=0)
+    repeats = Repeats()
+    for share in shares:
+        repeats.merge(share.repeats)
     return ClusterWords(
         cluster=cluster,
         atoms=atoms,
@@ -78,6 +84,7 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
         last_us=max(share.last_us for share in shares),
         by_broker=dict(by_broker),
         counts={name: sum(share.counts[name] for share in shares) for name in shares[0].counts},
+        even_ratio=repeats.even_ratio,
     )
 
 

@@ -50,8 +50,8 @@ LoadReports = Literal["instant", "published"]
 #: Kinds of findings about settings without effect on a log, or out of proportion to it.
 LintRule = Literal[
     "alike", "anti-affinity", "broker-key", "broker-label", "cancel", "capacity-unit", "client-key", "client-label",
-    "client-rule", "few-blocks", "filter", "filters", "isolation", "namespace", "no-load", "policy-key", "scorer",
-    "selector", "short-session", "single-broker", "time-of-day", "topology", "weight",
+    "client-rule", "doubled", "few-blocks", "filter", "filters", "isolation", "namespace", "no-load", "policy-key",
+    "scorer", "selector", "short-session", "single-broker", "time-of-day", "topology", "weight",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]

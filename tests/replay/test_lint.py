@@ -332,3 +332,18 @@ def test_times_that_are_all_midnights_are_found(tmp_path: Path) -> None:
 
     assert "time-of-day" in {finding.rule for finding in _findings(tmp_path / "days", days)}
     assert "time-of-day" not in {finding.rule for finding in _findings(tmp_path / "one", [*days[:-1], _log()[7]])}
+
+
+@pytest.mark.parametrize(("times", "is_found"), [(1, False), (2, True), (3, False)])
+def test_a_log_that_is_there_twice_is_found(tmp_path: Path, times: int, *, is_found: bool) -> None:
+    """Whichever files its rows are in; clients that ask three times at once are no copy."""
+    rows = [{**row, "ts": START_US + number * 1_000} for number, row in enumerate(_log() * 30)]
+
+    assert ("doubled" in {finding.rule for finding in _findings(tmp_path, rows * times)}) == is_found
+
+
+def test_many_lookups_in_one_second_are_no_copy(tmp_path: Path) -> None:
+    """A clock of whole seconds, and topics that many clients ask for in each."""
+    rows = [{**row, "ts": START_US + number // 7 * 1_000_000} for number, row in enumerate(_log() * 60)]
+
+    assert "doubled" not in {finding.rule for finding in _findings(tmp_path, rows)}
