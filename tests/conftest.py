@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,3 +79,11 @@ def nasa_reader() -> DelimitedReader:
     mapping = tomllib.loads((_ROOT / "configs" / "nasa.toml").read_text())
     assert mapping.pop("use") == DelimitedReader.name
     return DelimitedReader(**mapping)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C interrupt this process, also where a shell has started it in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -171,6 +171,7 @@ def test_moments_are_microseconds() -> None:
     assert moment("1970-01-01T01:00:00.000001+01:00") == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interruption_while_modules_are_loaded_is_raised_when_they_are() -> None:
     """Python forgets one that comes while an import gives its lock back; all the more if there are many imports."""
     loaded = list[str]()

@@ -89,6 +89,7 @@ def _fail_half_way(output: Path, error: type[BaseException]) -> None:
         raise error
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interruption_waits_until_the_output_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while files are moved leaves all of them, and says where they are."""
     remove = outputs._remove
