@@ -159,10 +159,15 @@ def texts_of(column: pa.Array) -> list[str | None]:
 
 
 def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
-    """Return a column of texts as a dictionary, None if the batch has none."""
+    """Return a column of texts as a dictionary, None if the batch has none; an empty text is none, as in an ingest."""
     if name not in rows.schema.names:
         return None
     column = rows.column(name)
     if column.null_count == rows.num_rows and rows.num_rows:
         return None
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    empty = pa.scalar("", encoded.dictionary.type)
+    if pc.index(encoded.dictionary, empty).as_py() < 0:
+        return encoded
+    texts = encoded.dictionary_decode()
+    return pc.if_else(pc.equal(texts, empty), None, texts).dictionary_encode()

@@ -177,3 +177,12 @@ def test_json_that_is_nested_too_deep_is_refused_with_its_column() -> None:
         "lookup_data: is nested too deep: at most 64 tables or lists may stand inside one another"
     )
     assert isinstance(check_row("brokers", {**row, "lookup_data": f'{{"x": {"[" * 63}{"]" * 63}}}'}, None), dict)
+
+
+@pytest.mark.parametrize("name", ["broker", "client", "listener", "properties", "result", "asked_broker"])
+def test_an_empty_text_of_a_lookup_is_none(name: str) -> None:
+    """As a replay reads it; a topic and a cluster there have to be."""
+    row = {"ts": 1, "topic": "persistent://t/n/a", "cluster": "c"}
+
+    assert check_row("lookups", {**row, name: ""}) == check_row("lookups", row)
+    assert check_row("lookups", {**row, "topic": ""}) == "topic: '' is no text"

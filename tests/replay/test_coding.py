@@ -50,6 +50,22 @@ def test_equal_properties_have_one_code_however_they_are_written(tmp_path: Path)
     assert coder.finish().properties == ['{"a":"1","b":"2"}', "{}"]
 
 
+@pytest.mark.parametrize("name", ["broker", "client", "listener", "properties", "result"])
+def test_an_empty_text_is_none(tmp_path: Path, name: str) -> None:
+    """As an ingest reads it: no broker was answered, no client is known, and no rule for clients applies."""
+    shares = []
+    for folder, text in (("empty", ""), ("absent", None)):
+        (tmp_path / folder).mkdir()
+        rules = (ClientRule(None, "*", {"rack": "x"}),)
+        coder = _coder(tmp_path / folder, _plan(extras=frozenset({"client", "listener"}), rules=rules))
+        coder.add(_batch(**{name: [text, text, "connect" if name == "result" else "{}"]}))
+        found = coder.finish()
+        shares.append((found.brokers, found.by_broker, found.extras, found.properties, found.by_rule, found.counts))
+
+    assert shares[0] == shares[1]
+    assert shares[0][-1]["demand"] == 3
+
+
 def test_labels_of_the_first_rule_fill_what_the_client_did_not_send(tmp_path: Path) -> None:
     """Of several rules that match the first counts, and what was logged wins."""
     rules = (ClientRule(None, "w*", {"rack": "x", "zone": "z"}), ClientRule(None, "*", {"rack": "y"}))
