@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lookup.errors import InputError
 from lookup.hooks import LogReader
 from lookup.hooks.raised import raised
 from lookup.logs.columns import check_row
@@ -144,6 +145,10 @@ class PartJob:
     target: str
 
 
+class _StageError(InputError):
+    """What was read cannot be staged: no fault of the source or its reader."""
+
+
 def read_source(job: SourceJob) -> SourceReport:
     """Run the reader over one source and stage what it yields."""
     reader: LogReader = pickle.loads(job.reader)
@@ -154,6 +159,8 @@ def read_source(job: SourceJob) -> SourceReport:
             stage.take(entry, lines)
         stage.flush()
         lines.pass_over_rest()
+    except _StageError:
+        raise
     except (OSError, EOFError, UnicodeError) as error:
         stage.report.failure = f"cannot be read: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001  a plug-in's reader may raise anything; the driver names it
@@ -339,5 +346,8 @@ class _Stage:
 
 
 def _write(table: pa.Table, path: str) -> None:
-    with create_file(path) as sink:
-        pq.write_table(table, sink, row_group_size=_STAGED_GROUP, compression="zstd")
+    try:
+        with create_file(path) as sink:
+            pq.write_table(table, sink, row_group_size=_STAGED_GROUP, compression="zstd")
+    except OSError as error:
+        raise _StageError(f"{error.filename or path}: {error.strerror or error}") from error

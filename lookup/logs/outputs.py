@@ -305,12 +305,28 @@ def create_file(path: str) -> Iterator[Any]:
 
     Args:
         path: path or URI. A body that fails leaves part of the file, so it belongs into a draft.
+
+    Raises:
+        OSError: naming the folder in which the draft is, if the file cannot be written: the disk may be full.
     """
     system, inner = locate(path)
-    if has_folders(system):
-        system.create_dir(inner.rpartition("/")[0], recursive=True)
-    with system.open_output_stream(inner) as sink:
-        yield sink
+    try:
+        if has_folders(system):
+            system.create_dir(inner.rpartition("/")[0], recursive=True)
+        with system.open_output_stream(inner) as sink:
+            yield sink
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        reason = _ARROW_PREFIX.sub("", str(error.strerror))
+        raise OSError(error.errno, reason, _before_hidden(path)) from error
+
+
+def _before_hidden(path: str) -> str:
+    """Return a path up to its first hidden folder, which no user knows."""
+    parts = path.split("/")
+    hidden = next((place for place, part in enumerate(parts) if part.startswith(".") and part.strip(".")), len(parts))
+    return "/".join(parts[:hidden]) or "."
 
 
 def _located(output: str) -> tuple[arrow_fs.FileSystem, str]:

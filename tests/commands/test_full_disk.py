@@ -1,0 +1,55 @@
+"""A disk that is full: a sentence that names it, and nothing half written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_LOOKUP = Path(sys.executable).parent / "lookup"
+#: Makes a small disk at $1, fills it as far as the arguments from $3 on run, and lists what is in it.
+_SCRIPT = """
+mount -t tmpfs -o size=$2 tmpfs "$1" || exit 77
+cd "$1" && mkdir out && echo earlier > out/manifest.json
+shift 2
+"$@"
+echo "code $?"
+cat out/manifest.json
+find . -mindepth 1 | sort
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Write a log of which no table fits the disk."""
+    path = tmp_path / "log.csv"
+    rows = (
+        f"{1767311760000000 + number * 7919},persistent://t/n/topic-{number * 7919 % 99991},b:8080"
+        for number in range(60_000)
+    )
+    path.write_text("\n".join(("ts,topic,broker", *rows)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("command", ["generate", "ingest"])
+def test_a_full_disk_is_named_and_left_as_it_was(tmp_path: Path, log: Path, command: str) -> None:
+    """Exit code 2, earlier results under `--force` whole, and no hidden folder."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = {
+        "generate": ["generate", "--lookups", "100000", "--output", "out", "--force", "--quiet"],
+        "ingest": ["ingest", str(log), "--reader", "csv", "--cluster", "c", "--output", "out", "--force", "--quiet"],
+    }
+    ran = subprocess.run(
+        ["unshare", "-m", "sh", "-c", _SCRIPT, "sh", str(disk), "200k", str(_LOOKUP), *words[command]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip(f"a disk of its own is not permitted here: {ran.stderr.strip()}")
+
+    assert ran.stderr.splitlines() == [f"error: {disk}: No space left on device"]
+    assert ran.stdout.splitlines() == ["code 2", "earlier", "./out", "./out/manifest.json"]
