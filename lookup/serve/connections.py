@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import socket
 from collections.abc import Callable
 
 from aiohttp import web
@@ -21,6 +22,8 @@ __all__ = ["MALFORMED", "PATIENCE_S", "Connections", "read_body"]
 MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 #: Seconds that a client may take for the head of its first request, and for each body.
 PATIENCE_S = 10.0
+#: Milliseconds for which a client may leave an answer unread.
+_UNREAD_MS = 60_000
 #: Connections at once; brokers keep few, and keep them open.
 _MOST_CONNECTIONS = 2000
 #: Files that are left for all else: the record, a collector, and some hundred connections that are accepted in one go,
@@ -121,6 +124,10 @@ class _Door(asyncio.Protocol):
             transport.write(_BUSY)
             transport.close()
             return
+        connection: socket.socket = transport.get_extra_info("socket")
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
+            # The system ends the connection of a client that reads nothing; aiohttp would wait for it for ever.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         transport.set_protocol(handler)
         handler.connection_made(transport)
 

@@ -546,3 +546,27 @@ def test_a_token_in_no_plain_file_is_a_sentence(tmp_path: Path, kind: str) -> No
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: serving.token_file: ")
     assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux ends such connections")
+def test_who_reads_no_answers_is_disconnected(tmp_path: Path) -> None:
+    """After a while, so that they hold no connection and no memory for ever; others are served meanwhile."""
+    hurry = "import lookup.serve.connections as c; c._UNREAD_MS = 1000"
+    with started(settings_file(tmp_path), prelude=hurry) as server, socket.socket() as greedy:
+        # As little as possible waits in this machine's buffers.
+        greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        greedy.connect(("127.0.0.1", server.port))
+        greedy.settimeout(0.2)
+
+        def ask() -> bool:
+            """Ask for more, and return whether the connection is gone."""
+            try:
+                greedy.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+            return False
+
+        awaited(ask, "the end of the connection")
+        assert server.ask("GET", "/health")[0] == 200
