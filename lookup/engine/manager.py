@@ -461,7 +461,7 @@ class LoadManager:
     def _choose_destination(self, bundle: str) -> Decision:
         """Draw where a bundle goes if its owner gives it up; kept until it does."""
         request = request_of(None, bundle, LookupOptions())
-        ballot, fingerprint = self.decide(request)
+        ballot, fingerprint = self._decided(request, self.policy.decision_key(request))
         decision = self._draws.decision(bundle, ballot, self.roster, fingerprint)
         self._drawn[bundle] = request, decision, ballot.offered
         return decision

@@ -120,6 +120,9 @@ class _NotedReplay(ExclusiveReplay):
     def _note(self, change: OwnerChange, row: int) -> None:
         super()._note(change, row)
         decision = self.stager.staged.get((change.bundle, change.ts_us)) if change.decided else None
+        if decision is not None and decision.decision.broker != change.broker:
+            # The shedder took it away again in that instant, and had a destination drawn.
+            decision = None
         owner = self._numbers[change.broker]
         self.events.append(_Event(row, self._bundles.atoms_of(change.bundle), owner, change, decision))
 

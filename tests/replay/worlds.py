@@ -113,10 +113,11 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
         tables.pop("loads", None)
     settings = settings_of(dice, section, has_registry="brokers" in tables)
     lookups = _logs(dice, times, most)
-    for rows in tables.values():
-        # A table that shares no cluster with the log is refused.
-        if all(row["cluster"] != lookups[-1]["cluster"] for row in rows):
-            rows[0]["cluster"] = lookups[-1]["cluster"]
+    logged = {row["cluster"] for row in lookups}
+    if len(logged) == 1:
+        # A table that shares no cluster with the log is refused. That of brokers has the first one in all of them.
+        for name in tables.keys() - {"brokers"}:
+            tables[name] = [{**row, "cluster": lookups[-1]["cluster"]} for row in tables[name]]
     world = World(lookups, settings, _layout(dice), tables)
     # Drawn last: worlds are otherwise those of the same seed without slices.
     section["slice_rows"] = dice.choice([1, 5, 4_000_000])
