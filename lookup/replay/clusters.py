@@ -122,7 +122,9 @@ def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerRepor
         found = (None if name is None else roster.number(name) for name in names)
         return short_codes(-1 if number is None else number for number in found)
 
-    given = frozenset[str]().union(*(share.given for share in shares))
+    # What a stranger reports does not tell that brokers of the cluster do.
+    known = [keys for share in shares for name, keys in share.given_by.items() if numbers("broker", [name])[0] >= 0]
+    given = frozenset[str]().union(*known)
     return BrokerReports(parts_by_day(shares, numbers), given_figures(given))
 
 

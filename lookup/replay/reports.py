@@ -68,6 +68,8 @@ class TableShare:
     parts: list[WrittenPart] = field(default_factory=list)
     #: keys of LOADS and BUNDLES that any row gives
     given: frozenset[str] = frozenset()
+    #: keys that the rows of each broker give, of LOADS
+    given_by: dict[str | None, frozenset[str]] = field(default_factory=dict)
     #: splits of OWNERSHIP, in order of the files
     splits: list[OwnershipEvent] = field(default_factory=list)
 
@@ -203,6 +205,8 @@ class _Rows:
     #: `ts`, and the numbers of the table
     columns: Mapping[str, NDArray[np.generic]]
     given: frozenset[str] = frozenset()
+    #: by what the log calls a broker, of LOADS
+    given_by: Mapping[str | None, frozenset[str]] = field(default_factory=dict)
     splits: Sequence[OwnershipEvent] = ()
 
 
@@ -223,6 +227,8 @@ class _ShareWriter:
         columns["seq"] = np.zeros(len(columns["ts"]), dtype=np.int64)
         self._writer.add(columns)
         self._share.given |= rows.given
+        for broker, given in rows.given_by.items():
+            self._share.given_by[broker] = self._share.given_by.get(broker, frozenset()) | given
         self._share.splits.extend(rows.splits)
 
     def finish(self) -> TableShare:
@@ -308,7 +314,11 @@ def _single_rows(
             yield _Rows(cluster, names, {"ts": ts, **_ownership_columns(values)}, splits=splits)
         else:
             figures = load_figures(values) if table == "loads" else micro_figures(values)
-            yield _Rows(cluster, names, {"ts": ts, **figures}, _given(values))
+            given_by: dict[str | None, frozenset[str]] = {}
+            for row in of_cluster if table == "loads" else ():
+                broker = row.columns.get("broker")
+                given_by[broker] = given_by.get(broker, frozenset()) | row.value.given
+            yield _Rows(cluster, names, {"ts": ts, **figures}, _given(values), given_by)
 
 
 def _ownership_columns(events: Sequence[OwnershipEvent]) -> dict[str, NDArray[np.int64]]:

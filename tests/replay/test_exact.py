@@ -186,6 +186,11 @@ def test_the_jobs_equal_a_plain_loop(world: World, whole: bool) -> None:
     _prove(InProcess(), world, partitions=(64,), whole=whole)
 
 
+def test_reports_of_strangers_tell_nothing_of_a_cluster() -> None:
+    """Topics are counted where only brokers that were never registered have reported how many they have."""
+    _prove(InProcess(), world_of(24281, 20, "exclusive"), partitions=(1,), whole=True)
+
+
 @given(worlds())
 @settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_no_figure_depends_on_how_the_log_is_divided(world: World) -> None:
