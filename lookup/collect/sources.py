@@ -198,13 +198,17 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         """
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         scheme, host = _origin(newurl)
+        refusal = ""
         if req.type == "https" and scheme != "https":
-            raise OSError(f"{req.host} redirects to {scheme}://{host}, without TLS; it was not followed")
-        if following is not None and req.has_header("Authorization") and (scheme, host) not in self._trusted:
-            raise OSError(
-                f"{req.host} redirects to {scheme}://{host}, which is not among the addresses that were given and so "
-                "is not sent the token; add it to them if it is a broker of yours"
+            refusal = "without TLS; it was not followed"
+        elif following is not None and req.has_header("Authorization") and (scheme, host) not in self._trusted:
+            refusal = (
+                "which is not among the addresses that were given and so is not sent the token; add it to them if it "
+                "is a broker of yours"
             )
+        if refusal:
+            fp.close()
+            raise OSError(f"{req.host} redirects to {scheme}://{host}, {refusal}")
         return following
 
 
