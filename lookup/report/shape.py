@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookup.errors import InputError
 from lookup.logs.sources import open_parquet
 from lookup.model.quoting import shown
+from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = ["Manifest", "Summary", "open_result", "require_shape"]
 
 
 _AGAIN = "the file was changed by hand, or written by another version; evaluate again"
+
+
+#: µs since the Unix epoch, in the calendar.
+_Instant = Annotated[int, Field(ge=FIRST_US, le=LAST_US)]
 
 
 class _Record(BaseModel):
@@ -156,8 +161,8 @@ class _Facts(_Record):
 
     lookups: int = 0
     clusters: list[str] = []
-    first_us: int | None = None
-    last_us: int | None = None
+    first_us: _Instant | None = None
+    last_us: _Instant | None = None
     cycles: dict[str, _Cycles] = {}
     findings: list[_Finding] = []
     placed_once: dict[str, str]

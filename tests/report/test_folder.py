@@ -51,6 +51,11 @@ def test_a_run_of_many_policies_reads_back(tmp_path: Path) -> None:
         ("manifest.json", {"command": ["lookup", 3]}, "manifest.json: command.1 is 3: "),
         ("summary.json", {"metrics": [{"policy": "a"}]}, "summary.json: metrics.0.cluster is missing; "),
         ("summary.json", {"verdicts": None}, "summary.json: verdicts is None: "),
+        (
+            "summary.json",
+            {"inputs": {"placed_once": {}, "cannot_act": {}, "first_us": 10**18}},
+            "summary.json: inputs.first_us is 1000000000000000000: ",
+        ),
     ],
 )
 def test_a_value_that_was_edited_is_named(tmp_path: Path, name: str, change: dict[str, Any], sentence: str) -> None:
