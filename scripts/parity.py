@@ -98,7 +98,7 @@ NOTES: Mapping[str, str] = {
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": _LONG_RUN,
     "loadBalancerNamespaceBundleMaxMsgRate": _LONG_RUN,
     "loadBalancerSheddingExcludedNamespaces": (
-        "PIP-380 (PR 23549), in Pulsar since 4.0.6 and 4.1.0: `TopKBundles`, `TransferShedder`, "
+        "PIP-380 (PR 23549), not in 4.0.4, in 4.2.4: `TopKBundles`, `TransferShedder`, "
         "`ModularLoadManagerImpl.doLoadShedding`. Placement in turn, by `ModularLoadManagerImpl.selectBroker` and "
         "`ExtensibleLoadManagerImpl`, is not modelled, and a warning says so"
     ),

@@ -97,7 +97,7 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     """Check settings of the decision server as far as `lookup serve` does before it listens.
 
     Raises:
-        SettingsError: all mistakes together.
+        SettingsError: all mistakes of their form together; if there is none, all of policies, token and record.
     """
     require_extra("serve", "pyarrow", extra="serve")
     from lookup.serve.policies import served_policies

@@ -141,9 +141,12 @@ class Turn(Generic[_Proposed]):
         view = view_facet(self.part.name, checked_reads(self.part), view, self.memory)
         try:
             outcome = exhausted(self.part.propose(view, self.memory), answer)
-        except (ContractError, PolicyError, KeyboardInterrupt):
+        except (ContractError, KeyboardInterrupt):
             raise
         except BaseException as error:
+            if isinstance(error, PolicyError) and self.policy.on_error == "stop":
+                # Of a part that chose a destination: its sentence names it.
+                raise
             message = f"policy {self.policy.name!r}: {self.role} {self.part.name!r} raised {raised(error)}"
             if self.policy.on_error == "stop":
                 raise PolicyError(message) from error

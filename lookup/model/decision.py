@@ -228,13 +228,19 @@ class Shortfall:
     limit: float
 
     def __str__(self) -> str:
-        figure, limit = (f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}" for x in (self.figure, self.limit))
+        # As many digits as tell the two apart: "10, minimum 10" would be a riddle.
+        pairs = ((_written(self.figure, digits), _written(self.limit, digits)) for digits in range(3, 16))
+        figure, limit = next((pair for pair in pairs if pair[0] != pair[1]), (_written(self.figure, 3),) * 2)
         return f"{figure} {self.what}, minimum {limit}"
 
     @property
     def nearness(self) -> float:
         """Return how near the figure came to the limit, 1.0 at it."""
         return self.figure / self.limit if self.limit else 1.0
+
+
+def _written(number: float, digits: int) -> str:
+    return f"{number:,.{digits - 3}f}" if abs(number) >= 1000 else f"{number:.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,8 @@ class Uniform:
             return Shortfall(
                 (most - least) * 100.0 / least, "% more messages than the idlest broker", self.rate_difference * 100.0
             )
+        if not self.throughput_multiple:
+            return None
         _, most, least = self._extremes(throughput)
         return Shortfall(most / least, "times the traffic of the idlest broker", self.throughput_multiple)
 

@@ -429,3 +429,13 @@ def test_shedders_of_the_modular_manager_see_bundles_of_excluded_namespaces() ->
     assert report.rejected == {Reason.EXCLUDED_NAMESPACE: 1}
     assert _rulings(made) == [None]
     assert made.owned(B1, "b1")
+
+
+def test_a_shedder_that_raises_a_failure_of_a_policy_is_a_failed_cycle() -> None:
+    """Unless the policy says stop: whatever a third party's shedder raises is counted, and the run goes on."""
+    made = _at_work(error=PolicyError("mine"), on_error="skip")
+    report = made.shed()
+
+    assert report is not None
+    assert report.outcome.label is CycleLabel.FAILURE
+    assert made.failures.count == 1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lookup.hooks import Shedder
+from lookup.model import Shortfall
 from lookup_policies.avg import Avg
 from lookup_policies.threshold import Overload, Threshold
 from lookup_policies.transfer import Transfer
@@ -78,6 +79,18 @@ def test_a_shedder_says_what_kept_it_still(
 def test_the_weight_of_lookups_is_not_told_in_bytes() -> None:
     """Where load is no throughput there is no figure to compare with a limit in MiB/s."""
     assert cycle(Threshold(min_offload=10 * MIB), loaded(LOADS, usage=APART))[1].short is None
+
+
+def test_what_is_switched_off_is_no_limit() -> None:
+    """Without a limit on messages or throughput there is nothing to fall short of."""
+    assert cycle(Uniform(rate_difference=0.0, throughput_multiple=0.0), loaded(LOADS, usage=EVEN))[1].short is None
+
+
+def test_a_figure_is_told_apart_from_its_limit() -> None:
+    """By as many digits as that takes."""
+    assert str(Shortfall(9.9996, "MiB/s to unload", 10.0)) == "9.9996 MiB/s to unload, minimum 10"
+    assert str(Shortfall(9_999.6, "messages/s to unload", 10_000.0)) == "9,999.6 messages/s to unload, minimum 10,000.0"
+    assert str(Shortfall(4.0, "cycles in a row", 4.0)) == "4 cycles in a row, minimum 4"
 
 
 def test_a_cycle_that_unloads_fell_short_of_nothing() -> None:
