@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import urllib.error
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -275,6 +277,18 @@ def test_the_token_follows_no_redirect_to_a_stranger(rest: Rest) -> None:
         assert (known.cluster(), rest.tokens) == ("east", {"Bearer secret"})
         # Without a token there is nothing to lose.
         assert AdminRest(away, Credentials()).cluster() == "east"
+
+
+def test_a_redirect_that_is_not_followed_is_closed(rest: Rest) -> None:
+    """A collector that runs for weeks against such a cluster keeps no connection."""
+    with _redirecting(rest.url) as (away, _):
+        with pytest.raises(OSError, match="redirects to"):
+            AdminRest(away, Credentials(token="secret")).cluster()
+        with warnings.catch_warnings(record=True) as unclosed:
+            warnings.simplefilter("always")
+            gc.collect()
+
+    assert [str(one.message) for one in unclosed if "unclosed" in str(one.message)] == []
 
 
 def test_an_endless_answer_is_given_up(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:

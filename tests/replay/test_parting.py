@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +256,14 @@ def test_shedders_and_hand_overs_part_as_in_a_plain_loop(tmp_path: Path, owner_l
         stages |= _prove(InProcess(), moving_world(seed, owner_loss), tmp_path / str(seed)).keys()
 
     assert {"selector", "shedder"} <= stages
+
+
+def test_destinations_that_are_drawn_are_no_decisions_of_that_instant(tmp_path: Path) -> None:
+    """A leader re-selects an orphan, and in the same instant a shedder has another owner drawn for it."""
+    world = moving_world(2, "leader")
+    policies = [{**policy, "destination_first": True} for policy in world.settings["policies"]]
+
+    assert "shedder" in _prove(InProcess(), replace(world, settings={**world.settings, "policies": policies}), tmp_path)
 
 
 @pytest.mark.spark
