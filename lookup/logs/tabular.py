@@ -69,6 +69,8 @@ _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
 #: The path of Pulsar's own lookup over HTTP.
 _HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/]+)?/lookup/v2/topic/")
+#: A key before its value.
+_KEYED = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
 #: A date without a time of day.
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
 #: Share of the values of a column that say what it holds; a log has odd lines.
@@ -106,6 +108,8 @@ class Table:
     columns: Mapping[str, Sequence[str]]
     #: what lines begin with that are no rows, empty if there are none
     comment: str = ""
+    #: regular expression of a line, in place of a delimiter, if values have names in front of them
+    pattern: str = ""
 
     @property
     def what(self) -> str:
@@ -133,11 +137,27 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
         if len(rows) < 2 or len(rows[0]) < 2 or sum(len(row) != len(rows[0]) for row in rows) > len(rows) // 20:
             continue
         rows = [row for row in rows if len(row) == len(rows[0])]
-        has_header = len(set(rows[0])) == len(rows[0]) and not any(map(_is_value, rows[0]))
+        has_header = len(set(rows[0])) == len(rows[0]) and not any(map(_is_no_name, rows[0]))
         names = [name.strip() if has_header else f"column_{n}" for n, name in enumerate(rows[0], start=1)]
         names = fields if len(fields) == len(rows[0]) and not has_header else names
         columns = {name: [row[place].strip() for row in rows[has_header:]] for place, name in enumerate(names)}
+        keyed = {} if has_header or quote else _keyed(columns)
+        if keyed and delimiter == " ":
+            columns = {keyed.get(name, name): each for name, each in columns.items()}
+            groups = [f"{name}=(?P<{name}>\\S*)" if name in keyed.values() else f"(?P<{name}>\\S*)" for name in columns]
+            bare = {name: [value.removeprefix(f"{name}=") for value in each] for name, each in columns.items()}
+            yield Table(delimiter, "", "", bare, comment, " ".join(groups))
         yield Table(delimiter, quote, sample[0] if has_header else "", columns, comment)
+
+
+def _keyed(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the keys that stand before all values of a column, as in `client=10.0.0.1`; none if one occurs twice."""
+    keys = {}
+    for name, values in columns.items():
+        found = {key[1] if (key := _KEYED.match(value)) else "" for value in values}
+        if len(found) == 1 and found != {""}:
+            keys[name] = found.pop()
+    return keys if len({*keys.values(), *columns}) == len(keys) + len(columns) else {}
 
 
 def _objects(texts: Iterable[str]) -> Iterator[dict[str, str]]:
@@ -242,6 +262,11 @@ def _is_value(text: str) -> bool:
         or bool(_PATH.match(text) or re.fullmatch(r"-?[\d.]+", text))
         or bool(_TOPIC.match(text))
     )
+
+
+def _is_no_name(text: str) -> bool:
+    """Return if a text is no name of a column in a header: a value, or a key with its value."""
+    return _is_value(text) or _KEYED.match(text) is not None
 
 
 def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES)) -> str | None:
@@ -385,6 +410,9 @@ def _cutting(table: Table) -> list[str]:
     """Return the lines of a mapping that say how a line is cut."""
     if not table.delimiter:
         return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']
+    if table.pattern:
+        comment = [f"comment = {toml_text(table.comment)}"] if table.comment else []
+        return ["", "# How a line is cut into columns.", f"pattern = {toml_text(table.pattern)}", *comment]
     lines = ["", "# How a line is cut into columns.", f"delimiter = {toml_text(table.delimiter)}"]
     lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
     lines += [f"comment = {toml_text(table.comment)}"] if table.comment else []

@@ -295,12 +295,17 @@ FORMS: Mapping[str, Form] = {
         lambda lookup, hours: (lookup.iso(hours, mark=".", colon=True), lookup.topic, lookup.client, lookup.owner),
         has_owner=True,
     ),
+    "application, logfmt": _line(
+        lambda lookup, hours: (
+            f"ts={lookup.iso(hours, mark='.', colon=True)} level=info topic={lookup.topic} "
+            f"client={lookup.client} took=3ms"
+        ),
+    ),
     "application, blanks": _line(
         lambda lookup, _: (
             f"{lookup.time('%Y-%m-%d %H:%M:%S')},{lookup.at.microsecond // 1000:03} INFO svc.gateway lookup "
             f"{lookup.topic} client={lookup.client} took=3ms"
         ),
-        has_client=False,
         has_offset=False,
     ),
 }
