@@ -29,7 +29,7 @@ EVALUATE_MODULES = ("lookup.cli", "lookup.api.evaluating", "lookup.commands.work
 
 def default_seeds() -> int:
     """Return how many replicates an evaluation has unless its settings say otherwise."""
-    return len(EvaluationSection(incumbent="").seeds)
+    return len(EvaluationSection(incumbent="").drawn)
 
 
 def evaluate_command(config: Path, lookups: Path, output: Path, master: str) -> list[str]:
@@ -54,7 +54,7 @@ def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output
     """Evaluate a log with one replicate in a running session: settings, replay, score; the report is not written."""
     tables = {"lookups": str(lookups), **_tables(config, lookups)}
     flags = {f"inputs.{name}": path for name, path in tables.items()}
-    settings = load_evaluation(config, {**flags, "evaluation.seeds": 1}, {})
+    settings = load_evaluation(config, {**flags, "evaluation.drawn": 1}, {})
     outcome = replay(spark, settings, str(output))
     names = tuple(policy.name for policy in settings.policies)
     return score(outcome, metrics_of(load_plugins()), Plan(names, settings.evaluation, settings.verdict))

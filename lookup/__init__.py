@@ -1,8 +1,9 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
-The public names of the model and of the hooks are here, and `evaluate`, `explain`, `explain_run` and `ingest`, which
-need packages that the core does without. Everything else is imported from its room. A name is loaded when it is first
-asked for: commands and Spark's workers, which import this package before their own modules, need few of them.
+The public names of the model and of the hooks are here, and `evaluate`, `confirm`, `explain`, `explain_run` and
+`ingest`, which need packages that the core does without. Everything else is imported from its room. A name is loaded
+when it is first asked for: commands and Spark's workers, which import this package before their own modules, need few
+of them.
 """
 
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookup import errors as errors
+    from lookup.api.confirming import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
     from lookup.api.explaining_runs import explain_run as explain_run
@@ -24,6 +26,7 @@ __all__: list[str]
 _WHOLE = ("lookup.hooks", "lookup.model")
 #: Modules of functions for programs, by name.
 _FUNCTIONS = {
+    "confirm": "lookup.api.confirming",
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
     "explain_run": "lookup.api.explaining_runs",

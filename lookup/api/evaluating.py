@@ -8,7 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -200,7 +200,10 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     if isinstance(workers, StartingSpark):
         clock.move(workers.waited_s, "replay", to="spark")
     progress("scoring")
-    scored = _scored(selection, outcome)
+    # From here on the settings have the seeds that were drawn: who reads them can replay the run.
+    evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
+    settings = settings.model_copy(update={"evaluation": evaluation})
+    scored = _scored(replace(selection, settings=settings), outcome)
     clock.stop("score")
     _write_results(target, scored)
     # After the results, since it has the time that these have taken; the page is drawn from what stands there.
@@ -209,7 +212,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         exit_code=scored.exit_code,
         settings=settings.model_dump(mode="json"),
         sources=settings.sources,
-        seeds=settings.evaluation.seeds,
+        seeds=outcome.seeds,
         inputs={name: fingerprint(path) for name, path in given_inputs(settings).items()},
         wall_clock=clock.figures(scored.inputs),
         versions={} if (version := java()) is None else {"java": version},

@@ -23,7 +23,7 @@ from lookup.commands.options import (
     require_extra,
     settings_flags,
 )
-from lookup.commands.streams import data_console, note, progress, warn
+from lookup.commands.streams import data_console, note, plain, progress, say, warn
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -35,7 +35,14 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup evaluate`."""
-    add_config(parser)
+    add_config(parser, needed=False)
+    parser.add_argument(
+        "--confirm",
+        metavar="RUN_DIR",
+        help="in place of --config: replay the winner of an earlier run and its incumbent with new seeds, over "
+        "its log or over --lookups, and say what is left of the difference",
+    )
+    parser.add_argument("--candidate", metavar="NAME", help="with --confirm: a candidate in place of the winner")
     add_output(parser, "the results")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
     add_master(parser)
@@ -58,6 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
+    if (arguments.config is None) == (arguments.confirm is None):
+        raise SettingsError("give --config FILE, or --confirm RUN_DIR to confirm an earlier run, and not both")
+    if arguments.candidate is not None and arguments.confirm is None:
+        raise SettingsError("--candidate: is for a run to confirm; give --confirm RUN_DIR as well")
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
     with early_spark(arguments.master) as early:
         return _evaluated(arguments, early)
@@ -78,14 +89,17 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
         from lookup.logs.outputs import draft, keeps
         from lookup.replay.counted import check_by
         from lookup.replay.tasks import metrics_of
+        from lookup.report.confirmation import confirming, what_is_left
         from lookup.report.folder import read_run
         from lookup.report.manifest import fingerprint
         from lookup.report.printing import show
 
     clock, demands = Clock(), demands_of(arguments)
+    earlier = None if arguments.confirm is None else read_run(arguments.confirm)
+    config = arguments.config if earlier is None else confirming(earlier, arguments.candidate)
     # `--lookups` wins over `--set`, being the shorter way to say the same.
     lookups = {} if arguments.lookups is None else {"inputs.lookups": arguments.lookups}
-    selection = select(arguments.config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
+    selection = select(config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
     settings = selection.settings
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
     _check_output(arguments, settings)
@@ -118,6 +132,12 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
         )
     with keeps(arguments.output):
         show(scored, arguments.format, data_console())
+        if earlier is not None:
+            for sentence in what_is_left(earlier, scored):
+                if arguments.format == "table":
+                    data_console().print(plain(sentence), soft_wrap=True)
+                else:
+                    say(sentence)
         missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
         if missing:
             note(f"no {PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
@@ -134,12 +154,13 @@ def _check_output(arguments: argparse.Namespace, settings: EvaluationFile) -> No
     from lookup.logs.outputs import relation
 
     inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
+    given = {f"--{flag}": path for flag in ("config", "confirm") if (path := getattr(arguments, flag)) is not None}
     outputs = {"output": "folder", "junit": "file", "comment": "file"}
     problems = [
         f"--{flag}: {output} {overlap} {path}, which is {name}; name a {kind} apart from the inputs"
         for flag, kind in outputs.items()
         if (output := getattr(arguments, flag)) is not None
-        for name, path in {"--config": arguments.config, **inputs}.items()
+        for name, path in {**given, **inputs}.items()
         if (overlap := relation(output, path)) is not None
     ]
     if problems:
@@ -165,6 +186,10 @@ COMMAND = Command(
         (
             "lookup evaluate --config evaluation.toml --output report --budget budget.toml --junit junit.xml",
             "fail a pipeline if a figure regresses by more than a budget, and say which",
+        ),
+        (
+            "lookup evaluate --confirm report --lookups logs/tuesday --output confirmed",
+            "the winner of an earlier run on another day: what is left of its difference",
         ),
     ),
     add_arguments=add_arguments,

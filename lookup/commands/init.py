@@ -67,12 +67,14 @@ _BROKERS = """
 _DEALT = """
 # No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
 # a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
+#: So many cells of time show how long a difference drifts.
+_CELLS = 20
 #: How long a cell and a block of time are, and why.
 _BALANCE = """\
 {off}balance_s = {length:<{width}}# seconds of a cell of balance: {why}"""
 _VERDICT = """\
 {off}[verdict]
-{off}block_s = {length:<{wider}}# seconds that count as one observation; a verdict on balance needs min_units = 20
+{off}block_s = {length:<{wider}}# seconds that are one observation at least; a verdict on balance needs min_units = 8
 """
 _CLIENTS = """
 # Where clients stand, if the log does not say it: labels by address.
@@ -192,17 +194,17 @@ def _lengths(log: str, found: Recognised, registry: Registry) -> Mapping[str, st
     """Return the lines about cells and blocks of time, as long as the log lets them be if it is cheap to know."""
     from lookup.logs.spans import span_of
     from lookup.replay.proportions import longest_block
-    from lookup.settings import EvaluationSection, VerdictSection
+    from lookup.settings import EvaluationSection
 
-    needed, tick_s = VerdictSection().min_units, EvaluationSection(incumbent="any").tick_s
+    tick_s = EvaluationSection(incumbent="any").tick_s
     span = span_of(log, found.mapping, registry)
     if span is None:
-        return _written(None, f"the log should have {needed} or more of them")
+        return _written(None, f"the log should have {_CELLS} or more of them")
     hours = f"the log lasts {(span[1] - span[0]) / 3.6e9:,.1f} h"
-    length = longest_block(*span, at_least=needed, tick_s=tick_s)
+    length = longest_block(*span, at_least=_CELLS, tick_s=tick_s)
     if length is None:
-        return _written(None, f"{hours}, which has fewer than {needed} of any length")
-    return _written(length, f"{hours}, which has {needed} of them at least")
+        return _written(None, f"{hours}, which has fewer than {_CELLS} of any length")
+    return _written(length, f"{hours}, which has {_CELLS} of them at least")
 
 
 def _written(length: int | None, why: str) -> Mapping[str, str]:

@@ -232,9 +232,10 @@ class _NoPandas:
 # Flags that several commands share.
 
 
-def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
+def add_config(parser: Parser, what: str = "the evaluation, a TOML file", *, needed: bool = True) -> None:
     """Add `--config`, and `--set`, which wins over the file."""
-    parser.need("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
+    add = parser.need if needed else parser.add_argument
+    add("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
     add_set(parser, "evaluation.seeds=[1,2]")
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import PluginError
-from lookup.hooks import Luck, Metric
+from lookup.hooks import Luck, Metric, Question
 from lookup.hooks.raised import guarded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
-__all__ = ["Sums", "every_key_of", "keys_of", "luck_of", "sums_of", "value_of"]
+__all__ = ["Sums", "bounds_of", "every_key_of", "keys_of", "luck_of", "question_of", "sums_of", "value_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -36,6 +36,16 @@ def luck_of(metric: Metric) -> tuple[Luck, ...]:
     rows: tuple[Luck, ...] = ("events",) if metric.resample == "event" else ()
     declared: tuple[Luck, ...] | None = getattr(metric, "luck", None)
     return ("demand", "placement", *rows) if declared is None else declared
+
+
+def bounds_of(metric: Metric) -> tuple[float, float] | None:
+    """Return the least and the largest that a metric's figure can be; None if it does not say."""
+    return getattr(metric, "bounds", None)
+
+
+def question_of(metric: Metric) -> Question:
+    """Return what verdicts on a metric are about; if it does not say, demand like this."""
+    return getattr(metric, "question", "demand")
 
 
 def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:

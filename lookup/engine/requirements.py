@@ -126,7 +126,7 @@ def _refuse_declarations(registered: type[Any], where: str) -> None:
     # Declarations may be properties, so they are read from an instance, in the same guard.
     with guarded(f"{where} cannot be made without parameters: "):
         metric = registered()
-        names = ("name", "unit", *_CHOICES, "every_key", "luck")
+        names = ("name", "unit", *_CHOICES, "every_key", "luck", "bounds", "question")
         declared: dict[str, Any] = {name: getattr(metric, name, None) for name in names}
     if ":" in declared["name"] or not declared["name"].isprintable():
         right = "a text without control characters and ':', which parts a metric from its key, would be right"
@@ -145,3 +145,18 @@ def _refuse_declarations(registered: type[Any], where: str) -> None:
     if luck is not None and not (isinstance(luck, tuple) and set(map(str, luck)) <= {*sources}):
         right = f"a tuple of {', '.join(map(repr, sources[:-1]))} and {sources[-1]!r}, or some of them, would be right"
         raise PluginError(f"{where} has {shown(luck)} for its `luck`; {right}")
+    bounds, question = declared["bounds"], declared["question"]
+    if bounds is not None and not _is_range(bounds):
+        right = "a pair of numbers, the least and the largest value, would be right"
+        raise PluginError(f"{where} has {shown(bounds)} for its `bounds`; {right}")
+    if question is not None and question not in get_args(hooks.Question):
+        right = f"{' or '.join(map(repr, get_args(hooks.Question)))} would be right"
+        raise PluginError(f"{where} has {shown(question)} for its `question`; {right}")
+
+
+def _is_range(bounds: object) -> bool:
+    """Return whether an object is a pair of ascending numbers, infinite ones among them."""
+    match bounds:
+        case (int() | float() as least, int() | float() as most):
+            return least < most
+    return False

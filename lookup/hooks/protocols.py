@@ -33,8 +33,8 @@ from lookup.model.view import ClusterView
 
 __all__ = [
     "ALL_READS", "ENTRY_POINT_GROUP", "LOAD_DETAILS", "PROJECT", "Better", "Conf", "Filter", "Ge", "Grain", "Gt", "Le",
-    "Lister", "LogReader", "Lt", "Luck", "Metric", "Observing", "Offer", "Part", "Remembering", "Resample", "Scorer",
-    "Selector", "Shedder", "SplitAlgorithm", "Splitter", "Unit", "hookimpl", "reads_of",
+    "Lister", "LogReader", "Lt", "Luck", "Metric", "Observing", "Offer", "Part", "Question", "Remembering", "Resample",
+    "Scorer", "Selector", "Shedder", "SplitAlgorithm", "Splitter", "Unit", "hookimpl", "reads_of",
 ]  # fmt: skip
 
 
@@ -102,6 +102,9 @@ Grain = Literal["lookup", "change", "cell"]
 Resample = Literal["bundle", "time", "event", "none"]
 #: Sources of luck in a figure: the lookups that came, the places that dice and hashes gave bundles, the brokers lost.
 Luck = Literal["demand", "placement", "events"]
+#: What a verdict may be about: the demand as it was, so that only luck of placement and events is luck, or demand like
+#: this, drawn again.
+Question = Literal["log", "demand"]
 
 
 class Part(Protocol):
@@ -291,7 +294,9 @@ class Metric(Part, Protocol):
 
     Every parameter has a default: one metric is made of each class. A class may list all keys it can ever have in
     `every_key`, a tuple of texts, and in `luck`, a tuple of `Luck`, what varies its figure; without it, its rows and
-    the placement do. Batches are shared with all other metrics and cannot be written into.
+    the placement do. `bounds`, a pair of numbers, says between what its figure lies, and `question`, a `Question`, what
+    its verdicts are about: "log" for what must not be lost on any log, else "demand". Batches are shared with all other
+    metrics and cannot be written into.
     """
 
     #: unit of the value: "ratio", "ms", "lookups", ...
@@ -309,7 +314,8 @@ class Metric(Part, Protocol):
     def accumulate(self, batch: Batch, key: str | None) -> NDArray[np.float64]:
         """Return finite sums of shape (n_units, k), one row per bundle or cell; sums of several batches add up.
 
-        k is at least 1 and the same for all batches. If `resample` is "event", rows are the batch's bundles and,
+        k is at least 1 and the same for all batches. The last column is what the figure is relative to, if anything:
+        units count in its proportion. If `resample` is "event", rows are the batch's bundles and,
         behind them, its events: a change that an event caused counts for the event.
         """
 

@@ -58,6 +58,8 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)
+    #: seeds of the replicates, as given or as drawn for the log
+    seeds: tuple[int, ...] = ()
 
 
 def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, dict[str, object]]:

@@ -7,18 +7,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.model.evidence import effective
 from lookup.model.quoting import listed, quantity, shown
 from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
+from lookup.replay.outcome import MetricSums
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.probing import brokers_of
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["about_proportions", "blocks_in", "longest_block", "mean_load_of", "most_registered", "suggested_session"]
+__all__ = [
+    "about_evidence",
+    "about_proportions",
+    "blocks_in",
+    "longest_block",
+    "mean_load_of",
+    "most_registered",
+    "suggested_session",
+]
 
 #: Lengths of blocks that are proposed, s.
 _ROUND_S = (3600, 1800, 900, 600, 300, 60)
@@ -136,10 +149,36 @@ def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> 
         f"the log has {quantity(blocks, 'block')} of {block_s} s, fewer than verdict.min_units = {rules.min_units}",
         f"{max(0, last - first) / MICRO:,.0f} s are scored",
         "every comparison of imbalance, overload and other figures over time is inconclusive for that",
-        f"give evaluation.balance_s = {length} and verdict.block_s = {length}"
-        if length
-        else f"take a longer log, of {rules.min_units * max(60, section.tick_s):,} s at least",
+        f"take a longer log, of {rules.min_units * block_s:,} s at least"
+        + (
+            f", or give evaluation.balance_s = {length} and verdict.block_s = {length}, which drift makes longer again"
+            if length
+            else ""
+        ),
     )
+
+
+def about_evidence(settings: EvaluationFile, sums: Iterable[MetricSums]) -> Iterator[Finding]:
+    """Find traffic on so few bundles that comparisons over bundles rest on too little.
+
+    Args:
+        sums: of a replay, with those of `answered_ratio`: their last column is how many lookups each bundle had.
+    """
+    incumbent, seen = settings.evaluation.incumbent, dict[str, NDArray[np.float64]]()
+    for part in sums:
+        if (part.metric, part.policy, part.by) == ("answered_ratio", incumbent, ()):
+            seen.setdefault(part.cluster, part.sums[:, -1])
+    lookups = np.concatenate([np.zeros(0), *seen.values()])
+    worth, bundles = effective(lookups), np.count_nonzero(lookups)
+    if 0 < worth < settings.verdict.min_units <= bundles and "skewed" not in settings.lint.accept:
+        yield Finding(
+            "skewed",
+            f"one bundle carries {lookups.max() / lookups.sum():.0%} of the traffic",
+            f"{bundles:,} bundles",
+            f"this log has the evidence of {worth:.1f} bundles of equal weight, fewer than verdict.min_units = "
+            f"{settings.verdict.min_units}, so that comparisons over bundles are inconclusive",
+            "take a log with more bundles that carry traffic, or split the namespace",
+        )
 
 
 # Load

@@ -7,10 +7,12 @@ gathered beside. Nothing collects a table.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -32,11 +34,12 @@ from lookup.replay.figures import known_figures, known_rates, mean_load, unknown
 from lookup.replay.lint import lint
 from lookup.replay.outcome import ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, read_tables
 from lookup.replay.shares import Coded, code_frame, code_share
 from lookup.replay.tasks import Gathered, Output, Recipe, Replayed, built_here, replay_runs, ship
 from lookup.replay.work import WorkDir
-from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.evaluation import EvaluationFile, EvaluationSection
 from lookup.settings.resolve import client_rules, namespace_policies, topology
 
 if TYPE_CHECKING:
@@ -169,9 +172,11 @@ class _Run:
         reads = frozenset[str]().union(*(policy.reads for policy in policies))
         coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
-        replayed, gathered = self._replay(clusters, run, recipe)
+        seeds = seeds_for(self.settings.evaluation, clusters)
+        replayed, gathered = self._replay(clusters, run, recipe, seeds)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
+        findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
         return ReplayOutcome(
             sums=[
                 *(sums for each in replayed for sums in each.sums),
@@ -186,6 +191,7 @@ class _Run:
             logged_reason=_why_no_log(clusters),
             unsalted=_unsalted(policies, clusters, run),
             cannot_act=idle,
+            seeds=seeds,
         )
 
     def tables(self, run: RunPlan) -> Tables:
@@ -268,23 +274,23 @@ class _Run:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
     def _replay(
-        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe
+        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
     ) -> tuple[list[Replayed], list[Gathered]]:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
-        section, policies = self.settings.evaluation, self.settings.policies
+        policies = self.settings.policies
         tasks = divide(
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
             Costs(
                 _PREPARING_SHARED if run.is_shared else _PREPARING,
                 [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
             ),
-            section.seeds,
+            seeds,
             cores=parallelism(self.workers),
         )
         runs = sum(len(task.runs) for task in tasks)
         n_policies, n_clusters = quantity(len(policies), "policy", "policies"), quantity(len(clusters), "cluster")
         self.progress(f"replaying {n_policies} over {n_clusters} in {quantity(runs, 'run')}")
-        output, reconnect_us = Output(self.output, self.work), section.reconnect_s * MICRO
+        output, reconnect_us = Output(self.output, self.work), self.settings.evaluation.reconnect_s * MICRO
         has_log = _why_no_log(clusters) is None
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
@@ -306,6 +312,24 @@ class _Run:
                 gathered[task.cluster] = facts
         # Sorted: neither figures nor their order may depend on how runs were divided among tasks.
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
+
+
+def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tuple[int, ...]:
+    """Return the seeds of a run: those given, or as many as asked for, by what the log is and which draw it is.
+
+    Equal logs have equal seeds however they are cut into files; another day has others, so that it says anew what was
+    merit and what was luck.
+    """
+    if isinstance(section.seeds, tuple):
+        return section.seeds
+    log = [(one.name, one.words.counts["demand"], one.words.first_us, one.words.last_us) for one in clusters]
+    drawn: dict[int, None] = {}
+    for number in count():
+        digest = hashlib.blake2b(repr((sorted(log), section.draw, number)).encode(), digest_size=4).digest()
+        drawn[int.from_bytes(digest)] = None
+        if len(drawn) == section.seeds:
+            break
+    return tuple(sorted(drawn))
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:

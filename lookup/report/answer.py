@@ -11,6 +11,7 @@ from lookup.report.comparison import (
     own_direction,
     policies_in_order,
     pooled,
+    scope_of,
     signed_text,
     value_text,
 )
@@ -72,7 +73,7 @@ def _clauses(scored: Scored, policy: str) -> Iterator[str]:
     found = [_change(scored, verdict) for verdict in primary if verdict.verdict in ("better", "worse")]
     if found or not primary:
         yield ", ".join(found) or "no primary metric was measured"
-    for what, word in (("equivalent", "equivalent"), ("undecided", "inconclusive")):
+    for what, word in (("identical", "identical"), ("equivalent", "equivalent"), ("undecided", "inconclusive")):
         names = [f"{label(v.metric, v.key)}{_scope(v)}" for v in primary if v.verdict == word]
         if names:
             yield f"{what} on {', '.join(names)}"
@@ -99,8 +100,7 @@ def _change(scored: Scored, verdict: Verdict) -> str:
 
 
 def _scope(verdict: Verdict) -> str:
-    decided = verdict.verdict != "inconclusive"
-    return " for this placement only" if decided and verdict.holds_for == "placement" else ""
+    return f" {scope_of(verdict)}".rstrip()
 
 
 def _whole(scored: Scored) -> list[Verdict]:

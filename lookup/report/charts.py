@@ -21,7 +21,7 @@ __all__ = [
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 #: Data of every chart, filled by the page's script.
 _ROWS = {"name": "rows"}
-_WORDS = ["better", "worse", "equivalent", "inconclusive"]
+_WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 CHART_WIDTH = 720
@@ -73,7 +73,7 @@ def trade_spec(
 def delta_spec(columns: int) -> dict[str, Any]:
     """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
     y, width = _row("policy"), (CHART_WIDTH - 60) // columns - 70
-    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", "@quiet", "@quiet"]}, title=None)
+    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", *["@quiet"] * 3]}, title=None)
     text = {"color": {"value": "@ink"}, "text": _name("mark"), "x": {"value": width}, "y": y}
     layers = [
         _layer(

@@ -15,9 +15,10 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "ARROWS", "FIDELITY_HEADS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "VERDICT_HEADS", "Cell", "Line", "Scope",
-    "fidelity_rows", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction",
-    "parts", "policies_in_order", "pooled", "signed_text", "value_text", "verdict_rows", "word_of",
+    "ARROWS", "FIDELITY_HEADS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "VERDICT_HEADS", "Cell",
+    "Line", "Scope", "fidelity_rows", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text",
+    "own_direction", "parts", "policies_in_order", "pooled", "scope_of", "signed_text", "value_text", "verdict_rows",
+    "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -25,9 +26,11 @@ NOTHING = "–"
 #: Arrows by the direction that is better.
 ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 #: Marks by verdict against the incumbent.
-MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "inconclusive": "?"}
-#: The same if the verdict holds for one placement only.
+MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "identical": "≡", "inconclusive": "?"}
+#: The same if the verdict holds for one placement or these hours only.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
+#: Marks of an inconclusive verdict by what it would be if it were the only comparison.
+LIGHT_MARKS: Mapping[Word, str] = {"better": "▴", "worse": "▾"}
 #: Mark of a verdict without an interval: nothing was judged.
 UNJUDGED = "○"
 
@@ -104,10 +107,19 @@ def word_of(verdict: Verdict) -> str:
 
 
 def mark_of(verdict: Verdict) -> str:
-    """Return the mark of a verdict, an open one if it holds for one placement only."""
+    """Return the mark of a verdict: open if it holds here and now only, light if it is none among so many."""
     if is_unjudged(verdict):
         return UNJUDGED
-    return (OPEN_MARKS if verdict.holds_for == "placement" else MARKS)[verdict.verdict]
+    if verdict.alone is not None:
+        return LIGHT_MARKS[verdict.alone]
+    return (MARKS if verdict.holds_for == "policy" else OPEN_MARKS)[verdict.verdict]
+
+
+def scope_of(verdict: Verdict) -> str:
+    """Return for what a verdict holds only; empty if it holds for the policy, or decides nothing."""
+    if verdict.verdict == "inconclusive":
+        return ""
+    return {"policy": "", "placement": "for this placement only", "hours": "for these hours only"}[verdict.holds_for]
 
 
 def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:
@@ -174,7 +186,7 @@ def verdict_rows(scored: Scored, policy: str) -> list[tuple[str, ...]]:
     for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
         unit = metrics[verdict.metric].unit
         change, low, high = own_direction(verdict, metrics[verdict.metric].better)
-        scope = ", for this placement" if verdict.holds_for == "placement" else ""
+        scope = f", {scope_of(verdict)}" if scope_of(verdict) else ""
         rows.append(
             (
                 f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}",

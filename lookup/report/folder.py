@@ -11,18 +11,18 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from lookup.errors import InputError
-from lookup.hooks import Metric
+from lookup.hooks import Metric, Question
 from lookup.logs.sources import locate, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.report.shape import Manifest, Summary, require_shape
 from lookup.score.luck import Estimate
-from lookup.score.rules import margin_of
 from lookup.score.scoring import Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
-from lookup.score.verdict import Verdict
+from lookup.score.verdict import InCluster, Span, Verdict
+from lookup.score.winners import Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
 __all__ = ["RecordedMetric", "Run", "read_run", "restored", "settings_of"]
@@ -38,6 +38,7 @@ class RecordedMetric:
     name: str
     unit: str
     better: str
+    question: Question = "demand"
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,14 @@ def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:
     evaluation = EvaluationSection.model_validate(settings["evaluation"])
     rules = VerdictSection.model_validate(settings["verdict"])
     rows = summary["metrics"]
+    # Runs of earlier versions guarded nothing.
+    guarded = frozenset(summary.get("guarded", ()))
     metrics = {
-        row["metric"]: cast("Metric", RecordedMetric(row["metric"], row["unit"], row["direction"])) for row in rows
+        name: cast(
+            "Metric", RecordedMetric(name, row["unit"], row["direction"], "log" if name in guarded else "demand")
+        )
+        for row in rows
+        for name in [row["metric"]]
     }
     estimates = []
     for row in rows:
@@ -129,16 +136,15 @@ def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:
         series = Series(row["policy"], metrics[row["metric"]], row["key"], by, {})
         value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
         estimates.append(Estimate(series, row["cluster"], value, low, high))
-    whole = {
-        (row["metric"], row["key"]): _number(row["value"])
-        for row in rows
-        if row["policy"] == evaluation.incumbent and row["cluster"] is None and row["by"] is None
-    }
     return Scored(
         plan=Plan(tuple(dict.fromkeys(row["policy"] for row in rows)), evaluation, rules),
         metrics=tuple(metrics.values()),
         estimates=estimates,
-        verdicts=[_verdict(row, rules, whole) for row in summary["verdicts"]],
+        verdicts=[_verdict(row) for row in summary["verdicts"]],
+        winners=[
+            Winner(row["metric"], row["key"], row["candidates"], _number(row["value"]), _number(row["advantage"]))
+            for row in summary.get("winners", ())
+        ],
         fidelity=[_fidelity(row) for row in summary["fidelity"]],
         inputs={name: value for name, value in summary["inputs"].items() if name not in _NOTES},
         placed_once=summary["inputs"]["placed_once"],
@@ -147,13 +153,8 @@ def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:
     )
 
 
-def _verdict(row: Mapping[str, Any], rules: VerdictSection, incumbent: Mapping[Any, float]) -> Verdict:
-    delta = _number(row["delta"])
-    # A summary has no margins: they follow from the rules.
-    margin = math.nan
-    if not math.isnan(delta):
-        name = row["metric"], row["key"]
-        margin = margin_of(name, rules, incumbent[name])
+def _verdict(row: Mapping[str, Any]) -> Verdict:
+    # Runs of earlier versions have no margins, one question, and no differences by cluster.
     return Verdict(
         policy=row["policy"],
         against=row["against"],
@@ -161,15 +162,28 @@ def _verdict(row: Mapping[str, Any], rules: VerdictSection, incumbent: Mapping[A
         key=row["key"],
         verdict=row["verdict"],
         reason=row["reason"],
-        delta=delta,
+        delta=_number(row["delta"]),
         low=_number(row["low"]),
         high=_number(row["high"]),
-        margin=margin,
+        margin=_number(row.get("margin")),
         primary=row["primary"],
         holds_for=row["holds_for"],
         p_value=_number(row["p_value"]),
         p_family=_number(row["p_family"]),
+        alone=row.get("alone"),
+        question=row.get("question", "demand"),
+        guard=row.get("guard"),
+        on_log=_span(row.get("on_log")),
+        for_demand=_span(row.get("for_demand")),
+        clusters=tuple(
+            InCluster(one["cluster"], *(_number(one[name]) for name in ("delta", "low", "high")))
+            for one in row.get("clusters", ())
+        ),
     )
+
+
+def _span(row: Mapping[str, Any] | None) -> Span:
+    return Span() if row is None else Span(*(_number(row[name]) for name in ("low", "high", "p_value")))
 
 
 def _fidelity(row: Mapping[str, Any]) -> Fidelity:

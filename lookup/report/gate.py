@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Literal
 
 from scipy import special
 
+from lookup.engine.measuring import question_of
 from lookup.errors import SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import quantity, suggestion
 from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
 from lookup.report.difference import Difference
-from lookup.report.wording import opening
-from lookup.score.luck import LEVEL
+from lookup.report.wording import is_open, opening
+from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
@@ -32,6 +34,11 @@ Outcome = Literal["passed", "failed", "undecided", "not judged"]
 OUTCOMES: tuple[Outcome, ...] = ("failed", "undecided", "not judged", "passed")
 #: Exit code if a budget is exceeded.
 EXCEEDED = 5
+#: Why a verdict that holds for something only decides nothing, by what that is.
+_OPEN = {
+    "placement": "it holds for one placement only: another draw of luck may turn it",
+    "hours": "it holds for these hours only: the difference drifts as slowly as the log is long",
+}
 #: Heads of the table of checks.
 CHECK_HEADS = ("result", "policy", "figure", "change", "interval", "budget")
 
@@ -147,8 +154,10 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
             )
         )
     checks = _judged(checks, scored)
-    is_open = any(check.outcome in ("undecided", "not judged") for check in checks)
-    code = 4 if is_open and scored.plan.rules.require_decision else 0
+    guarded = {metric.name for metric in scored.metrics if question_of(metric) == "log"}
+    open_ = [check for check in checks if check.outcome in ("undecided", "not judged")]
+    is_unguarded = any(check.name.partition("[")[0] in guarded for check in open_)
+    code = 4 if is_unguarded or (open_ and scored.plan.rules.require_decision) else 0
     if any(check.outcome == "failed" for check in checks):
         code = EXCEEDED
     reference = f"the incumbent {incumbent}" if difference is None else difference.first
@@ -183,8 +192,10 @@ def _check(verdict: Verdict, scored: Scored) -> Check:
 
 def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
     check = _check(verdict, scored)
-    if verdict.holds_for == "placement" and _placement(scored):
-        return replace(check, reason=check.reason or _placement(scored))
+    if verdict.guard == "kept":
+        return replace(check, outcome="passed", reason="")
+    if is_open(verdict, scored):
+        return replace(check, reason=check.reason or _OPEN[verdict.holds_for])
     if verdict.verdict == "worse":
         return replace(check, outcome="failed", reason="it is worse on a primary metric")
     if verdict.verdict == "inconclusive":
@@ -202,10 +213,10 @@ def _candidates(scored: Scored, budget: Mapping[str, float]) -> Iterator[Check]:
                 if check.name != name:
                     continue
                 # Without a p value a comparison rests on too little, unless both are the same.
-                is_pronounced = verdict.verdict == "equivalent" or not math.isnan(verdict.p_value)
+                is_pronounced = verdict.verdict in ("equivalent", "identical") or not math.isnan(verdict.p_value)
                 reason = "" if is_pronounced else check.reason
-                if is_pronounced and check.change and verdict.holds_for == "placement":
-                    reason = _placement(scored)
+                if is_pronounced and check.change and is_open(verdict, scored):
+                    reason = _OPEN[verdict.holds_for]
                 yield replace(check, budget=tolerated, reason=reason)
 
 
@@ -231,7 +242,7 @@ def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference
                 elif change.policy in scored.cannot_act:
                     reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
                 elif change.delta and {change.policy} & {*scored.placed_once, *difference.placed_once}:
-                    reason = reason or _placement(scored)
+                    reason = reason or ("" if scored.plan.rules.accept_placement else _OPEN["placement"])
                 yield Check(
                     policy=change.policy,
                     name=name,
@@ -246,25 +257,26 @@ def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference
                 )
 
 
-def _placement(scored: Scored) -> str:
-    """Return why a verdict on one placement decides nothing; an empty text if the settings accept it."""
-    if scored.plan.rules.accept_placement:
-        return ""
-    return "it holds for one placement only: another draw of luck may turn it"
-
-
 def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
     """Judge all checks of a budget together, so that between equals chance fails at most 5 % of all runs.
 
     The chance is shared out equally (Bonferroni), by Student's t with the degrees of freedom of the replicates.
     """
     with_interval = sum(check.high > check.low and not check.reason for check in checks)
-    freedom = max(1, len(scored.plan.evaluation.seeds) - 1)
+    seeds = len(scored.plan.evaluation.drawn)
+    freedom = max(1, seeds - 1)
     usual = special.stdtrit(freedom, 1.0 - LEVEL / 2)
     # One-sided: only what is worse fails. Never narrower than the intervals of the report.
     wider = max(1.0, float(special.stdtrit(freedom, 1.0 - LEVEL / max(1, with_interval)) / usual))
     gaps = {label(each.metric, each.key): each.gap for each in scored.fidelity if not math.isnan(each.gap)}
-    return [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
+    judged = [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
+    # However large the difference: equals come out apart that often, one-sided, in so many replicates.
+    compared = sum(bool(check.change) for check in judged)
+    if seeds == 1 or least_chance(seeds) / 2 * compared <= LEVEL:
+        return judged
+    enough = next(n for n in count(seeds) if least_chance(n) / 2 * compared <= LEVEL)
+    few = f"{quantity(seeds, 'seed')} can carry no failure of {quantity(compared, 'figure')}; {enough} seeds would"
+    return [replace(each, outcome="undecided", reason=few) if each.outcome == "failed" else each for each in judged]
 
 
 def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> Check:

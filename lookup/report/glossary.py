@@ -25,6 +25,11 @@ _WORDS = {
         "interval of a difference that has 0 in it leaves open which policy is better"
     ),
     "margin": ("the difference that counts as none, a share of the incumbent's figure as the settings say"),
+    "for demand like this, on this log": (
+        "two questions that are never mixed: whether a policy is better for lookups like these, drawn again, and "
+        "whether anything is lost on the lookups as they came; answers and overload are guarded on this log, "
+        "everything else is judged for demand like this"
+    ),
     "undecided, inconclusive": (
         "this log cannot tell whether the candidate is better or worse; a longer log or more replicates may"
     ),
@@ -39,6 +44,13 @@ _WORDS = {
     "for this placement only, △ ▽": (
         "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "
         "a broker of another name, may turn the verdict; it does not decide"
+    ),
+    "for these hours only, △ ▽": (
+        "the difference drifts as slowly as the log is long, so that other hours may turn the verdict; it does not "
+        "decide"
+    ),
+    "▴ ▾": (
+        "better or worse if it were the only comparison, but among so many candidates chance brings such differences"
     ),
     "weight": "how much load the session behind a lookup brings, 1 where the log does not say",
     "cell": "a stretch of time, as long as balance_s of the settings, in which what each broker served is added up",

@@ -34,6 +34,7 @@ from lookup.report.wording import (
     outcomes,
     setup,
     undecided_figures,
+    winners_luck,
 )
 from lookup.score.scoring import Scored
 
@@ -63,6 +64,9 @@ def _head(scored: Scored) -> Iterator[str]:
     if asked is not None:
         yield from (escaped(asked), "", *_bullets(answers(scored)), "")
     yield escaped(conclusion(scored))
+    luck = winners_luck(scored)
+    if luck is not None:
+        yield from ("", escaped(luck))
     open_ = undecided_figures(scored)
     if open_:
         yield from ("", f"{ABOUT_UNDECIDED}:", "", *_bullets(open_))

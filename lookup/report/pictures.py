@@ -41,12 +41,12 @@ def pictures(run: Run) -> list[Section]:
     history = read_history(
         run.path,
         policies=run.scored.plan.policies,
-        seed=evaluation.seeds[0],
+        seed=evaluation.drawn[0],
         cell_us=evaluation.balance_s * MICRO,
         most=_MOST_VALUES,
     )
-    flows = read_flows(run.path, seeds=len(evaluation.seeds), most=_MOST_PLACES)
-    rejections = read_rejections(run.path, seeds=len(evaluation.seeds))
+    flows = read_flows(run.path, seeds=len(evaluation.drawn), most=_MOST_PLACES)
+    rejections = read_rejections(run.path, seeds=len(evaluation.drawn))
     return [
         Section("load", "Load of brokers over time", list(_load(history))),
         Section(

@@ -23,6 +23,7 @@ from lookup.report.wording import (
     opening,
     outcomes,
     undecided,
+    winners_luck,
 )
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
@@ -32,7 +33,9 @@ __all__ = ["Format", "comparison_tables", "print_report", "show"]
 
 Format = Literal["table", "json", "markdown"]
 
-_STYLES: Mapping[Word, str] = {"better": "green", "worse": "bold red", "equivalent": "dim", "inconclusive": "yellow"}
+_STYLES: Mapping[Word, str] = {
+    "better": "green", "worse": "bold red", "equivalent": "dim", "identical": "dim", "inconclusive": "yellow",
+}  # fmt: skip
 #: Characters of the columns of names and units, and around a column of figures.
 _NAMES, _AROUND = 38, 3
 #: Width of files and pipes, which have none of their own and do not wrap.
@@ -56,7 +59,7 @@ def print_report(scored: Scored, console: Console) -> None:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         width = max(console.width, _PLAIN_WIDTH)
         console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
-    if undecided(scored) is not None:
+    if undecided(scored) is not None or winners_luck(scored) is not None:
         console.print(_text(" ".join(opening(scored))), soft_wrap=not console.is_terminal)
     for table in comparison_tables(scored, console):
         console.print(table)
@@ -95,8 +98,8 @@ def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
             for cell in (line.cells[column] for column in columns):
                 style = ""
                 if cell.verdict is not None:
-                    # A verdict that holds for one placement only is neither a success nor a failure.
-                    style = "yellow" if cell.verdict.holds_for == "placement" else _STYLES[cell.verdict.verdict]
+                    # A verdict that holds here and now only is neither a success nor a failure.
+                    style = _STYLES[cell.verdict.verdict] if cell.verdict.holds_for == "policy" else "yellow"
                 cells.append(Text(f"{cell.value} {cell.mark}", style=style))
             table.add_row(_text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)
         yield table

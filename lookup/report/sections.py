@@ -57,6 +57,7 @@ from lookup.report.wording import (
     outcomes,
     setup,
     undecided_figures,
+    winners_luck,
 )
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
@@ -97,6 +98,9 @@ def _answer(scored: Scored) -> Iterator[Block]:
         yield Paragraph(asked)
         yield Bullets(answers(scored), "answers")
     yield Paragraph(conclusion(scored), "lead")
+    luck = winners_luck(scored)
+    if luck is not None:
+        yield Paragraph(luck, "note")
     open_ = undecided_figures(scored)
     if open_:
         yield Fold(ABOUT_UNDECIDED, [Bullets(open_)])
@@ -215,10 +219,8 @@ def _differences(scored: Scored) -> Iterator[Block]:
             if math.isnan(verdict.delta):
                 continue
             change, *bounds = own_direction(verdict, better)
-            drawn = [None if math.isnan(bound) else bound for bound in bounds]
-            rows.append(
-                [name, verdict.policy, change, *drawn, verdict.verdict, mark_of(verdict), verdict.margin, order]
-            )
+            *drawn, margin = (None if math.isnan(bound) else bound for bound in (*bounds, verdict.margin))
+            rows.append([name, verdict.policy, change, *drawn, verdict.verdict, mark_of(verdict), margin, order])
             interval = interval_text(bounds[0], bounds[1], unit)
             texts.append(
                 [

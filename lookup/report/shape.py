@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookup.errors import InputError
+from lookup.hooks import Question
 from lookup.logs.sources import open_parquet
 from lookup.model.quoting import shown
 from lookup.model.time import FIRST_US, LAST_US
+from lookup.score.verdict import Guard, HoldsFor, Word
 
 __all__ = ["Manifest", "Summary", "open_result", "require_shape"]
 
@@ -93,22 +95,56 @@ class _MetricRow(_Record):
     direction: str
 
 
+class _Span(_Record):
+    """What one question gets for an answer."""
+
+    low: float | None
+    high: float | None
+    p_value: float | None
+
+
+class _InCluster(_Record):
+    """A difference in one cluster."""
+
+    cluster: str
+    delta: float | None
+    low: float | None
+    high: float | None
+
+
 class _VerdictRow(_Record):
-    """A verdict."""
+    """A verdict; what has a default is absent in runs of earlier versions."""
 
     policy: str
     against: str
     metric: str
     key: str | None
-    verdict: str
+    verdict: Word
     reason: str | None
     delta: float | None
     low: float | None
     high: float | None
+    margin: float | None = None
     primary: bool
-    holds_for: str
+    holds_for: HoldsFor
     p_value: float | None
     p_family: float | None
+    alone: Word | None = None
+    question: Question = "demand"
+    guard: Guard | None = None
+    on_log: _Span | None = None
+    for_demand: _Span | None = None
+    clusters: list[_InCluster] = []
+
+
+class _Winner(_Record):
+    """By how much the best of equals would look better."""
+
+    metric: str
+    key: str | None
+    candidates: int
+    value: float | None
+    advantage: float | None
 
 
 class _FidelityRow(_Record):
@@ -174,6 +210,8 @@ class Summary(_Record):
 
     metrics: list[_MetricRow]
     verdicts: list[_VerdictRow]
+    winners: list[_Winner] = []
+    guarded: list[str] = []
     fidelity: list[_FidelityRow]
     inputs: _Facts
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
+
+from scipy import special
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import WHOLE_NUMBERS, moment_at, unlikely_span
 from lookup.replay.findings import Finding
 from lookup.report.comparison import (
+    LIGHT_MARKS,
     MARKS,
     NOTHING,
     OPEN_MARKS,
@@ -20,27 +24,34 @@ from lookup.report.comparison import (
     label,
     number_text,
     policies_in_order,
+    scope_of,
+    signed_text,
     word_of,
 )
-from lookup.score.luck import LEVEL
+from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import Name, margin_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, Word, family
+from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
     "ABOUT_COUNTS", "ABOUT_CYCLES", "ABOUT_FIDELITY", "ABOUT_PARTS", "ABOUT_UNDECIDED", "ABOUT_VERDICTS",
     "PolicyCycles", "caveats", "comparisons", "conclusion", "cycles_of", "differing", "floors", "idle_shedders",
     "input_rows", "is_open", "is_part", "legend", "meanings", "opening", "outcomes", "setup", "undecided",
-    "undecided_figures",
+    "undecided_figures", "winners_luck",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
     "better": "the whole interval of the difference is on the good side",
     "worse": "the whole interval of the difference is on the bad side",
-    "equivalent": "the interval, widened by the fidelity gap, lies within the margin, or all figures are the same",
+    "equivalent": "the interval, widened by the fidelity gap, lies within the margin",
+    "identical": "both did the same in every bundle, event and stretch of time",
     "inconclusive": "the interval reaches to both sides, or rests on too few observations; the reason says which",
 }
 _NOT_JUDGED = "there is no interval, or no figure to compare; the reason says why"
+#: Shares of a figure below this are no advantage worth a word.
+_NO_ADVANTAGE = 0.001
+#: With fewer replicates it is said what that costs.
+_FEW_SEEDS = 5
 #: Metrics that count some of what another counts; those of a metric's keys are found by their names.
 _PARTS_OF: Mapping[str, str] = {"cycle_moves": "moves", "redundant_moves": "moves"}
 
@@ -53,8 +64,9 @@ ABOUT_CYCLES = (
 ABOUT_VERDICTS = (
     "Differences are candidate - incumbent: fewer moves are a negative number. Their 95 % intervals are over",
     "replicates, over bundles or blocks of time, and over events; both policies meet the same. The margin is what",
-    "counts as no difference. A verdict that holds for this placement only has an open mark, △ or ▽: another draw",
-    "of luck may turn it.",
+    "counts as no difference. Answers and overload are judged on this log, everything else for demand like this;",
+    "`summary.json` has both. A verdict that holds for this placement or these hours only has an open mark, △ or ▽:",
+    "other luck may turn it. A light one, ▴ or ▾, is none among so many comparisons.",
 )
 #: Stands above the comparison with the log.
 ABOUT_FIDELITY = (
@@ -94,7 +106,10 @@ _SHOWN_ELSEWHERE = frozenset({"cycles", "findings", "load", "ownership"})
 def legend() -> str:
     """Explain the marks in one line."""
     marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
-    open_marks = f"{UNJUDGED} not judged  {OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement only"
+    open_marks = (
+        f"{UNJUDGED} not judged  {LIGHT_MARKS['better']} {LIGHT_MARKS['worse']} if it were the only comparison  "
+        f"{OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement or these hours only"
+    )
     return f"against the incumbent: {marks}  {open_marks};  ↑ ↓ which direction is better;  * decides the exit code"
 
 
@@ -120,8 +135,8 @@ def outcomes(scored: Scored) -> list[str]:
         sentence = (
             ", ".join(f"{counts[word]} {word}" for word in (*MARKS, "not judged") if counts[word]) or "no verdict"
         )
-        if any(v.holds_for == "placement" and v.verdict in ("better", "worse") for v in whole):
-            sentence += ", for this placement only"
+        scopes = Counter(scope_of(v) for v in whole if v.verdict in ("better", "worse"))
+        sentence += "".join(f", {count} of these {scope}" for scope, count in scopes.items() if scope)
         worse = [label(v.metric, v.key) for v in verdicts if v.primary and v.verdict == "worse"]
         sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
     return sentences
@@ -153,8 +168,10 @@ def is_part(verdict: Verdict, names: Collection[Name]) -> bool:
 
 
 def is_open(verdict: Verdict, scored: Scored) -> bool:
-    """Return whether a verdict holds for this placement only, and so decides nothing."""
-    return verdict.holds_for == "placement" and not scored.plan.rules.accept_placement
+    """Return whether a verdict holds for this placement or these hours only, and so decides nothing."""
+    if verdict.holds_for == "placement":
+        return not scored.plan.rules.accept_placement
+    return verdict.holds_for == "hours"
 
 
 def undecided(scored: Scored) -> str | None:
@@ -177,9 +194,13 @@ def undecided_figures(scored: Scored) -> list[str]:
     units, texts = {metric.name: metric.unit for metric in scored.metrics}, []
     for (metric, key), verdicts in of_name.items():
         # Without a p value a comparison rests on too little, so that its interval shows nothing.
-        halves = sorted((verdict.high - verdict.low) / 2 for verdict in verdicts if not math.isnan(verdict.p_value))
+        halves = sorted(
+            (verdict.high - verdict.low) / 2
+            for verdict in verdicts
+            if is_undecided(verdict) and not math.isnan(verdict.p_value)
+        )
         weak = [verdict for verdict in verdicts if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value)]
-        effect = "for this placement only"
+        effect = " and ".join(dict.fromkeys(scope_of(verdict) for verdict in verdicts if scope_of(verdict)))
         if halves:
             effect = f"{' to '.join(dict.fromkeys(map(number_text, (halves[0], halves[-1]))))} {units[metric]}"
         elif weak:
@@ -191,7 +212,7 @@ def undecided_figures(scored: Scored) -> list[str]:
 
 def _undecided(scored: Scored) -> list[Verdict]:
     primary = [verdict for verdict in scored.verdicts if verdict.primary]
-    return [verdict for verdict in primary if is_open(verdict, scored) or verdict.verdict == "inconclusive"]
+    return [verdict for verdict in primary if is_open(verdict, scored) or is_undecided(verdict)]
 
 
 def _share(scored: Scored) -> str:
@@ -204,16 +225,17 @@ def _share(scored: Scored) -> str:
 
 def comparisons(scored: Scored) -> Iterator[str]:
     """State the number of comparisons, and how many of them chance alone would decide."""
-    together, alone = family(scored.verdicts)
+    together, alone, figures = family(scored.verdicts, scored.plan.rules)
     if together:
         yield (
             f"{quantity(together, 'comparison decides', 'comparisons decide')} the exit code (*), judged together: "
-            f"between equals at most {LEVEL:.0%} of all runs would call any of them better or worse."
+            f"between equals at most {GATE_LEVEL:.0%} of all runs would call any of them better or worse."
         )
     if alone:
         yield (
-            f"{quantity(alone, 'further comparison was', 'further comparisons were')} judged, each by itself: "
-            f"between equals chance alone would call about {LEVEL * alone:.1f} of them better or worse."
+            f"{quantity(alone, 'further comparison was', 'further comparisons were')} judged, those of a figure "
+            f"together: between equals chance alone would tell candidates apart in at most {LEVEL * figures:.2g} of "
+            f"{quantity(figures, 'figure')}."
         )
     names = {(verdict.metric, verdict.key): verdict for verdict in scored.verdicts}
     parts = [label(*name) for name, verdict in names.items() if is_part(verdict, names)]
@@ -234,26 +256,55 @@ def _decision(scored: Scored) -> str:
     if scored.exit_code == 3:
         return "At least one candidate is worse than the incumbent on a primary metric (exit code 3)."
     if scored.exit_code == 4:
+        unguarded = [*_unguarded(scored)]
+        if unguarded:
+            return f"{' '.join(unguarded)[:-1]} (exit code 4)."
         return (
             "A decision was required and at least one primary metric is inconclusive, or decided for this placement "
-            "only (exit code 4)."
+            "or these hours only (exit code 4)."
         )
     # Exit code 0 in spite of a primary "worse": it holds for one placement only, so it does not decide.
     if any(verdict.primary and verdict.verdict == "worse" for verdict in scored.verdicts):
         return (
             "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse "
-            "for this placement only (▽), another draw of luck may turn it, so it does not count (exit code 0)."
+            "for this placement or these hours only (▽), other luck may turn it, so it does not count (exit code 0)."
         )
     return "No candidate is worse than the incumbent on a primary metric."
 
 
+def _unguarded(scored: Scored) -> Iterator[str]:
+    """Name the guarded figures of which it is not shown that nothing is lost, and those of which something is."""
+    of_guard: dict[str, list[str]] = {"lost": [], "open": []}
+    for verdict in scored.verdicts:
+        if verdict.primary and verdict.guard in of_guard:
+            of_guard[verdict.guard].append(f"{label(verdict.metric, verdict.key)} of {verdict.policy}")
+    if of_guard["lost"]:
+        yield f"On this log something is lost, for this placement only: {', '.join(of_guard['lost'])}."
+    if of_guard["open"]:
+        yield f"It is not shown that nothing is lost on this log: {', '.join(of_guard['open'])}."
+
+
 def opening(scored: Scored) -> list[str]:
     """Return the sentences that a terminal and a comment begin with: what decides, and what is undecided."""
-    open_ = undecided(scored)
+    open_, luck = undecided(scored), [sentence for sentence in [winners_luck(scored)] if sentence]
     if open_ is None:
-        return [_decision(scored)]
+        return [_decision(scored), *luck]
     # A loss that is certain comes first, since it decides the exit code.
-    return [_decision(scored), open_] if scored.exit_code == 3 else [open_, _decision(scored)]
+    first = [_decision(scored), open_] if scored.exit_code == 3 else [open_, _decision(scored)]
+    return [*first, *luck]
+
+
+def winners_luck(scored: Scored) -> str | None:
+    """Say by how much the best of so many equals would look better here; None if there are not several candidates."""
+    primary = {(verdict.metric, verdict.key) for verdict in scored.verdicts if verdict.primary}
+    named = {*primary, ("imbalance_max_mean", None), ("moves", None)}
+    found = [winner for winner in scored.winners if (winner.metric, winner.key) in named and winner.value]
+    shares = {label(winner.metric, winner.key): abs(winner.advantage / winner.value) for winner in found}
+    texts = [f"{share:.1%} better in {name}" for name, share in shares.items() if share >= _NO_ADVANTAGE]
+    if not texts:
+        return None
+    most = max(winner.candidates for winner in found)
+    return f"By luck of the placement alone the best of {most} equal candidates would look {', '.join(texts)}."
 
 
 def floors(scored: Scored) -> list[str]:
@@ -289,12 +340,56 @@ def _about_replay(scored: Scored) -> Iterator[str]:
     policies: dict[str, list[str]] = {}
     for policy, reason in scored.placed_once.items():
         policies.setdefault(reason, []).append(policy)
+    yield from _about_luck(scored)
     decides = "decide" if scored.plan.rules.accept_placement else "do not decide"
     for reason, names in policies.items() if scored.verdicts else ():
         yield (
             f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and "
             f"{decides} the exit code: another draw of luck may turn them."
         )
+
+
+def _about_luck(scored: Scored) -> Iterator[str]:
+    """Say where clusters disagree, which verdicts other hours may turn, and what few seeds cost."""
+    metrics = {metric.name: metric for metric in scored.metrics}
+    for verdict in scored.verdicts:
+        if verdict.clusters:
+            metric = metrics[verdict.metric]
+            sign = 1.0 if metric.better == "up" else -1.0
+            texts = []
+            for one in verdict.clusters:
+                word = "better" if one.low > 0 else "worse" if one.high < 0 else "undecided"
+                texts.append(f"{word} in {one.cluster} ({signed_text(sign * one.delta, metric.unit)} {metric.unit})")
+            yield f"{label(verdict.metric, verdict.key)} of {verdict.policy}: clusters disagree, {', '.join(texts)}."
+    drifting: dict[str, list[str]] = {}
+    for verdict in scored.verdicts:
+        if verdict.holds_for == "hours" and verdict.verdict in ("better", "worse"):
+            drifting.setdefault(label(verdict.metric, verdict.key), []).append(verdict.policy)
+    if drifting:
+        names = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in drifting.items())
+        yield (
+            f"For these hours only (△ ▽): {names}. These differences drift as slowly as the log is long, so they do "
+            "not decide the exit code; a longer log would say whether they last."
+        )
+    seeds = len(scored.plan.evaluation.drawn)
+    if scored.verdicts and 1 < seeds < _FEW_SEEDS:
+        yield (
+            f"{seeds} seeds: intervals are {_widening(seeds):.1f} times as wide as with {_FEW_SEEDS} where luck of the "
+            f"placement prevails, and no difference is more certain than {1 - least_chance(seeds):.1%}."
+        )
+    together, *_ = family(scored.verdicts, scored.plan.rules)
+    if least_chance(seeds) * together > GATE_LEVEL:
+        enough = next(n for n in count(seeds) if least_chance(n) * together <= GATE_LEVEL)
+        yield (
+            f"{seeds} seeds cannot carry {quantity(together, 'comparison')} for the exit code: of so many none can be "
+            f"told from chance, however large the difference; {enough} seeds can."
+        )
+
+
+def _widening(seeds: int) -> float:
+    """Return how much wider than with enough replicates an interval is, by Student's t and their number."""
+    few, enough = (special.stdtrit(n - 1, 1 - LEVEL / 2) / math.sqrt(n) for n in (seeds, _FEW_SEEDS))
+    return float(few / enough)
 
 
 def _about_inputs(scored: Scored) -> Iterator[str]:
@@ -338,10 +433,16 @@ def _about_fidelity(scored: Scored) -> Iterator[str]:
     if scored.fidelity and all(math.isnan(figure.gap) for figure in scored.fidelity):
         reason = scored.fidelity[0].reason
         yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
+    metrics = {metric.name: metric for metric in scored.metrics}
     strange = [
         figure
         for figure in scored.fidelity
-        if figure.gap > margin_of((figure.metric, figure.key), scored.plan.rules, figure.resimulated)
+        # A guarded metric's own margin is about losses, and far too small for what a log has besides its policy.
+        if figure.gap
+        > max(
+            margin_of(metrics[figure.metric], figure.key, scored.plan.rules, figure.resimulated),
+            scored.plan.rules.margin * abs(figure.resimulated),
+        )
     ]
     if strange:
         figures = ", ".join(
@@ -419,7 +520,7 @@ def setup(scored: Scored) -> list[str]:
         f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
         f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
         f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
-        f"replicates: {len(evaluation.seeds)}, seeds {', '.join(map(str, evaluation.seeds))}",
+        f"replicates: {len(evaluation.drawn)}, seeds {', '.join(map(str, evaluation.drawn))}",
         *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
     ]
 

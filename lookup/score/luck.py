@@ -4,27 +4,31 @@ A replicate draws new dice and a new salt; a unit is a bundle, or a block of nei
 broker that was lost, a bundle that an administrator unloaded, or one that was split. Replicates are crossed with units
 and with events: every unit occurs in every replicate. The derivation is in `docs/scoring.md`.
 
-Nothing is drawn here: what a unit adds to a figure is the figure's derivative by the unit's weight (the infinitesimal
-jackknife), so that the same sums give the same interval everywhere.
+Nothing is drawn here: what a unit adds to a figure is what the figure loses without it (the delete-one jackknife), so
+that the same sums give the same interval everywhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from lookup.engine.measuring import luck_of, value_of
-from lookup.hooks import Luck, Resample
+from lookup.engine.measuring import bounds_of, luck_of, value_of
+from lookup.hooks import Luck, Question, Resample
+from lookup.model.evidence import effective
 from lookup.replay.outcome import MetricSums
+from lookup.score.blocks import block_length, in_blocks
+from lookup.score.scales import around
 from lookup.score.series import Series
 
 __all__ = [
-    "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "estimate", "layout_of", "minus", "sample", "spread",
+    "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "estimate", "layout_of", "least_chance", "minus",
+    "sample", "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -33,8 +37,8 @@ BoolArray = NDArray[np.bool_]
 
 #: Probability with which an interval misses what it is about.
 LEVEL = 0.05
-#: By how much of its weight a unit is varied for a derivative: small against curvature, large against rounding.
-_STEP = 1e-4
+#: Smaller shares of a number are rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +71,16 @@ class Stratum:
 
     #: the source of luck that the units stand for, "demand" or "events"
     source: Luck
-    #: change of the figure when a unit counts double, by replicate, shape (n_replicates, n_units)
+    #: what the figure owes to each unit, by replicate, shape (n_replicates, n_units)
     parts: FloatArray
-    #: neighbouring units that are taken together
-    block: int = 1
-    #: whether there are so few that their spread says nothing; `parts` are then what the figure owes to each
+    #: how much each unit counts, in any measure, shape (n_units,)
+    weights: FloatArray
+    #: if the units are cells of time, how many neighbours are taken together at least
+    block: int | None = None
+    #: whether there are so few that each counts at its full size, since their spread says nothing
     is_few: bool = False
+    #: whether they might have come otherwise although the demand is as it was
+    is_on_log: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +96,7 @@ class Sample:
     def has_spread(self) -> bool:
         """Return whether there are at least two units of demand, so that one has something to vary against."""
         demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
-        return any(stratum.parts.shape[1] >= 2 * stratum.block for stratum in demand) or len(demand) > 1
+        return any(stratum.parts.shape[1] >= 2 * (stratum.block or 1) for stratum in demand) or len(demand) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,10 @@ class Spread:
     variances: Mapping[Luck, float] = field(default_factory=dict)
     #: degrees of freedom of their sum (Satterthwaite)
     freedom: float = math.inf
+    #: no probability is smaller: what the number of replicates can carry
+    least: float = 0.0
+    #: whether the figure drifts as slowly as the log is long, so that it says nothing of other hours
+    is_drifting: bool = False
 
     @property
     def error(self) -> float:
@@ -117,8 +129,8 @@ class Spread:
     def chance(self, delta: float) -> float:
         """Return the probability of a difference at least as large as this one between equals, two-sided."""
         if not self.error:
-            return 0.0 if delta else 1.0
-        return float(2 * special.stdtr(self.freedom, -abs(delta) / self.error))
+            return self.least if delta else 1.0
+        return max(self.least, float(2 * special.stdtr(self.freedom, -abs(delta) / self.error)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +153,11 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
     """Estimate every series, in the order given: pooled first, then each of its clusters."""
     estimates = []
     for figure in series:
-        # What is made of sums that are never negative is not negative either.
-        is_positive = all((part.sums >= 0).all() for part in figure.parts.values())
+        bounds = bounds_of(figure.metric)
+        if bounds is None:
+            # What is made of sums that are never negative is not negative either.
+            is_positive = all((part.sums >= 0).all() for part in figure.parts.values())
+            bounds = (0.0 if is_positive else -math.inf, math.inf)
         for cluster in (None, *figure.clusters):
             drawn = sample(figure, layout, cluster)
             value = float(drawn.values.mean())
@@ -150,9 +165,7 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
             kept = drawn if cluster is None and not figure.by else None
             low = high = math.nan
             if drawn.has_spread and not math.isnan(value):
-                half = spread(drawn).half_width()
-                low = max(value - half, 0.0 if is_positive and value >= 0 else -math.inf)
-                high = value + half
+                low, high = around(value, spread(drawn).half_width(), bounds)
             estimates.append(Estimate(figure, cluster, value, low, high, kept))
     return estimates
 
@@ -213,7 +226,10 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
             # Clusters begin at different times; cells of one time are one unit of all of them.
             first = int(np.searchsorted(layout.cells, part.start_us))
             cells[replicate, first : first + len(part.sums)] += part.sums
-        return Sample(values, (Stratum("demand", _derivatives(series, cells), layout.block),))
+        # A single cell, like a single bundle, counts at its full size.
+        is_few = cells.shape[1] == 1
+        parts_of_cells = _parts(series, cells, is_few=is_few)
+        return Sample(values, (Stratum("demand", parts_of_cells, _weights(cells), layout.block, is_few),))
     totals = np.zeros((len(layout.seeds), _width(series)))
     for replicate, part in parts:
         totals[replicate] += part.sums.sum(axis=0)
@@ -227,69 +243,112 @@ def minus(a: Sample, b: Sample) -> Sample:
     """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
     if a.strata is None or b.strata is None:
         return Sample(a.values - b.values, None)
-    strata = (Stratum(x.source, x.parts - y.parts, x.block, x.is_few) for x, y in zip(a.strata, b.strata, strict=True))
+    strata = []
+    for x, y in zip(a.strata, b.strata, strict=True):
+        parts = x.parts - y.parts
+        # What is left of two equal numbers is no difference, and would be taken for one that drifts.
+        parts[np.abs(parts) <= _ROUNDING * (np.abs(x.parts) + np.abs(y.parts))] = 0.0
+        strata.append(replace(x, parts=parts, weights=x.weights + y.weights))
     return Sample(a.values - b.values, tuple(strata))
 
 
-def spread(sample: Sample) -> Spread:
+def spread(sample: Sample, question: Question = "demand") -> Spread:
     """Add up the variance of a sample's mean over its sources.
 
     Between replicates it is what dice and salts did, the interplay with units included; over units it is what the means
     over replicates vary by, less the interplay, which would count twice (two-way clustering).
+
+    Args:
+        question: "log" leaves out what varies with the demand.
     """
     n = len(sample.values)
-    # With one replicate there is nothing to see of placement: that verdicts hold for it only is said elsewhere.
-    placement = float(np.var(sample.values, ddof=1)) / n if n > 1 else 0.0
-    variances: dict[Luck, float] = {"placement": placement}
+    variances: dict[Luck, float] = {"placement": 0.0}
     #: squares of the terms that make the sum, each by its degrees of freedom
-    squares = placement**2 / (n - 1) if n > 1 else 0.0
+    squares, shared, is_drifting = 0.0, 0.0, False
     for stratum in sample.strata or ():
-        # Overlapping blocks: each unit begins one, so that the sums below count every unit `block` times.
-        units = stratum.parts.shape[1] / stratum.block
-        freedom = max(1.0, units if stratum.is_few else units - 1)
-        correction = 1.0 if stratum.is_few else units / max(1.0, units - 1)
-        blocks = _in_blocks(stratum.parts, stratum.block)
+        blocks, length, drifts = _in_blocks(stratum)
+        freedom, correction = _freedom(stratum, length)
         # Few units count at their full size, mean included; of many the spread around the mean, n / (n - 1) of it.
-        means = correction * float((blocks.mean(axis=0) ** 2).sum()) / stratum.block
-        interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * stratum.block) if n > 1 else 0.0
-        variances[stratum.source] = variances.get(stratum.source, 0.0) + max(0.0, means - interplay)
-        if means > interplay:
-            squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
+        means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
+        interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * length) if n > 1 else 0.0
+        shared += interplay
+        if question == "demand" or stratum.is_on_log:
+            is_drifting |= drifts
+            variances[stratum.source] = variances.get(stratum.source, 0.0) + max(0.0, means - interplay)
+            if means > interplay:
+                squares += means**2 / freedom + (interplay**2 / (freedom * (n - 1)) if n > 1 else 0.0)
+    if n > 1:
+        # With one replicate there is nothing to see of placement: that verdicts hold for it only is said elsewhere.
+        placement = float(np.var(sample.values, ddof=1)) / n
+        # Few replicates may agree by chance where their units do not: they count as one more that varies as units do.
+        variances["placement"] = placement = max(placement, ((n - 1) * placement + shared) / n)
+        squares += placement**2 / (n - 1)
     total = sum(variances.values())
-    return Spread(variances, max(1.0, total**2 / squares) if squares else math.inf)
+    return Spread(variances, max(1.0, total**2 / squares) if squares else math.inf, least_chance(n), is_drifting)
 
 
-def _in_blocks(parts: FloatArray, block: int) -> FloatArray:
-    """Add neighbours up, `block` of them from every unit on, around the end; shape as given."""
-    if block == 1:
-        return parts
-    around = np.concatenate([parts, parts[:, : block - 1]], axis=1)
-    sums = np.cumsum(np.pad(around, ((0, 0), (1, 0))), axis=1)
-    neighbours: FloatArray = sums[:, block:] - sums[:, :-block]
-    return neighbours
+def least_chance(replicates: int) -> float:
+    """Return the smallest probability that so many replicates can carry, two-sided, however large the difference.
+
+    Two equal policies whose figure is one of two values at even odds come out apart that often in all replicates. One
+    replicate says nothing of luck, neither this.
+    """
+    return 2.0 ** (1 - 2 * replicates) if replicates > 1 else 0.0
 
 
-def _derivatives(
-    series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False
-) -> FloatArray:
-    """Return the figure's derivative by the weight of each unit, the others giving way in proportion.
+def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
+    """Return the parts of a stratum's units, cells of time in blocks; a block's length; and whether it is too short."""
+    if stratum.block is None:
+        return stratum.parts, 1, False
+    length, is_short = block_length(stratum.parts.mean(axis=0), stratum.block)
+    return in_blocks(stratum.parts, length), length, is_short
+
+
+def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
+    """Return the degrees of freedom of a variance over units, and the factor by which their squares are too small.
+
+    Where some units weigh more than others it lies between what Kish's number of units and what Satterthwaite's rule
+    for weighted squares say, of which the one is measured to be too large and the other too small.
+    """
+    units = stratum.parts.shape[1] / length
+    if stratum.is_few:
+        return max(1.0, units), 1.0
+    freedom = units - 1
+    if stratum.block is None:
+        freedom = min(freedom, (effective(stratum.weights) - 1 + effective(stratum.weights**2)) / 2)
+    return max(1.0, freedom), units / max(1.0, units - 1)
+
+
+def _parts(series: Series, rows: FloatArray, totals: FloatArray | None = None, *, is_few: bool = False) -> FloatArray:
+    """Return what the figure owes to each unit: its loss without it, the others standing in for the unit.
 
     Args:
         rows: sums of the units, shape (n_replicates, n_units, k).
         totals: sums of everything the figure is made of, shape (n_replicates, k); None: the rows are all there is.
-        is_few: the others do not give way.
+        is_few: nothing stands in for a unit.
 
     Returns:
         Shape (n_replicates, n_units).
     """
-    if not rows.shape[1]:
+    n = rows.shape[1]
+    if not n:
         return np.zeros(rows.shape[:2])
     totals = rows.sum(axis=1) if totals is None else totals
-    moved = rows if is_few else rows - rows.mean(axis=1, keepdims=True)
-    up, down = (value_of(series.metric, totals[:, None, :] + sign * _STEP * moved) for sign in (1, -1))
-    # A replicate with nothing to measure has no derivative; its value is NaN already.
-    slopes: FloatArray = np.nan_to_num((up - down) / (2 * _STEP))
-    return slopes
+    share = 1.0 if is_few else (n - 1) / n
+    lost = rows if is_few else (rows - rows.mean(axis=1, keepdims=True)) / share
+    value, rest = value_of(series.metric, totals)[:, None], totals[:, None, :] - lost
+    # A unit may be all there is: what rounding leaves of the others is nothing, and nothing can be measured on it.
+    rest[np.abs(rest) <= _ROUNDING * np.abs(totals[:, None, :])] = 0.0
+    without = value_of(series.metric, rest)
+    # A replicate with nothing to measure has no parts; its value is NaN already.
+    parts: FloatArray = np.nan_to_num(share * (value - without))
+    return parts
+
+
+def _weights(rows: FloatArray) -> FloatArray:
+    """Return how much units count, shape (n_units,): the last of a metric's sums is what it is relative to, if any."""
+    weights: FloatArray = np.abs(rows[..., -1]).mean(axis=0)
+    return weights
 
 
 def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray) -> Iterator[Stratum]:
@@ -298,7 +357,7 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
         rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
         # A single bundle has no spread of its own and counts at its full size.
         is_few = rows.shape[1] == 1
-        yield Stratum("demand", _derivatives(series, rows, totals, is_few=is_few), is_few=is_few)
+        yield Stratum("demand", _parts(series, rows, totals, is_few=is_few), _weights(rows), is_few=is_few)
     if series.metric.resample == "event":
         # By cause: losses of brokers are compared with each other, not with unloads.
         for by_cluster in layout.events.values():
@@ -309,13 +368,16 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
                 events = np.concatenate(by_name, axis=1)
                 # A single event has no spread, whatever is asked for.
                 is_few = events.shape[1] < max(2, layout.min_events)
-                yield Stratum("events", _derivatives(series, events, totals, is_few=is_few), is_few=is_few)
+                # Events of one cause stand for one another, however much each of them moved.
+                parts, equal = _parts(series, events, totals, is_few=is_few), np.ones(events.shape[1])
+                yield Stratum("events", parts, equal, is_few=is_few, is_on_log=True)
     elif "events" in luck_of(series.metric):
-        # Between two changes of the registry there were other brokers to choose from: an epoch is an event.
+        # Between two changes of the registry there were other brokers to choose from: an epoch is an event. How much of
+        # the demand met which is the demand's luck.
         for name in clusters:
             if len(layout.epochs.get(name, ())) > 1:
                 rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
-                yield Stratum("events", _derivatives(series, rows, totals))
+                yield Stratum("events", _parts(series, rows, totals), _weights(rows))
 
 
 def _rows(

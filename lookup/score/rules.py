@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lookup.engine.measuring import every_key_of
+from lookup.engine.measuring import every_key_of, question_of
 from lookup.errors import SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import suggestion
@@ -77,11 +77,19 @@ def check_measured(rules: VerdictSection, metrics: Sequence[Metric], measured: I
         raise SettingsError(problems)
 
 
-def margin_of(name: Name, rules: VerdictSection, incumbent: float) -> float:
-    """Return what counts as no difference: relative to the incumbent's value, absolute if that is 0."""
-    metric, key = name
-    margin = rules.margins.get(f"{metric}:{key}", rules.margins.get(metric, rules.margin))
-    return margin * abs(incumbent) if incumbent else margin
+def margin_of(metric: Metric, key: str | None, rules: VerdictSection, incumbent: float) -> float:
+    """Return what counts as no difference, in the metric's unit.
+
+    It is a share of the incumbent's value, and of a value near 0 the share of a share, so that it has no jump there. Of
+    a guarded ratio it is the share itself: of all lookups, or of all time of brokers.
+    """
+    named = rules.margins.get(f"{metric.name}:{key}", rules.margins.get(metric.name))
+    if question_of(metric) == "log" and named is None:
+        named = rules.guard_margin
+        if metric.unit == "ratio":
+            return named
+    share = rules.margin if named is None else named
+    return share * max(abs(incumbent), share)
 
 
 def name_of(named: str) -> Name:

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, estimate, layout_of
 from lookup.score.rules import check_measured, check_rules, default_primary
+from lookup.score.scales import around
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Verdict, exit_code, judge
+from lookup.score.winners import Winner, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 __all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]
@@ -61,6 +64,8 @@ class Scored:
     #: ordered by part of the demand, policy, metric, key; pooled before clusters
     estimates: Sequence[Estimate]
     verdicts: Sequence[Verdict]
+    #: by how much the best of so many equals would look better, of every figure that several candidates are judged by
+    winners: Sequence[Winner]
     fidelity: Sequence[Fidelity]
     inputs: Mapping[str, object]
     #: why verdicts on a policy hold for its placement only, by policy
@@ -100,6 +105,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         gaps={(figure.metric, figure.key): figure.gap for figure in fidelity},
         placed_once=frozenset(placed_once),
         refused=None if reason is None else f"the incumbent {incumbent} is not what it says: {reason}",
+        guarded=frozenset(metric.name for metric in metrics if question_of(metric) == "log"),
     )
     verdicts = judge(estimates, plan.policies, case)
     return Scored(
@@ -107,6 +113,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         metrics=metrics,
         estimates=estimates,
         verdicts=verdicts,
+        winners=winners(estimates, verdicts),
         fidelity=fidelity,
         inputs=outcome.inputs,
         placed_once=placed_once,
@@ -137,7 +144,8 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
         if n > 1 and not np.isnan(values).any():
             quantile = special.stdtrit(n - 1, 1.0 - level / 2)
             half = float(quantile * np.std(values, ddof=1) * math.sqrt(1.0 + 1.0 / n))
-        low, high, gap, reason = mean - half, mean + half, math.nan, None
+        low, high = around(mean, half, bounds_of(figure.metric) or (-math.inf, math.inf))
+        gap, reason = math.nan, None
         if math.isfinite(logged_value - mean):
             gap = float(max(low - logged_value, logged_value - high, 0.0))
         elif name in logged:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lookup.engine.measuring import question_of
 from lookup.hooks import Metric
 from lookup.score.luck import LEVEL
 from lookup.score.scoring import Scored
@@ -34,20 +36,26 @@ METRICS = pa.schema(
         ("direction", pa.string()),
     ]
 )
-_VERDICT_KEYS = "policy against metric key verdict reason delta low high primary holds_for p_value p_family".split()
+_VERDICT_KEYS = (
+    "policy against metric key verdict reason delta low high margin primary holds_for p_value p_family alone question "
+    "guard on_log for_demand clusters"
+).split()
+_WINNER_KEYS = "metric key candidates value advantage".split()
 _FIDELITY_KEYS = "metric key logged resimulated low high gap seeds reason".split()
 
 
 def summary(scored: Scored) -> dict[str, Any]:
     """Return the whole summary; NaN becomes None."""
-    together, alone = family(scored.verdicts)
+    together, alone, figures = family(scored.verdicts, scored.plan.rules)
     notes = {"placed_once": dict(scored.placed_once), "cannot_act": dict(scored.cannot_act)}
     return {
         "schema": SCHEMA,
         "metrics": metric_rows(scored),
         # Keys are listed, not taken from the classes: a new field of a class must not change the file by itself.
         "verdicts": [{key: _plain(getattr(verdict, key)) for key in _VERDICT_KEYS} for verdict in scored.verdicts],
-        "comparisons": {"together": together, "alone": alone, "expected_by_chance": round(LEVEL * alone, 2)},
+        "comparisons": {"together": together, "alone": alone, "expected_by_chance": round(LEVEL * figures, 2)},
+        "guarded": sorted(metric.name for metric in scored.metrics if question_of(metric) == "log"),
+        "winners": [{key: _plain(getattr(winner, key)) for key in _WINNER_KEYS} for winner in scored.winners],
         "fidelity": [{key: _plain(getattr(figure, key)) for key in _FIDELITY_KEYS} for figure in scored.fidelity],
         "inputs": {str(name): _plain(value) for name, value in {**scored.inputs, **notes}.items()},
     }
@@ -107,6 +115,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         # JSON has no word for them, and `allow_nan` would write one that most readers refuse.
         return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):

@@ -16,30 +16,74 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.measuring import luck_of
-from lookup.hooks import Luck
+from lookup.hooks import Luck, Question
+from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
-from lookup.score.luck import LEVEL, Estimate, Layout, Spread, minus, spread
+from lookup.score.luck import LEVEL, Estimate, Layout, Sample, Spread, least_chance, minus, sample, spread
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
 from lookup.settings.evaluation import VerdictSection
 
-__all__ = ["Case", "HoldsFor", "Verdict", "Word", "exit_code", "family", "judge"]
+__all__ = [
+    "GATE_LEVEL",
+    "Case",
+    "Guard",
+    "HoldsFor",
+    "InCluster",
+    "Span",
+    "Verdict",
+    "Word",
+    "exit_code",
+    "family",
+    "is_undecided",
+    "judge",
+]
 
-Word = Literal["better", "worse", "equivalent", "inconclusive"]
-HoldsFor = Literal["policy", "placement"]
+Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
+HoldsFor = Literal["policy", "placement", "hours"]
+#: Whether it is shown that a guarded figure does not get worse, that it does, or neither.
+Guard = Literal["kept", "lost", "open"]
 
+#: Lookups whose loss is not told from luck where it is no certain one.
+_HANDFUL = 5
+#: Probability with which any comparison for the exit code tells equals apart, for better or worse: of a hundred runs of
+#: equals one may then fail.
+GATE_LEVEL = 0.02
 #: Advice that would make an interval narrower, by the source of most of the luck in it.
 _REMEDIES: Mapping[Luck, str] = {
     "placement": "most of it is luck of the placement, which more seeds would average out",
     "demand": "most of it is luck of the demand, of which a longer log or more bundles would say more",
     "events": "most of it is luck of the events, of which a log with more of them would say more",
 }
+_DRIFTS = "the difference drifts as slowly as the log is long, so that only a longer log would say more"
 #: Words for one event and for several, by the cause it has in changes of owner.
 _EVENTS: Mapping[str, tuple[str, str]] = {
     "forced": ("broker was lost", "brokers were lost"),
     "admin": ("bundle was unloaded by an administrator", "bundles were unloaded by an administrator"),
     "split": ("bundle was split", "bundles were split"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one question gets for an answer: the interval of a difference, and how probable it is between equals."""
+
+    #: 95 % interval of the verdict's delta, NaN if there is none
+    low: float = math.nan
+    high: float = math.nan
+    #: probability of a difference as large between equals, two-sided; NaN if there is no interval
+    p_value: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class InCluster:
+    """The difference in one cluster; all of a run hold together with 95 %."""
+
+    cluster: str
+    #: as the verdict's
+    delta: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +99,32 @@ class Verdict:
     reason: str | None
     #: candidate - incumbent, turned so that up is better; NaN if one has no value
     delta: float
-    #: 95 % interval of delta, NaN if there is none
+    #: 95 % interval of delta for the question that is judged, NaN if there is none
     low: float
     high: float
     #: what counts as no difference, in the metric's unit
     margin: float
     #: whether it may decide the exit code
     primary: bool
-    #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names
+    #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names;
+    #: "hours" if the difference drifts so slowly that other hours may turn it
     holds_for: HoldsFor = "policy"
     #: probability of a difference as large between equals, NaN if there is no interval
     p_value: float = math.nan
-    #: the same for primary figures, with all comparisons that may decide the exit code counted in (Holm); else NaN
+    #: the same with all comparisons counted in that are made together (Holm): those that may decide the exit code, or
+    #: else those of one figure; NaN if there is none
     p_family: float = math.nan
+    #: what it would be if it were the only comparison; None if it is just that
+    alone: Word | None = None
+    #: what low, high and p_value are about: this log alone, or demand like it
+    question: Question = "demand"
+    #: of a metric that is judged on this log: whether nothing is lost; None of others
+    guard: Guard | None = None
+    #: the answers to both questions
+    on_log: Span = Span()
+    for_demand: Span = Span()
+    #: the differences by cluster if some clusters gain and others lose, else empty
+    clusters: tuple[InCluster, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +142,8 @@ class Case:
     placed_once: frozenset[str] = frozenset()
     #: why no verdict against the incumbent is possible; None: verdicts are possible
     refused: str | None = None
+    #: metrics that are judged on this log alone
+    guarded: frozenset[str] = frozenset()
 
 
 def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) -> list[Verdict]:
@@ -106,8 +165,10 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
             known = candidate if _has(candidate) else incumbent
             if known is None or not _has(known) or known.series.metric.better == "info":
                 continue  # nothing to judge: no value under either of the two, or no direction
-            judged.add(name)
             primary = any(selects(named, name) for named in case.primary)
+            if known.series.metric.resample == "none" and not primary:
+                continue  # no interval, no verdict: only where one is asked for it is said that there is none
+            judged.add(name)
             once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
             blank = _blank(policy, name, case, primary=primary)
             blank = replace(blank, reason=case.refused, holds_for="placement" if once else "policy")
@@ -121,29 +182,39 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
 
 
 def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
-    """Return 3 if a candidate is worse on a primary metric, 4 if a decision is required and missing, else 0.
+    """Return 3 if a candidate is worse on a primary metric, 4 if a decision that is asked for is missing, else 0.
 
-    What holds for one placement only is no decision, unless the rules accept it.
+    That a guarded metric does not get worse is always asked for, a decision on every primary metric if the rules say
+    so. What holds for one placement only is no decision, unless the rules accept it.
     """
     primary = [verdict for verdict in verdicts if verdict.primary]
     deciding = [verdict for verdict in primary if _may_decide(verdict, rules)]
     if any(verdict.verdict == "worse" for verdict in deciding):
         return 3
-    is_open = len(deciding) < len(primary) or any(verdict.verdict == "inconclusive" for verdict in deciding)
-    return 4 if rules.require_decision and is_open else 0
+    is_open = len(deciding) < len(primary) or any(is_undecided(verdict) for verdict in deciding)
+    is_unguarded = any(verdict.guard in ("lost", "open") for verdict in primary)
+    return 4 if is_unguarded or (rules.require_decision and is_open) else 0
 
 
-def family(verdicts: Sequence[Verdict]) -> tuple[int, int]:
-    """Return how many comparisons were made together for the exit code, and how many each for itself."""
-    together = sum(not math.isnan(verdict.p_family) for verdict in verdicts)
-    return together, sum(not math.isnan(verdict.p_value) for verdict in verdicts) - together
+def is_undecided(verdict: Verdict) -> bool:
+    """Return whether it is open what was asked: of a guarded figure that it is kept, of others what it is."""
+    return verdict.guard == "open" if verdict.guard is not None else verdict.verdict == "inconclusive"
+
+
+def family(verdicts: Sequence[Verdict], rules: VerdictSection) -> tuple[int, int, int]:
+    """Return how many comparisons were made together for the exit code, how many others, and of how many figures."""
+    judged = [verdict for verdict in verdicts if not math.isnan(verdict.p_value)]
+    others = [verdict for verdict in judged if not (verdict.primary and _may_decide(verdict, rules))]
+    return len(judged) - len(others), len(others), len({(verdict.metric, verdict.key) for verdict in others})
 
 
 def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
     nothing = math.nan
+    is_guarded = name[0] in case.guarded
     return Verdict(
-        policy, case.incumbent, *name, "inconclusive", None, nothing, nothing, nothing, nothing, primary=primary
-    )
+        policy, case.incumbent, *name, "inconclusive", None, nothing, nothing, nothing, nothing, primary=primary,
+        question="log" if is_guarded else "demand", guard="open" if is_guarded else None,
+    )  # fmt: skip
 
 
 def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
@@ -157,111 +228,195 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     delta = sign * (candidate.value - incumbent.value) + 0.0
     if not math.isfinite(delta):
         return replace(blank, reason="the difference is larger than floating-point numbers are")
-    drawn = replace(blank, delta=delta, margin=margin_of(a.name, case.rules, incumbent.value))
+    drawn = replace(blank, delta=delta, margin=margin_of(a.metric, a.key, case.rules, incumbent.value))
     # Two names of one policy have the same sums in every unit, not only the same total.
-    is_same = a.parts.keys() == b.parts.keys() and all(
+    if a.parts.keys() == b.parts.keys() and all(
         np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
-    )
+    ):
+        # The replay's own error is the same for both, and there is nothing that chance could bring.
+        same = Span(0.0, 0.0)
+        return _guarded(
+            replace(drawn, verdict="identical", low=0.0, high=0.0, on_log=same, for_demand=same, holds_for="policy")
+        )
     if candidate.sample is None or incumbent.sample is None or candidate.sample.strata is None:
-        if is_same:
-            return replace(drawn, verdict="equivalent")
         return replace(drawn, reason="the metric has no interval: it does not add over bundles or time")
-    luck = spread(minus(candidate.sample, incumbent.sample))
-    half = luck.half_width()
-    drawn = replace(drawn, low=delta - half, high=delta + half)
-    too_few = _too_few(a, b, case)
+    difference = minus(candidate.sample, incumbent.sample)
+    lucks: dict[Question, Spread] = {"log": spread(difference, "log"), "demand": spread(difference)}
+    spans = {question: _span(delta, luck) for question, luck in lucks.items()}
+    luck, span = lucks[drawn.question], spans[drawn.question]
+    drawn = replace(
+        drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
+        clusters=_disagreeing(a, b, case, drawn.question),
+    )  # fmt: skip
+    too_few = _too_few(a, b, difference, case) if drawn.question == "demand" else None
     if too_few is not None:
         return replace(drawn, reason=too_few)
-    if is_same or not (delta or luck.error):
-        # The replay's own error is the same for both, and there is nothing that chance could bring.
-        return replace(drawn, verdict="equivalent")
-    return _pronounced(replace(drawn, p_value=luck.chance(delta)), luck, case)
+    if not (delta or luck.error):
+        return _guarded(replace(drawn, verdict="equivalent"))
+    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, case)
+    return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
+
+
+def _span(delta: float, luck: Spread) -> Span:
+    half = luck.half_width()
+    return Span(delta - half, delta + half, luck.chance(delta))
 
 
 def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = case.gaps.get((drawn.metric, drawn.key), math.nan)
     gap = 0.0 if math.isnan(gap) else gap
-    if -drawn.margin <= drawn.low - gap and drawn.high + gap <= drawn.margin:
-        return replace(drawn, verdict="equivalent")
+    # Of what holds for one placement anyway it need not be said that it holds for these hours too.
+    decided = replace(drawn, holds_for="hours") if luck.is_drifting and drawn.holds_for == "policy" else drawn
+    # What is guarded is guarded on the log as it was replayed, under both policies with the same error.
+    apart = gap if drawn.guard is None else 0.0
+    if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
+        return replace(decided, verdict="equivalent")
     if gap and abs(drawn.delta) <= gap:
         reason = (
             f"the difference is not above the fidelity gap {gap:.3g}: the replayed incumbent is that far from the log"
         )
         return replace(drawn, reason=reason)
-    if drawn.low > 0 or drawn.high < 0:
-        return replace(drawn, verdict="better" if drawn.delta > 0 else "worse")
+    # What is guarded may be worse by its margin.
+    lost = 0.0 if drawn.guard is None else -drawn.margin
+    if drawn.low > 0 or drawn.high < lost:
+        if luck.least <= LEVEL:
+            return replace(decided, verdict="better" if drawn.delta > 0 else "worse")
+        seeds = quantity(len(case.layout.seeds), "seed")
+        reason = f"{seeds} can carry no probability below {luck.least:.2g}, however large the difference; 5 seeds would"
+        return replace(drawn, reason=reason)
     half = (drawn.high - drawn.low) / 2
     reason = "the interval holds differences either way; smallest detectable effect"
-    return replace(drawn, reason=f"{reason} {half:.3g}, {_REMEDIES[luck.main_source]}")
+    source = luck.main_source
+    remedy = _DRIFTS if luck.is_drifting and source == "demand" else _REMEDIES[source]
+    return replace(drawn, reason=f"{reason} {half:.3g}, {remedy}")
+
+
+def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
+    """Say of a guarded metric whether it is shown that nothing is lost.
+
+    Args:
+        at_worst: the lower bound of the difference, one-sided.
+        tolerated: loss that need not be excluded.
+    """
+    if verdict.guard is None:
+        return verdict
+    if verdict.verdict == "worse":
+        return replace(verdict, guard="lost")
+    if verdict.verdict != "inconclusive" or at_worst >= -tolerated:
+        return replace(verdict, guard="kept")
+    reason = f"that no more than {tolerated:.3g} is lost cannot be shown, it may be {-at_worst:.3g}"
+    return replace(verdict, guard="open", reason=f"{reason}: {verdict.reason}")
+
+
+def _handful(series: Series) -> float:
+    """Return the share that a handful of lookups is, 0.0 of other figures: smaller losses are not told from luck."""
+    if series.metric.unit != "ratio" or series.metric.grain != "lookup":
+        return 0.0
+    lookups = sum(float(part.sums[:, -1].sum()) for part in series.parts.values()) / len(series.seeds)
+    return _HANDFUL / lookups if lookups else 0.0
 
 
 def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
-    """Take back what chance alone would bring among all comparisons that may decide the exit code.
+    """Take back what chance alone would bring among all comparisons that are made for one purpose.
+
+    Those that may decide the exit code are one family; of every other figure those of all candidates are, since the
+    best of many is looked at first.
 
     Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979).
     """
-    members = [
-        index
-        for index, verdict in enumerate(verdicts)
-        if verdict.primary and _may_decide(verdict, case.rules) and not math.isnan(verdict.p_value)
-    ]
+    families: dict[Name | None, list[int]] = {}
+    for index, verdict in enumerate(verdicts):
+        if not math.isnan(verdict.p_value):
+            decides = verdict.primary and _may_decide(verdict, case.rules)
+            families.setdefault(None if decides else (verdict.metric, verdict.key), []).append(index)
     judged = list(verdicts)
-    adjusted = 0.0
-    for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
-        verdict = verdicts[index]
-        # The running maximum keeps the order: no comparison may pass that is less probable than one that failed.
-        adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
-        judged[index] = replace(verdict, p_family=adjusted)
-        if verdict.verdict in ("better", "worse") and adjusted > LEVEL:
-            reason = (
-                f"alone it would be {verdict.verdict}, but among {len(members)} comparisons that decide the exit code "
-                f"chance brings such a difference with probability {adjusted:.2f}"
-            )
-            judged[index] = replace(judged[index], verdict="inconclusive", reason=reason)
+    for name, members in families.items():
+        what, level = ("for the exit code", GATE_LEVEL) if name is None else ("of this figure", LEVEL)
+        adjusted = 0.0
+        for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
+            verdict = verdicts[index]
+            # The running maximum keeps the order: none may pass that is less probable than one that failed.
+            adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
+            judged[index] = replace(verdict, p_family=adjusted)
+            if verdict.verdict in ("better", "worse") and adjusted > level:
+                comparisons = quantity(len(members), "comparison")
+                reason = (
+                    f"alone it would be {verdict.verdict}, but in {comparisons} {what} chance brings such a difference "
+                    f"with probability {adjusted:.2g}, and {level:g} is asked for"
+                )
+                least = least_chance(len(case.layout.seeds))
+                if least * len(members) > level:
+                    reason += f"; {quantity(len(case.layout.seeds), 'seed')} can carry no less than {least:.2g} in each"
+                judged[index] = replace(
+                    judged[index], verdict="inconclusive", reason=reason, alone=verdict.verdict, holds_for="policy",
+                    guard="open" if verdict.guard == "lost" else verdict.guard,
+                )  # fmt: skip
     return judged
 
 
 def _may_decide(verdict: Verdict, rules: VerdictSection) -> bool:
-    return verdict.holds_for == "policy" or rules.accept_placement
+    return verdict.holds_for == "policy" or (verdict.holds_for == "placement" and rules.accept_placement)
 
 
-def _too_few(a: Series, b: Series, case: Case) -> str | None:
+def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[InCluster, ...]:
+    """Return the difference of two series in every cluster if it is certain that some gain and some lose."""
+    clusters = [name for name in a.clusters if name in b.clusters]
+    sign = 1.0 if a.metric.better == "up" else -1.0
+    found = []
+    for name in clusters if len(clusters) > 1 else ():
+        difference = minus(sample(a, case.layout, name), sample(b, case.layout, name))
+        delta, half = (
+            sign * float(difference.values.mean()),
+            spread(difference, question).half_width(LEVEL / len(clusters)),
+        )
+        found.append(InCluster(name, delta + 0.0, delta - half, delta + half))
+    disagree = any(one.low > 0 for one in found) and any(one.high < 0 for one in found)
+    return tuple(found) if disagree else ()
+
+
+def _too_few(a: Series, b: Series, difference: Sample, case: Case) -> str | None:
     """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
     parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
+    least = max(2, case.rules.min_units)
     if a.metric.resample == "time":
         # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
         cells: set[int] = set()
         for _, part in parts:
             cells.update((part.start_us + np.flatnonzero(part.sums.any(axis=1)) * case.layout.cell_us).tolist())
-        return _few(-(-len(cells) // case.layout.block), "block of time", "blocks of time", case)
-    # Rows with a figure under either policy; those of a cluster are the same in all its parts.
+        blocks = -(-len(cells) // case.layout.block)
+        if blocks >= least:
+            return None
+        return f"it rests on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, case)}"
+    strata = [one.weights for one in difference.strata or () if one.source == "demand"]
+    weights = np.concatenate([np.zeros(0), *strata])
+    bundles, worth = int(np.count_nonzero(weights)), effective(weights)
+    # Rows of events with a figure under either policy; those of a cluster are the same in all its parts.
     active: dict[str, NDArray[np.bool_]] = {}
-    causes_of: dict[str, tuple[str, ...]] = {}
+    causes_of = {cluster: part.events for cluster, part in parts}
     for cluster, part in parts:
-        rows = np.asarray(part.sums.any(axis=1))
+        rows = np.asarray(part.sums[len(part.sums) - len(part.events) :].any(axis=1))
         active[cluster] = active[cluster] | rows if cluster in active else rows
-        causes_of[cluster] = part.events
-    bundles, causes = 0, Counter[str]()
-    for cluster, rows in active.items():
-        events = causes_of[cluster]
-        bundles += int(np.count_nonzero(rows[: len(rows) - len(events)]))
-        causes.update(events[number] for number in np.flatnonzero(rows[len(rows) - len(events) :]).tolist())
-    if not causes:
-        # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
-        return _few(bundles, "bundle", "bundles", case) if bundles else None
-    cause, most = causes.most_common(1)[0]
-    if bundles >= case.rules.min_units or most >= case.rules.min_events:
-        return None
-    count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
-    return f"{count}; which one is luck, and {case.rules.min_events} of min_events are asked for"
+    causes = Counter(causes_of[name][number] for name, rows in active.items() for number in np.flatnonzero(rows))
+    # Rounding makes eight equal bundles a little fewer.
+    if worth >= least * (1 - 1e-9) or not (bundles or causes):
+        return None  # totals of nothing are equal; a quotient of nothing has no value and does not come here
+    if causes:
+        cause, most = causes.most_common(1)[0]
+        if most >= case.rules.min_events:
+            return None
+        count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
+        return f"{count}; which one is luck, and {case.rules.min_events} of min_events are asked for"
+    if bundles < least:
+        return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, case)}"
+    return (
+        f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
+        f"worth {math.floor(10 * worth) / 10:.1f} of equal weight, fewer than {_wanted(worth, case)}"
+    )
 
 
-def _few(units: int, one: str, many: str, case: Case) -> str | None:
-    if units >= max(2, case.rules.min_units):
-        return None
-    wanted = f"the {case.rules.min_units} of min_units" if units < case.rules.min_units else "the two that can differ"
-    return f"it rests on {quantity(units, one, many)}, fewer than {wanted}"
+def _wanted(units: float, case: Case) -> str:
+    return f"the {case.rules.min_units} of min_units" if units < case.rules.min_units else "the two that can differ"
 
 
 def _has(estimate: Estimate | None) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import (
@@ -25,7 +25,7 @@ from lookup.settings.base import (
 from lookup.settings.broker import BrokerEntry
 from lookup.settings.cluster import ClientEntry, NamespaceEntry, TopologySection
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import Loc, place
+from lookup.settings.problems import LIST, NUMBER, Loc, place
 
 __all__ = [
     "SLICE_ROWS",
@@ -51,7 +51,7 @@ LoadReports = Literal["instant", "published"]
 LintRule = Literal[
     "alike", "anti-affinity", "broker-key", "broker-label", "cancel", "capacity-unit", "client-key", "client-label",
     "client-rule", "doubled", "few-blocks", "filter", "filters", "isolation", "namespace", "no-load", "policy-key",
-    "scorer", "selector", "short-session", "single-broker", "time-of-day", "topology", "weight",
+    "scorer", "selector", "short-session", "single-broker", "skewed", "time-of-day", "topology", "weight",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
@@ -59,21 +59,22 @@ Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 _MOST_SEEDS = 1000
 
 
-def _numbered_seeds(value: object) -> object:
-    """Return the seeds 1 to n for a number n."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return value
+def _few_enough(value: int) -> int:
     if not 1 <= value <= _MOST_SEEDS:
         raise ValueError(
             f"a number of seeds should be 1 to {_MOST_SEEDS}, not {value}; seeds of your choice are a list"
         )
-    return tuple(range(1, value + 1))
+    return value
+
+
+def _kind(value: object) -> str:
+    return NUMBER if isinstance(value, int) and not isinstance(value, bool) else LIST
 
 
 _Seeds = Annotated[
-    tuple[Seed, ...],
-    Field(min_length=1, max_length=_MOST_SEEDS),
-    BeforeValidator(_numbered_seeds, json_schema_input_type=Annotated[int, Field(ge=1, le=_MOST_SEEDS)] | list[Seed]),
+    Annotated[int, AfterValidator(_few_enough), Tag(NUMBER)]
+    | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=_MOST_SEEDS), Tag(LIST)],
+    Discriminator(_kind),
 ]
 
 
@@ -107,8 +108,10 @@ class EvaluationSection(Strict):
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
-    seeds: _Seeds = tuple(range(1, 8))
-    """Replicates, a number or a list of seeds: each replays every policy with dice and a salt of its own."""
+    seeds: _Seeds = 7
+    """Replicates, each with dice and a salt of its own: a number of seeds, drawn for each log, or a list of them."""
+    draw: CountS = 0
+    """Which draw of so many seeds: the same log has others in each, and another log has others in all."""
     default_bundles: Positive = Field(default=4, le=1 << 16)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
     reconnect_s: CountS = 30
@@ -133,8 +136,10 @@ class EvaluationSection(Strict):
             for key, span in spans.items()
             if span % self.tick_s
         ]
-        if len(set(self.seeds)) < len(self.seeds):
-            problems.append(f"seeds: each should occur once, not {list(self.seeds)}")
+        if len(set(self.drawn)) < len(self.drawn):
+            problems.append(f"seeds: each should occur once, not {list(self.drawn)}")
+        if self.draw and isinstance(self.seeds, tuple):
+            problems.append(f"draw: {self.draw} should be 0 with a list of seeds; a number of seeds is drawn")
         if self.handover_s and self.ownership == "shared":
             problems.append(
                 f"handover_s: {self.handover_s:g} should be 0 under shared ownership: nobody owns a bundle to hand over"
@@ -144,6 +149,11 @@ class EvaluationSection(Strict):
         refuse(problems)
         return self
 
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """Return the seeds; where the log is not known yet, numbers from 1 on in place of those to be drawn."""
+        return self.seeds if isinstance(self.seeds, tuple) else tuple(range(1, self.seeds + 1))
+
 
 class VerdictSection(Strict):
     """Rules of the comparison with the incumbent."""
@@ -151,17 +161,19 @@ class VerdictSection(Strict):
     primary: tuple[str, ...] | None = None
     """Metrics, `name` or `name:key`, that decide the exit code; absent: answers, locality, imbalance, moved weight."""
     margin: Share = 0.01
-    """Differences within this are equivalent; relative to the incumbent's value, absolute where that is 0."""
+    """Differences within this are equivalent; relative to the incumbent's value, or to itself if that is smaller."""
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
+    guard_margin: Share = 0.0001
+    """Loss that is none in what is guarded: answers, overload, hand-overs; of all lookups, or time of brokers."""
     require_decision: Truth = False
-    """If true, an inconclusive primary metric makes the exit code 4."""
+    """If true, an inconclusive primary metric makes the exit code 4; that of a guarded one always does."""
     accept_placement: Truth = False
     """If true, verdicts that hold for one placement only (a hash without salt, one seed) may decide the exit code."""
     block_s: PositiveS = 3600
-    """Seconds of a block of neighbouring cells that count as one observation of the demand."""
-    min_units: Positive = 20
-    """With something happening in fewer bundles, or blocks of time, than this a comparison is inconclusive."""
+    """Seconds of neighbouring cells that count as one observation at least; more where the difference drifts."""
+    min_units: Positive = 8
+    """With fewer bundles of equal weight, or blocks of time, than this a comparison is inconclusive."""
     min_events: Positive = 5
     """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Scorer, Selector, hookimpl
-from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup.hooks import Filter, Scorer, Selector, hookimpl
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
 
 
 def _number(text: str) -> int:
@@ -70,6 +70,34 @@ class Sticky:
         memory[request.bundle] = broker.id
 
 
+@dataclass(frozen=True)
+class OfRack:
+    """Prefer the brokers of one rack, whoever asks; which of them, a hash of its own says."""
+
+    rack: str
+    name: ClassVar[str] = "of-rack"
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.salt"})
+
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
+        """Return 0.6 and more for brokers of the rack, else less."""
+        hashed = [_number(f"{view.salt}/{self.rack}/{request.bundle}/{broker.id}") / 2**64 for broker in brokers]
+        return 0.6 * (brokers.labels("rack") == self.rack) + 0.4 * np.array(hashed)
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """Leave no broker to the lookups of some namespaces."""
+
+    namespaces: tuple[str, ...]
+    name: ClassVar[str] = "deaf"
+    reason: ClassVar[Reason] = Reason.FILTERED
+    reads: ClassVar[frozenset[str]] = frozenset({"namespace"})
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Iterable[bool]:
+        """Return for every broker whether the namespace is heard."""
+        return [request.namespace.rpartition("/")[2] not in self.namespaces] * len(brokers)
+
+
 @hookimpl
 def lookup_register_selectors() -> tuple[type[Selector], ...]:
     """Register the hashes."""
@@ -79,4 +107,10 @@ def lookup_register_selectors() -> tuple[type[Selector], ...]:
 @hookimpl
 def lookup_register_scorers() -> tuple[type[Scorer], ...]:
     """Register the scorer."""
-    return (Sticky,)
+    return (Sticky, OfRack)
+
+
+@hookimpl
+def lookup_register_filters() -> tuple[type[Filter], ...]:
+    """Register the filter."""
+    return (Deaf,)

@@ -15,12 +15,12 @@ from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.evaluation import EvaluationFile
 
-__all__ = ["KINDS", "WORLDS", "Policy", "World", "group", "replayed"]
+__all__ = ["KINDS", "PLUGIN", "WORLDS", "Policy", "World", "group", "replayed"]
 
 Policy = Mapping[str, Any]
 
 _FILTERS = ("load-manager-class", "max-topics", "version", "anti-affinity", "isolation")
-_PLUGIN = str(Path(__file__).with_name("plugin.py"))
+PLUGIN = str(Path(__file__).with_name("plugin.py"))
 
 #: Policies that place by luck, each by its own: two of a kind with other seeds are equal.
 KINDS: Mapping[str, Policy] = {
@@ -135,6 +135,6 @@ def _settings(world: World, folder: Path, policies: Sequence[Policy], seeds: Seq
                 for cluster in ("east", "west", "north")[: world.clusters]
             ],
             "policies": [dict(policy) for policy in policies],
-            "plugin_files": [_PLUGIN],
+            "plugin_files": [PLUGIN],
         }
     )

@@ -212,7 +212,7 @@ def _by_stage(difference: Difference) -> Counts:
 
 def _found(workers: Workers, settings: EvaluationFile, folder: Path) -> Difference:
     pair = settings.policies[0].name, settings.policies[1].name
-    return find_difference(workers, settings, pair, settings.evaluation.seeds[0], WorkDir(str(folder / "work")))
+    return find_difference(workers, settings, pair, settings.evaluation.drawn[0], WorkDir(str(folder / "work")))
 
 
 def _prove(workers: Workers, world: World, folder: Path) -> Counts:
@@ -225,9 +225,9 @@ def _prove(workers: Workers, world: World, folder: Path) -> Counts:
         return {}
 
     if settings.evaluation.ownership == "exclusive":
-        expected = _looped(settings, settings.evaluation.seeds[0])
+        expected = _looped(settings, settings.evaluation.drawn[0])
     else:
-        expected = _looped_by_key(settings, settings.evaluation.seeds[0])
+        expected = _looped_by_key(settings, settings.evaluation.drawn[0])
         for stage in ("filter", "score", "selector"):
             partings = [count.partings for count in found.causes if count.cause.stage == stage]
             begun, _ = expected.pop(f"partings by {stage}", (0, 0.0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.score.scoring import Scored
-from tests.score.cases import moves, plan, ratios, replicated, scored, spread, sums
+from tests.score.cases import SEEDS, moves, plan, ratios, replicated, scored, spread, sums
 
 INPUTS: dict[str, Any] = {
     "lookups": 1_234_567,
@@ -27,7 +29,7 @@ def result(logged: float = 0.501, **changes: Any) -> Scored:
         logged: the answered ratio of the log; that of `stock` is 0.5, and the margin 0.005.
     """
     log = [ratios(LOGGED, spread(logged, 0.1), cluster=cluster, seed=0) for cluster in "cd"]
-    how = plan("stock", "new", "twin", seeds=(1, 2), primary=("answered_ratio", "moves"))
+    how = plan("stock", "new", "twin", seeds=SEEDS, primary=("answered_ratio", "moves"))
     return scored([*replicated(_parts()), *log], how, **({"inputs": INPUTS} | changes))
 
 
@@ -54,3 +56,36 @@ def _parts() -> list[MetricSums]:
     parts += [ratios(policy, spread(0.5, width), "imbalance_cv") for policy, width in (("stock", 0.1), ("new", 0.5))]
     parts.append(ratios("stock", [0.25] * 40, by=(("tenant", "t1"),)))
     return parts
+
+
+def varied(**rules: Any) -> Scored:
+    """Compare `stock` with `new` and `old`, so that every kind of verdict, guard and scope occurs.
+
+    `new` keeps answers, is worse in imbalance for these hours only, and better in `match_ratio[zone]` if that were the
+    only comparison; in `match_ratio[rack]` clusters disagree on it. Whether `old` keeps answers is open. Of both some
+    hand-overs are lost, and moves vary with the placement.
+    """
+    parts = [replace(part, seed=seed) for seed in SEEDS for part in _varied(seed)]
+    how = plan("stock", "new", "old", seeds=SEEDS, **({"primary": ("answered_ratio", "imbalance_max_mean")} | rules))
+    return scored(parts, how, inputs={"capacity": "given"})
+
+
+def _varied(seed: int) -> Iterator[MetricSums]:
+    luck = (seed - 3) / 1000
+    # Luck of the placement in three figures: of answers that of `old` only is not the incumbent's.
+    for policy, answered in (("stock", 0.9 + luck), ("new", 0.95 + luck), ("old", 0.9 - luck)):
+        # So many lookups that a handful of them is less than the margin.
+        yield sums(policy, [[100_000 * answered, 100_000]] * 40)
+    for policy, count in (("stock", 1), ("new", 2), ("old", 3)):
+        yield moves(policy, [count] * 40, metric="in_transition", key="Releasing")
+    for policy, slope in (("stock", 0.0), ("new", 0.1), ("old", 0.0)):
+        hours = [1.5 + slope * (1 + hour / 48) + (hour * 7 % 5) / 1000 for hour in range(48)]
+        yield ratios(policy, hours, "imbalance_max_mean")
+    for cluster, gain in (("c", 0.1), ("d", -0.2)):
+        for policy in ("stock", "new", "old"):
+            shares = [0.5 + (gain if policy == "new" else 0.0)] * 40
+            yield ratios(policy, shares, "match_ratio", key="rack", cluster=cluster)
+    for policy, gains in (("stock", (0.0, 0.0)), ("new", (0.04, -0.02)), ("old", (0.03, -0.03))):
+        yield ratios(policy, [0.5 + gain for gain in gains] * 20, "match_ratio", key="zone")
+    for policy, count in (("stock", 30), ("new", 30 + (seed * 2 % 5)), ("old", 30 + (seed * 3 % 5))):
+        yield moves(policy, [count] * 40)

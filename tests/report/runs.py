@@ -14,9 +14,9 @@ from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.report.markdown import markdown_report
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
-from tests.score.cases import copies, moves, plan, ratios, scored, spread, sums
+from tests.score.cases import SEEDS, copies, moves, plan, ratios, scored, spread, sums
 
-__all__ = ["CELL_US", "START_US", "broad", "write_run", "write_table"]
+__all__ = ["CELL_US", "START_US", "broad", "write_earlier", "write_run", "write_table"]
 
 #: 2026-01-05T00:00:00Z, and an hour, which is the width of a balance cell by default.
 START_US = 1_767_571_200_000_000
@@ -38,7 +38,7 @@ def write_run(folder: Path, result: Scored, **manifest: Any) -> Path:
             "verdict": result.plan.rules.model_dump(mode="json"),
             "topology": {"distance_ms": {"same": 0.05, "rack": 0.3}, "price_per_gb": {"rack": 0.01}, "edges": []},
         },
-        "seeds": list(result.plan.evaluation.seeds),
+        "seeds": list(result.plan.evaluation.drawn),
         "inputs": {"lookups": {"path": "logs/lookups", "files": 1, "bytes": 9, "rows": 7, "blake2b": "00ff"}},
         "plugins": [],
         **manifest,
@@ -46,6 +46,18 @@ def write_run(folder: Path, result: Scored, **manifest: Any) -> Path:
     (folder / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
     (folder / "summary.json").write_text(to_json(summary(result)), encoding="utf-8")
     (folder / "report.md").write_text(markdown_report(result), encoding="utf-8")
+    return folder
+
+
+def write_earlier(folder: Path, result: Scored) -> Path:
+    """Write a run as earlier versions did: without winners, and verdicts without what was added since."""
+    write_run(folder, result)
+    content = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    del content["winners"], content["guarded"]
+    for row in content["verdicts"]:
+        for name in ("margin", "alone", "question", "guard", "on_log", "for_demand", "clusters"):
+            del row[name]
+    (folder / "summary.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
 
 
@@ -138,8 +150,7 @@ def _result(policies: Sequence[str], clusters: Sequence[str], hours: int) -> Sco
             parts += [moves(policy, [number + bundle % 3 for bundle in range(40)], **of)]
             parts += [moves(policy, [number] * 40, metric="assignments", **of)]
             parts += [sums(policy, [[3, 4]] * 40, "network_covered_ratio", **of)]
-    seeds = (1, 2)
-    how = plan(*policies, seeds=seeds, primary=("answered_ratio", "match_ratio:rack"))
+    how = plan(*policies, seeds=SEEDS, primary=("answered_ratio", "match_ratio:rack"))
     inputs = {
         "lookups": 1000,
         "first_us": START_US,
@@ -155,4 +166,4 @@ def _result(policies: Sequence[str], clusters: Sequence[str], hours: int) -> Sco
             }
         },
     }
-    return scored([copy for part in parts for copy in copies(part, seeds)], how, inputs=inputs)
+    return scored([copy for part in parts for copy in copies(part)], how, inputs=inputs)

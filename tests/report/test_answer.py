@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lookup.report.answer import answers, headline, locality, question
 from lookup.report.comparison import pooled, value_text
-from tests.report.results import placed_once, result
+from tests.report.results import placed_once, result, varied
 from tests.score.cases import decided, moves, plan, ratios, scored, spread
 
 
@@ -16,7 +16,7 @@ def test_each_candidate_has_a_sentence_with_its_numbers() -> None:
         "new: answered_ratio 0.7000 instead of 0.5000 (+0.2000, 0.2000 to 0.2000, better), "
         "moves 2,400 instead of 1,200 (+1,200, 1,200 to 1,200, worse)."
     )
-    assert twin == "twin: equivalent on answered_ratio, moves."
+    assert twin == "twin: identical on answered_ratio, moves."
 
 
 def test_the_numbers_are_those_of_the_figures() -> None:
@@ -48,7 +48,7 @@ def test_headline_figures_that_do_not_decide_are_named_apart() -> None:
 
     (sentence,) = answers(decided(parts, "stock", "new", primary=("answered_ratio",)))
 
-    assert sentence.startswith("new: equivalent on answered_ratio; not primary: ")
+    assert sentence.startswith("new: identical on answered_ratio; not primary: ")
     assert sentence.partition("not primary: ")[2].startswith("match_ratio[rack] 0.6000 instead of 0.5000 (+0.1000, ")
     assert sentence.endswith("better), undecided on moves.")
 
@@ -68,6 +68,28 @@ def test_parts_of_a_figure_are_left_to_the_whole() -> None:
 def test_a_verdict_on_one_placement_says_so() -> None:
     """Behind its word, so that it is not taken for a property of the policy."""
     assert "better for this placement only)" in answers(placed_once())[0]
+    assert answers(placed_once())[1].startswith("twin: identical on answered_ratio, moves")
+
+
+def test_a_verdict_on_these_hours_says_so() -> None:
+    """Behind its word too; beside it stands what holds for the policy, without an addition."""
+    new, old = answers(varied())
+
+    assert new.startswith("new: answered_ratio 0.9500 instead of 0.9000 (+0.0500, 0.0500 to 0.0500, better), imbalance")
+    assert "(+0.1490, 0.0903 to 0.2076, worse for these hours only); not primary: " in new
+    assert "hours" not in old
+
+
+def test_identical_equivalent_and_undecided_figures_have_clauses_of_their_own() -> None:
+    """In this order: the same sums, a difference within the margin, and one that is open."""
+    parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]
+    near = {"stock": [0.5] * 40, "new": [0.501, 0.499] * 20}
+    parts += [ratios(policy, shares, "match_ratio", key="zone") for policy, shares in near.items()]
+    parts += [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
+
+    (sentence,) = answers(decided(parts, primary=("answered_ratio", "match_ratio:zone", "moves")))
+
+    assert sentence == ("new: identical on answered_ratio; equivalent on match_ratio[zone]; undecided on moves.")
 
 
 def test_the_question_names_the_incumbent_and_what_decides() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import altair as alt
 import pytest
 
 from lookup.report import charts
+from lookup.score.verdict import Word
 
 SPECIFICATIONS = {
     "trade": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], 7.0),
@@ -31,6 +32,20 @@ def test_sizes_have_a_legend_only_if_moves_are_known() -> None:
     assert sizes[1]["legend"] is None
     assert [size["scale"]["domain"] for size in sizes] == [[0, 7.0], [0, 1.0]]
     assert all(size["scale"]["range"][0] >= 79 for size in sizes)
+
+
+def test_every_word_of_a_verdict_has_a_colour() -> None:
+    """In the order of the words: a scale that is short begins again, and only one verdict is better."""
+    (scale,) = [
+        layer["encoding"]["color"]["scale"]
+        for layer in SPECIFICATIONS["delta"]["spec"]["layer"]
+        if "scale" in layer["encoding"].get("color", {})
+    ]
+
+    colours = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert set(colours) == set(get_args(Word))
+    assert [colours[word] for word in ("better", "worse")] == ["@better", "@worse"]
+    assert set(colours.values()) == {"@better", "@worse", "@quiet"}
 
 
 def _sizes(spec: Mapping[str, Any]) -> Mapping[str, Any]:

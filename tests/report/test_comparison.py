@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -17,12 +18,15 @@ from lookup.report.comparison import (
     number_text,
     parts,
     policies_in_order,
+    scope_of,
     signed_text,
     value_text,
+    verdict_rows,
+    word_of,
 )
-from lookup.score.verdict import Word
-from tests.report.results import placed_once, result
-from tests.score.cases import METRICS, plan, ratios, scored
+from lookup.score.verdict import HoldsFor, Word
+from tests.report.results import placed_once, result, varied
+from tests.score.cases import METRICS, decided, plan, ratios, scored, sums
 
 
 def test_the_incumbent_comes_first() -> None:
@@ -51,7 +55,7 @@ def test_cells_carry_value_interval_and_mark() -> None:
     line = next(line for line in lines(result()) if line.label == "answered_ratio")
 
     assert (line.unit, line.arrow, line.primary) == ("ratio", "↑", True)
-    assert [(cell.value, cell.mark) for cell in line.cells] == [("0.5000", " "), ("0.7000", "▲"), ("0.5000", "=")]
+    assert [(cell.value, cell.mark) for cell in line.cells] == [("0.5000", " "), ("0.7000", "▲"), ("0.5000", "≡")]
     assert line.cells[0].interval.startswith("[0.4")
 
 
@@ -59,19 +63,81 @@ def test_open_marks_hold_for_one_placement() -> None:
     """What is better or worse with one draw of luck only does not look like more."""
     rows = {line.label: line for line in lines(placed_once())}
 
-    assert [cell.mark for cell in rows["answered_ratio"].cells] == [" ", "△", "="]
-    assert [cell.mark for cell in rows["moves"].cells] == [" ", "▽", "="]
+    assert [cell.mark for cell in rows["answered_ratio"].cells] == [" ", "△", "≡"]
+    assert [cell.mark for cell in rows["moves"].cells] == [" ", "▽", "≡"]
 
 
 @pytest.mark.parametrize(
-    ("word", "mark"), [("better", "△"), ("worse", "▽"), ("equivalent", "="), ("inconclusive", "?")]
+    ("word", "mark"),
+    [("better", "△"), ("worse", "▽"), ("equivalent", "="), ("identical", "≡"), ("inconclusive", "?")],
 )
-def test_only_decided_words_have_an_open_mark(word: Word, mark: str) -> None:
-    """The others say as much of a placement as of a policy."""
+@pytest.mark.parametrize("scope", ["placement", "hours"])
+def test_only_decided_words_have_an_open_mark(word: Word, mark: str, scope: HoldsFor) -> None:
+    """The others say as much of a placement, or of these hours, as of a policy."""
     verdict = replace(result().verdicts[0], verdict=word)
 
     assert mark_of(verdict) == MARKS[word]
-    assert mark_of(replace(verdict, holds_for="placement")) == mark
+    assert mark_of(replace(verdict, holds_for=scope)) == mark
+
+
+def test_a_verdict_that_is_none_among_many_has_a_light_mark() -> None:
+    """By what it would be if it were the only comparison, wherever it holds; its word stays inconclusive."""
+    rows = {line.label: line for line in lines(varied())}
+    found = {(one.policy, label(one.metric, one.key)): one for one in varied().verdicts}
+    light = [found["new", "match_ratio[zone]"], found["new", "moves"]]
+
+    assert [cell.mark for cell in rows["match_ratio[zone]"].cells] == [" ", "▴", "?"]
+    assert [cell.mark for cell in rows["moves"].cells] == [" ", "▾", "▾"]
+    assert [mark_of(replace(one, holds_for="hours")) for one in light] == ["▴", "▾"]
+    assert {word_of(one) for one in light} == {"inconclusive"}
+
+
+def test_hours_have_open_marks_beside_those_of_policies() -> None:
+    """The difference that drifts, and only that one."""
+    rows = {line.label: [cell.mark for cell in line.cells] for line in lines(varied())}
+
+    assert rows["imbalance_max_mean"] == [" ", "▽", "≡"]
+    assert rows["match_ratio[rack]"] == [" ", "▼", "≡"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "text"),
+    [("policy", ""), ("placement", "for this placement only"), ("hours", "for these hours only")],
+)
+def test_a_scope_is_said_of_what_is_decided(scope: HoldsFor, text: str) -> None:
+    """Of a policy's verdict there is nothing to add, and what is inconclusive holds for nothing."""
+    verdict = replace(varied().verdicts[0], holds_for=scope)
+
+    assert [scope_of(replace(verdict, verdict=word)) for word in get_args(Word)] == [
+        "" if word == "inconclusive" else text for word in get_args(Word)
+    ]
+
+
+def test_the_scope_stands_in_the_table_of_verdicts() -> None:
+    """Behind the mark and the word of the one that drifts."""
+    words = {row[0]: row[1] for row in verdict_rows(varied(), "new")}
+
+    assert words == {
+        "answered_ratio *": "▲ better",
+        "match_ratio[rack]": "▼ worse",
+        "match_ratio[zone]": "▴ inconclusive",
+        "imbalance_max_mean *": "▽ worse, for these hours only",
+        "moves": "▾ inconclusive",
+        "in_transition[Releasing]": "▼ worse",
+    }
+
+
+@pytest.mark.parametrize(("primary", "marks"), [(("answered_ratio",), [" ", " "]), (("network_ms_p95",), [" ", "○"])])
+def test_a_percentile_is_judged_only_if_it_is_primary(primary: tuple[str, ...], marks: list[str]) -> None:
+    """It has no interval; where nobody asks for a verdict none is missing, so that it has a figure and no mark."""
+    rows = {"stock": [[1, 1], [0, 9]], "new": [[2, 2], [0, 8]]}
+    parts_ = [ratios(policy, [0.5] * 30) for policy in rows]
+    found = decided([*parts_, *(sums(policy, of, "network_ms_p95") for policy, of in rows.items())], primary=primary)
+    line = next(line for line in lines(found) if line.label == "network_ms_p95")
+
+    assert [cell.value for cell in line.cells] == ["1", "1"]
+    assert [cell.mark for cell in line.cells] == marks
+    assert ("network_ms_p95 *" in [row[0] for row in verdict_rows(found, "new")]) == (marks[1] == "○")
 
 
 def test_clusters_and_parts_have_no_marks() -> None:

@@ -39,10 +39,10 @@ def test_a_run_and_itself_do_not_differ(tmp_path: Path) -> None:
 
 
 def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
-    """Its interval is that of two independent figures, and its mark follows from interval and direction."""
+    """Its interval is that of two independent figures by their wider sides, and its mark follows from it."""
     first, second = _answered(("stock", 0.5), ("new", 0.6)), _answered(("stock", 0.5), ("new", 0.8))
     halves = [
-        figure.high - figure.value
+        max(figure.value - figure.low, figure.high - figure.value)
         for scored in (first, second)
         for figure in scored.estimates
         if (figure.series.policy, figure.series.metric.name, figure.cluster) == ("new", "answered_ratio", None)
@@ -52,6 +52,7 @@ def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
 
     assert (change.policy, change.mark) == ("new", "▲")
     assert change.delta == pytest.approx(0.2)
+    assert len(halves) == 2
     assert change.half == pytest.approx(math.hypot(*halves))
     assert change.row[:6] == ("new", "answered_ratio", "ratio", "0.6000", "0.8000", "+0.2000 ▲")
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from lookup.engine.measuring import question_of
 from lookup.errors import InputError
+from lookup.hooks import Question
 from lookup.report.folder import Run, read_run, settings_of
+from lookup.report.gate import gate_of
 from lookup.report.markdown import markdown_report
+from lookup.report.wording import caveats, opening, winners_luck
+from lookup.score.scoring import Scored
 from lookup.score.summary import summary
+from lookup.score.verdict import Guard, Span
 from lookup.settings.evaluation import EvaluationFile
-from tests.report.results import placed_once, result
-from tests.report.runs import broad, write_run
+from tests.report.results import placed_once, result, varied
+from tests.report.runs import broad, write_earlier, write_run
 
 
-@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs={})])
+@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs={}), varied()])
 def test_a_run_reads_back_as_it_was_scored(tmp_path: Path, scored: Any) -> None:
     """The same summary and the same Markdown, byte by byte, come out of the folder as out of the replay."""
     run = read_run(str(write_run(tmp_path / "run", scored)))
@@ -26,13 +35,113 @@ def test_a_run_reads_back_as_it_was_scored(tmp_path: Path, scored: Any) -> None:
     assert markdown_report(run.scored) == markdown_report(scored)
 
 
-def test_margins_are_those_of_the_rules(tmp_path: Path) -> None:
-    """A summary has no margins, and yet the verdicts read back have the ones that were used."""
-    run = read_run(str(write_run(tmp_path / "run", result())))
+@pytest.mark.parametrize("scored", [result(), placed_once(), varied()])
+def test_verdicts_and_winners_read_back_in_every_field(tmp_path: Path, scored: Scored) -> None:
+    """Margins, guards, what a verdict would be alone, both questions and clusters among them; NaN stays NaN."""
+    run = read_run(str(write_run(tmp_path / "run", scored)))
 
-    assert [verdict.margin for verdict in run.scored.verdicts] == pytest.approx(
-        [verdict.margin for verdict in result().verdicts], nan_ok=True
-    )
+    # As text, since a number that is unknown (NaN) equals no other.
+    assert list(map(repr, run.scored.verdicts)) == list(map(repr, scored.verdicts))
+    assert list(map(repr, run.scored.winners)) == list(map(repr, scored.winners))
+
+
+def test_what_reads_back_holds_every_kind(tmp_path: Path) -> None:
+    """The run of the test above has a verdict of each, so that none is compared with nothing."""
+    scored = read_run(str(write_run(tmp_path / "run", varied()))).scored
+    verdicts = scored.verdicts
+
+    assert {verdict.guard for verdict in verdicts} == {None, *get_args(Guard)}
+    assert {verdict.alone for verdict in verdicts} == {None, "better", "worse"}
+    assert {verdict.holds_for for verdict in verdicts} == {"policy", "hours"}
+    assert {verdict.question for verdict in verdicts} == set(get_args(Question))
+    assert [one.cluster for verdict in verdicts for one in verdict.clusters] == ["c", "d"]
+    assert any(verdict.on_log.low != verdict.for_demand.low for verdict in verdicts)
+    assert [winner.metric for winner in scored.winners] == ["answered_ratio", "moves"]
+
+
+def test_guarded_metrics_read_back_as_guarded(tmp_path: Path) -> None:
+    """So that a budget of them is as strict with a run out of its folder: an open figure has exit code 4."""
+    scored = read_run(str(write_run(tmp_path / "run", varied()))).scored
+
+    assert [metric.name for metric in scored.metrics if question_of(metric) == "log"] == [
+        "answered_ratio",
+        "overload_ratio",
+        "in_transition",
+        "in_transition_weight",
+    ]
+    gate = gate_of(scored, {"answered_ratio": 0.0})
+    assert ([check.outcome for check in gate.checks], gate.exit_code) == (["undecided", "passed"], 4)
+
+
+def test_a_run_reads_back_with_its_sentences(tmp_path: Path) -> None:
+    """What decides, the luck of the winner, clusters that disagree and hours come out of the folder too."""
+    scored = read_run(str(write_run(tmp_path / "run", varied()))).scored
+
+    assert opening(scored) == opening(varied())
+    assert winners_luck(scored) is not None
+    assert caveats(scored) == caveats(varied())
+
+
+def test_a_run_of_an_earlier_version_reads_back(tmp_path: Path) -> None:
+    """Without what it does not say: margins, what verdicts would be alone, guards, clusters, winners."""
+    scored = read_run(str(write_earlier(tmp_path / "run", varied()))).scored
+    unknown = {
+        "alone": None,
+        "question": "demand",
+        "guard": None,
+        "on_log": Span(),
+        "for_demand": Span(),
+        "clusters": (),
+    }
+
+    expected = [replace(verdict, margin=math.nan, **unknown) for verdict in varied().verdicts]
+    assert list(map(repr, scored.verdicts)) == list(map(repr, expected))
+    assert list(scored.winners) == []
+    assert scored.exit_code == varied().exit_code
+    assert {question_of(metric) for metric in scored.metrics} == {"demand"}
+
+
+def test_a_run_of_an_earlier_version_has_a_report(tmp_path: Path) -> None:
+    """Of its verdicts as they stand: no light mark, a dash for the margin, and no caveat of clusters."""
+    text = markdown_report(read_run(str(write_earlier(tmp_path / "run", varied()))).scored)
+
+    assert re.search(r"\| match_ratio\[zone\] +\| \? inconclusive .*\| ±?– +\|", text)
+    assert "clusters disagree" not in text
+    assert "equal candidates" not in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("guard", "maybe", "summary.json: verdicts.0.guard is 'maybe': "),
+        ("question", "both", "summary.json: verdicts.0.question is 'both': "),
+        ("alone", "best", "summary.json: verdicts.0.alone is 'best': "),
+        ("holds_for", "ever", "summary.json: verdicts.0.holds_for is 'ever': "),
+        ("margin", "1 %", "summary.json: verdicts.0.margin is '1 %': "),
+        ("on_log", {"low": 1.0, "high": 2.0}, "summary.json: verdicts.0.on_log.p_value is missing; "),
+        ("clusters", [{"cluster": 7}], "summary.json: verdicts.0.clusters.0.cluster is 7: "),
+    ],
+)
+def test_a_verdict_that_was_edited_is_named(tmp_path: Path, key: str, value: object, sentence: str) -> None:
+    """By its number, key and value: what may be absent may not be anything."""
+    folder = write_run(tmp_path / "run", varied())
+    rows = json.loads((folder / "summary.json").read_text())["verdicts"]
+    _break(folder, "summary.json", verdicts=[{**rows[0], key: value}, *rows[1:]])
+
+    with pytest.raises(InputError) as caught:
+        read_run(str(folder))
+
+    assert sentence in str(caught.value)
+
+
+def test_a_winner_that_was_edited_is_named(tmp_path: Path) -> None:
+    """As verdicts are."""
+    folder = write_run(tmp_path / "run", varied())
+    rows = json.loads((folder / "summary.json").read_text())["winners"]
+    _break(folder, "summary.json", winners=[{**rows[0], "candidates": "two"}])
+
+    with pytest.raises(InputError, match=r"summary\.json: winners\.0\.candidates is 'two': "):
+        read_run(str(folder))
 
 
 def test_a_run_of_many_policies_reads_back(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from lookup.report.difference import compare_runs
 from lookup.report.folder import read_run
 from lookup.report.gate import EXCEEDED, Gate, gate_of
 from lookup.score.scoring import Scored
-from tests.report.results import placed_once, result
+from tests.report.results import placed_once, result, varied
 from tests.report.runs import write_run
-from tests.score.cases import decided, moves, plan, ratios, scored, spread, sums
+from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
 def _run(**rules: Any) -> Scored:
@@ -75,6 +75,104 @@ def test_a_required_decision_does_not_pass_what_is_undecided() -> None:
     assert gate.headline == "No figure exceeds the budget with certainty (exit code 4). Undecided: 1 of 2 figures."
 
 
+def _unsure(metric: str, key: str | None = None, seeds: tuple[int, ...] = SEEDS) -> Scored:
+    """Compare two policies whose ratio differs by luck of the placement alone, by some thousandths."""
+    shares = {"stock": lambda seed: 0.9 + seed / 1000, "new": lambda seed: 0.903 + (seed * 2 % 5) / 1000}
+    parts = [
+        ratios(policy, [share(seed)] * 40, metric, key=key, seed=seed)
+        for policy, share in shares.items()
+        for seed in seeds
+    ]
+    return scored(parts, plan(seeds=seeds, primary=(metric,)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "key", "tolerated", "outcome", "code"),
+    [
+        ("answered_ratio", None, 0.0, "undecided", 4),
+        ("answered_ratio", None, 0.1, "passed", 0),
+        ("match_ratio", "rack", 0.0, "undecided", 0),
+        ("match_ratio", "rack", 0.1, "passed", 0),
+    ],
+)
+def test_a_guarded_figure_does_not_pass_undecided(
+    metric: str, key: str | None, tolerated: float, outcome: str, code: int
+) -> None:
+    """That answers are not lost is asked for without a required decision; of locality an open budget passes."""
+    found = _unsure(metric, key)
+    gate = gate_of(found, {metric: tolerated})
+
+    assert not found.plan.rules.require_decision
+    assert [check.outcome for check in gate.checks] == [outcome]
+    assert gate.exit_code == code
+    assert f"(exit code {code})" in gate.headline
+
+
+def test_a_guarded_figure_that_cannot_be_judged_does_not_pass() -> None:
+    """Silence is no proof that nothing was lost: hand-overs of `twin` were not measured."""
+    parts = [*(moves(policy, [3] * 40, metric="in_transition", key="Releasing") for policy in ("stock", "new"))]
+    parts += [moves(policy, [3] * 40) for policy in ("stock", "new", "twin")]
+
+    gate = gate_of(decided(parts, "stock", "new", "twin"), {"in_transition": 5.0})
+
+    assert _outcomes(gate)["twin", "in_transition[Releasing]"] == "not judged"
+    assert gate.exit_code == 4
+
+
+def test_a_failure_comes_before_a_guard_that_is_open() -> None:
+    """The code is that of a budget that is exceeded."""
+    gate = gate_of(varied(), {"answered_ratio": 0.0, "in_transition": 1.0})
+
+    assert _outcomes(gate)["old", "answered_ratio"] == "undecided"
+    assert _outcomes(gate)["new", "in_transition[Releasing]"] == "failed"
+    assert gate.exit_code == EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("seeds", "figures", "outcome"),
+    [(2, 1, "undecided"), (3, 3, "failed"), (3, 4, "undecided"), (4, 12, "failed"), (4, 13, "undecided")],
+)
+def test_few_seeds_carry_no_failure(seeds: int, figures: int, outcome: str) -> None:
+    """Of n seeds equals come out apart in 4^-n of all runs, however large the difference: of 3 seeds three figures."""
+    numbers = tuple(range(1, seeds + 1))
+    parts = [
+        ratios(policy, spread(mean, 0.1), "match_ratio", key=f"k{number}")
+        for policy, mean in (("stock", 0.8), ("new", 0.3))
+        for number in range(figures)
+    ]
+    gate = gate_of(scored(replicated(parts, numbers), plan(seeds=numbers)), {"match_ratio": 0.01})
+
+    assert [check.outcome for check in gate.checks] == [outcome] * figures
+    assert gate.exit_code == (EXCEEDED if outcome == "failed" else 0)
+    if outcome == "undecided":
+        counted = f"{figures} figures" if figures > 1 else "1 figure"
+        assert {check.reason for check in gate.checks} == {
+            f"{seeds} seeds can carry no failure of {counted}; {seeds + 1} seeds would"
+        }
+
+
+def test_the_seeds_that_would_do_are_more_than_there_are() -> None:
+    """Five seeds carry no failure of 52 figures either: 52 / 4^5 is above 5 %."""
+    names = ["stock", *(f"new-{number}" for number in range(52))]
+    parts = [ratios(name, [0.8 if name == "stock" else 0.3] * 40, "match_ratio", key="k") for name in names]
+
+    gate = gate_of(decided(parts, *names), {"match_ratio": 0.01})
+
+    assert {check.outcome for check in gate.checks} == {"undecided"}
+    assert not any(check.reason.endswith("; 5 seeds would") for check in gate.checks)
+
+
+def test_few_seeds_do_not_open_what_passes() -> None:
+    """They keep figures from failing only."""
+    parts = [
+        ratios(policy, spread(mean, 0.1), "match_ratio", key="k") for policy, mean in (("stock", 0.5), ("new", 0.8))
+    ]
+
+    gate = gate_of(scored(replicated(parts, (1, 2)), plan(seeds=(1, 2))), {"match_ratio": 0.01})
+
+    assert [(check.outcome, check.reason) for check in gate.checks] == [("passed", "")]
+
+
 def test_more_figures_need_wider_intervals() -> None:
     """All together hold with 95 %, so that a long budget fails equals no more often than a short one."""
     alone, among = (gate_of(_run(), budget) for budget in ({"moves": 9.0}, {"moves": 9.0, "answered_ratio": 1.0}))
@@ -93,6 +191,32 @@ def test_one_placement_decides_nothing_unless_settings_accept_it() -> None:
     gates = [gate_of(placed_once(accept_placement=accepted), {"moves": 50}) for accepted in (False, True)]
 
     assert [_outcomes(gate)["new", "moves"] for gate in gates] == ["undecided", "failed"]
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_these_hours_decide_nothing(accept: bool) -> None:
+    """A difference that drifts fails no pipeline, though settings accept a placement; what is the same passes."""
+    gate = gate_of(varied(accept_placement=accept), {"imbalance_max_mean": 0.01})
+
+    assert _outcomes(gate) == {
+        ("new", "imbalance_max_mean"): "undecided",
+        ("old", "imbalance_max_mean"): "passed",
+    }
+    assert gate.checks[0].reason == (
+        "it holds for these hours only: the difference drifts as slowly as the log is long"
+    )
+
+
+def test_identical_policies_pass_whatever_they_hold_for() -> None:
+    """The same sums are no regression in any placement and at any hour."""
+    gates = [gate_of(placed_once(), {"moves": 0.0}), gate_of(varied(), {"imbalance_max_mean": 0.0, "match_ratio": 0.0})]
+
+    checks = [check for gate in gates for check in gate.checks if check.mark == "≡"]
+    assert [(check.policy, check.name, check.outcome, check.reason) for check in checks] == [
+        ("twin", "moves", "passed", ""),
+        ("old", "imbalance_max_mean", "passed", ""),
+        ("old", "match_ratio[rack]", "passed", ""),
+    ]
 
 
 def test_a_gap_as_large_as_the_difference_decides_nothing() -> None:
@@ -149,6 +273,35 @@ def test_without_a_budget_primary_metrics_decide() -> None:
     assert (gate.exit_code, gate.has_budget) == (3, False)
 
 
+def test_without_a_budget_a_guard_that_is_open_decides() -> None:
+    """The code is 4 and the headline names the figure; a loss in these hours only is undecided, with the reason."""
+    gate = gate_of(varied())
+
+    assert _outcomes(gate) == {
+        ("old", "answered_ratio"): "undecided",
+        ("new", "imbalance_max_mean"): "undecided",
+        ("new", "answered_ratio"): "passed",
+        ("old", "imbalance_max_mean"): "passed",
+    }
+    reasons = {check.policy: check.reason for check in gate.of("undecided")}
+    assert reasons["old"].startswith("that no more than 0.0001 is lost cannot be shown, it may be 0.003")
+    assert reasons["new"] == "it holds for these hours only: the difference drifts as slowly as the log is long"
+    assert gate.exit_code == 4
+    assert "It is not shown that nothing is lost on this log: answered_ratio of old (exit code 4)." in gate.headline
+
+
+def test_a_guard_that_is_kept_passes_without_a_difference() -> None:
+    """That nothing is lost is shown by one side of the interval, whether or not something is gained."""
+    shares = {"stock": lambda seed: 0.5 + seed / 100, "new": lambda seed: 0.54 + (seed * 2 % 5) / 100}
+    parts = [ratios(policy, [share(seed)] * 40, seed=seed) for policy, share in shares.items() for seed in SEEDS]
+    found = scored(parts, plan(seeds=SEEDS))
+    (verdict,) = found.verdicts
+
+    assert (verdict.verdict, verdict.guard, verdict.low < 0) == ("inconclusive", "kept", True)
+    (check,) = gate_of(found).checks
+    assert (check.outcome, check.reason, found.exit_code) == ("passed", "", 0)
+
+
 def test_undecided_primary_metrics_come_first() -> None:
     """The headline is the smallest effect that the log can show."""
     gate = gate_of(_run(primary=("moves",)))
@@ -169,6 +322,21 @@ def test_a_run_and_itself_are_within_any_budget(tmp_path: Path) -> None:
 
     assert {check.policy for check in gate.checks} == {"stock", "new", "twin"}
     assert gate.headline == "Within the budget: 6 figures (exit code 0)."
+
+
+def test_a_guard_is_one_without_a_candidate_too(tmp_path: Path) -> None:
+    """Against an earlier run of the incumbent alone, the code is that of the run before it was written down."""
+    alone = [
+        scored(
+            [ratios("stock", [mean + (seed * 2 % 5) / 1000] * 40, seed=seed) for seed in SEEDS],
+            plan("stock", seeds=SEEDS),
+        )
+        for mean in (0.9, 0.901)
+    ]
+    runs = [read_run(str(write_run(tmp_path / name, of))) for name, of in zip("ab", alone, strict=True)]
+    codes = [gate_of(of, {"answered_ratio": 0.0}, compare_runs(*runs)).exit_code for of in (alone[1], runs[1].scored)]
+
+    assert codes == [4, 4]
 
 
 def test_a_regression_since_the_earlier_run_fails(tmp_path: Path) -> None:

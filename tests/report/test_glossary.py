@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lookup.report.comparison import LIGHT_MARKS
 from lookup.report.glossary import terms
 from lookup.score.metrics import lookup_register_metrics
 from tests.report.results import result
@@ -40,3 +41,13 @@ def test_words_of_verdicts_are_explained() -> None:
 
     for word in ("primary metric", "margin", "fidelity", "floor", "for this placement only", "undecided"):
         assert word in words
+
+
+def test_scopes_questions_and_marks_are_explained() -> None:
+    """Every mark that is neither of a whole verdict, and both questions that a verdict may answer."""
+    explained = dict(terms(result()))
+
+    assert "drifts as slowly as the log is long" in explained["for these hours only, △ ▽"]
+    assert "if it were the only comparison" in explained["▴ ▾"]
+    assert "guarded on this log" in explained["for demand like this, on this log"]
+    assert all(any(mark in word for word in explained) for mark in (*LIGHT_MARKS.values(), "△", "▽"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lookup.report.markdown import markdown_report
-from tests.report.results import placed_once, result
+from tests.report.results import placed_once, result, varied
 from tests.score.cases import plan, ratios, scored, sums
 
 
@@ -51,7 +51,7 @@ def test_what_was_evaluated() -> None:
     assert "* incumbent: `stock`" in text
     assert "* candidates: `new`, `twin`" in text
     assert "* ticks of 60 s; balance in cells of 3600 s" in text
-    assert "* replicates: 2, seeds 1, 2" in text
+    assert "* replicates: 5, seeds 1, 2, 3, 4, 5" in text
 
 
 def test_inputs_have_names_and_units() -> None:
@@ -80,7 +80,7 @@ def test_the_comparison_has_values_marks_and_intervals() -> None:
     """One table of values, one of intervals."""
     text = section(markdown_report(result()), "Comparison")
 
-    assert re.search(r"\| ↑ answered_ratio \\\* +\| ratio +\| 0.5000 +\| 0.7000 ▲ +\| 0.5000 = +\|", text)
+    assert re.search(r"\| ↑ answered_ratio \\\* +\| ratio +\| 0.5000 +\| 0.7000 ▲ +\| 0.5000 ≡ +\|", text)
     assert re.search(r"\| ↑ answered_ratio \\\* +\| \[0.48\d\d, 0.51\d\d\]", text)
 
 
@@ -91,7 +91,7 @@ def test_verdicts_have_reasons() -> None:
     assert "### new" in text
     assert "### twin" in text
     assert re.search(
-        r"\| answered_ratio \\\* +\| ▲ better +\| \+0.2000 ratio +\| \[0.2000, 0.2000\] +\| ±0.005 +\| +\|", text
+        r"\| answered_ratio \\\* +\| ▲ better +\| \+0.2000 ratio +\| \[0.2000, 0.2000\] +\| ±0.0001 +\| +\|", text
     )
     assert re.search(r"imbalance_cv.*\? inconclusive.*smallest detectable effect", text)
     assert "▼ worse: " in text
@@ -102,8 +102,34 @@ def test_verdicts_on_one_placement_say_so() -> None:
     """In the table and in its introduction."""
     text = section(markdown_report(placed_once()), "Verdicts")
 
-    assert re.search(r"\| answered_ratio \\\* +\| △ better, for this placement +\| \+0.2000 ratio", text)
-    assert "an open mark, △ or ▽" in text
+    assert re.search(r"\| answered_ratio \\\* +\| △ better, for this placement only +\| \+0.2000 ratio", text)
+    assert "A verdict that holds for this placement or these hours only has an open mark, △ or ▽" in " ".join(
+        text.split()
+    )
+
+
+def test_guarded_metrics_have_the_margin_of_guards() -> None:
+    """One lookup in 10,000, whatever the figure; that of others is one in a hundred of the incumbent's."""
+    text = section(markdown_report(varied()), "Verdicts")
+
+    assert re.search(r"\| answered_ratio .* ±0.0001 ", text)
+    assert re.search(r"\| match_ratio\[rack\] .* ±0.005 ", text)
+
+
+def test_verdicts_say_what_makes_them_open() -> None:
+    """What drifts, what is none among so many, and a loss that cannot be excluded, each where it is."""
+    text = section(markdown_report(varied()), "Verdicts")
+
+    assert re.search(r"\| imbalance_max_mean \\\* +\| ▽ worse, for these hours only +\|", text)
+    assert re.search(
+        r"\| match_ratio\[zone\] +\| ▴ inconclusive .*\| alone it would be better, but .*2 comparisons of this figure",
+        text,
+    )
+    assert re.search(
+        r"\| answered_ratio \\\* +\| \? inconclusive .*\| that no more than 0.0001 is lost cannot be shown, it may be",
+        text,
+    )
+    assert "A light one, ▴ or ▾, is none among so many comparisons." in " ".join(text.split())
 
 
 def test_fidelity_has_ranges_gaps_and_reasons() -> None:

@@ -16,6 +16,10 @@ import pytest
 
 from lookup.report.answer import answers, question
 from lookup.report.comparison import (
+    LIGHT_MARKS,
+    MARKS,
+    OPEN_MARKS,
+    UNJUDGED,
     interval_text,
     label,
     mark_of,
@@ -28,10 +32,11 @@ from lookup.report.folder import read_run
 from lookup.report.glossary import terms
 from lookup.report.page import html_report
 from lookup.report.wording import caveats, comparisons, conclusion, differing, outcomes, undecided_figures
-from tests.report.results import result
-from tests.report.runs import broad, write_run
+from tests.report.results import result, varied
+from tests.report.runs import broad, write_earlier, write_run
 
 _VENDORED = files("lookup.report") / "assets" / "vega"
+_MARKS = "".join({*MARKS.values(), *OPEN_MARKS.values(), *LIGHT_MARKS.values(), UNJUDGED})
 
 
 @dataclass
@@ -197,7 +202,7 @@ def test_every_figure_is_that_of_the_summary(folder: Path, page: _Page, table: s
     shown = {}
     for name, _, *cells in rows:
         for policy, cell in zip(policies, cells, strict=True):
-            value, _, interval = re.sub(r" [▲▼△▽=?]", "", cell).partition(" ")
+            value, _, interval = re.sub(f" [{_MARKS}]", "", cell).partition(" ")
             shown[re.sub(r"^[↑↓] | \*$", "", name), policy] = value, interval
     assert shown == wanted
 
@@ -224,6 +229,24 @@ def test_every_difference_is_that_of_the_summary(folder: Path, page: _Page) -> N
     rows = page.tables["delta-table"].rows[1:]
     assert {(name.strip("↑↓* "), policy): tuple(rest) for name, policy, *rest in rows} == wanted
     assert {(name.strip("↑↓* "), policy): change for name, policy, change, *_ in chart["rows"]} == ends
+
+
+def test_every_kind_of_verdict_stands_on_the_page(tmp_path: Path) -> None:
+    """Light and open marks and identical figures below the bars, and the caveats of clusters, hours and luck."""
+    page = _Page(html_report(read_run(str(write_run(tmp_path / "run", varied())))))
+
+    words = {(name.strip("↑↓* "), policy): word for name, policy, *_, word in page.tables["delta-table"].rows[1:]}
+    assert words["match_ratio[zone]", "new"] == "▴ inconclusive"
+    assert words["moves", "old"] == "▾ inconclusive"
+    assert words["imbalance_max_mean", "new"] == "▽ worse"
+    assert words["match_ratio[rack]", "old"] == "≡ identical"
+    assert words["answered_ratio", "old"] == "? inconclusive"
+    text = " ".join(page.texts)
+    assert (
+        "match_ratio[rack] of new: clusters disagree, better in c (+0.1000 ratio), worse in d (-0.2000 ratio)." in text
+    )
+    assert "For these hours only (△ ▽): imbalance_max_mean of new." in text
+    assert "It is not shown that nothing is lost on this log: answered_ratio of old (exit code 4)." in text
 
 
 def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page) -> None:
@@ -321,6 +344,14 @@ def test_a_run_without_tables_says_so(tmp_path: Path) -> None:
     assert text.count("The folder of this run has no tables of load and flows: evaluate again with this version") == 3
     assert "comparison-table" in page.tables
     assert [chart["id"] for chart in _charts(page)] == ["delta-chart"]
+
+
+def test_a_run_of_an_earlier_version_has_a_page(tmp_path: Path) -> None:
+    """Without margins and winners: bars have no band."""
+    page = _Page(html_report(read_run(str(write_earlier(tmp_path / "run", varied())))))
+
+    (chart,) = (chart for chart in _charts(page) if chart["id"] == "delta-chart")
+    assert {row[chart["fields"].index("margin")] for row in chart["rows"]} == {None}
 
 
 def test_a_broad_run_stays_small(tmp_path: Path) -> None:

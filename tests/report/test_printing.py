@@ -14,7 +14,7 @@ from lookup.commands.streams import DataConsole
 from lookup.report.markdown import markdown_report
 from lookup.report.printing import Format, print_report, show
 from lookup.score.summary import summary
-from tests.report.results import placed_once, result, wide
+from tests.report.results import placed_once, result, varied, wide
 from tests.score.cases import plan, scored, sums
 
 
@@ -36,8 +36,8 @@ def test_pipes_get_plain_text() -> None:
     text = printed()
 
     assert "\x1b" not in text
-    assert row(text, "answered_ratio") == ["↑ answered_ratio *", "ratio", "0.5000", "0.7000 ▲", "0.5000 ="]
-    assert row(text, "moves") == ["↓ moves *", "moves", "1,200", "2,400 ▼", "1,200 ="]
+    assert row(text, "answered_ratio") == ["↑ answered_ratio *", "ratio", "0.5000", "0.7000 ▲", "0.5000 ≡"]
+    assert row(text, "moves") == ["↓ moves *", "moves", "1,200", "2,400 ▼", "1,200 ≡"]
 
 
 def test_lines_without_figures_are_named_below() -> None:
@@ -98,6 +98,24 @@ def test_one_placement_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "\x1b[33m" in text
     assert not re.search(r"\x1b\[(32|1;31)m", text)
+
+
+def test_hours_are_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss in these hours only is yellow, one of the policy beside it red."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    text = printed(varied(), force_terminal=True, color_system="standard", width=120)
+
+    assert re.search(r"\x1b\[33m1\.6510 ▽", text)
+    assert re.search(r"\x1b\[1;31m0\.4500 ▼", text)
+
+
+def test_the_luck_of_the_winner_stands_at_the_top() -> None:
+    """Behind what is undecided and what decides."""
+    head = printed(varied()).splitlines()[0]
+
+    assert head.startswith("Undecided on 2 of 4 primary comparisons (")
+    assert head.endswith("the best of 2 equal candidates would look 1.3% better in moves.")
 
 
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from lookup.model.decision import CycleReason
 from lookup.replay.outcome import ReplayOutcome
-from lookup.report.comparison import number_text
+from lookup.report.comparison import MARKS, UNJUDGED, number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
     caveats,
@@ -24,13 +28,15 @@ from lookup.report.wording import (
     outcomes,
     undecided,
     undecided_figures,
+    winners_luck,
 )
 from lookup.score.scoring import Plan, score
+from lookup.score.winners import Winner
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
-from tests.report.results import INPUTS, placed_once, result
+from tests.report.results import INPUTS, placed_once, result, varied
 from tests.report.test_markdown import section
 from tests.report.test_printing import printed
-from tests.score.cases import METRICS, decided, moves, plan, ratios, replicated, scored, spread, sums
+from tests.score.cases import METRICS, SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -38,7 +44,7 @@ def test_each_candidate_has_a_sentence() -> None:
     new, twin = outcomes(result())
 
     assert new == "new: 1 better, 1 worse, 1 inconclusive; worse on primary moves"
-    assert twin == "twin: 2 equivalent, 1 not judged"
+    assert twin == "twin: 2 identical, 1 not judged"
 
 
 def test_figures_that_differ_are_named() -> None:
@@ -61,7 +67,7 @@ def test_parts_of_a_figure_count_once() -> None:
     found = decided(parts, "stock", "new", primary=("moves",))
     (sentence,) = outcomes(found)
 
-    assert sentence.startswith("new: 1 worse, 2 equivalent; worse on primary moves")
+    assert sentence.startswith("new: 1 worse, 2 identical; worse on primary moves")
     assert [*comparisons(found)][-1] == (
         "Figures that are parts of another are counted once, with the whole: moves[forced], moves[shed], cycle_moves."
     )
@@ -110,22 +116,50 @@ def test_a_sentence_on_one_placement_says_so() -> None:
     """If anything is better or worse for it only."""
     new, twin = outcomes(placed_once())
 
-    assert new == "new: 1 better, 1 worse, 1 inconclusive, for this placement only; worse on primary moves"
-    assert twin == "twin: 2 equivalent, 1 not judged"
+    assert new == "new: 1 better, 1 worse, 1 inconclusive, 2 of these for this placement only; worse on primary moves"
+    assert twin == "twin: 2 identical, 1 not judged"
+
+
+def test_a_sentence_on_these_hours_says_so() -> None:
+    """If anything is better or worse in them only; a candidate whose other verdicts hold has no addition."""
+    new, old = outcomes(varied())
+
+    assert (
+        new
+        == "new: 1 better, 3 worse, 2 inconclusive, 1 of these for these hours only; worse on primary imbalance_max_mean"
+    )
+    assert old == "old: 1 worse, 2 identical, 3 inconclusive"
+
+
+def test_what_holds_for_these_hours_is_undecided() -> None:
+    """Beside what is inconclusive; what is better for the policy and what is the same are not listed."""
+    figures = undecided_figures(varied())
+
+    assert [text.partition(" (")[0] for text in figures] == ["imbalance_max_mean of new", "answered_ratio of old"]
+    assert undecided(varied(primary=("match_ratio:rack",))) is None
 
 
 def test_comparisons_are_counted() -> None:
-    """Those that decide the exit code, together, and the others, each with what chance alone would do."""
+    """Those that decide the exit code, together, and the others by figure, with what chance alone would do."""
     together, alone = comparisons(result())
 
     assert together == (
-        "2 comparisons decide the exit code (*), judged together: between equals at most 5% of all runs would call any "
+        "2 comparisons decide the exit code (*), judged together: between equals at most 2% of all runs would call any "
         "of them better or worse."
     )
     assert alone == (
-        "1 further comparison was judged, each by itself: between equals chance alone would call about 0.1 of them "
-        "better or worse."
+        "1 further comparison was judged, those of a figure together: between equals chance alone would tell "
+        "candidates apart in at most 0.05 of 1 figure."
     )
+
+
+def test_comparisons_of_one_figure_are_one_chance() -> None:
+    """Two candidates by five figures: chance tells them apart in a twentieth of the figures, not of the comparisons."""
+    decide, others = comparisons(varied())
+
+    assert decide.startswith("2 comparisons decide the exit code (*), judged together")
+    assert others.startswith("8 further comparisons were judged, those of a figure together: ")
+    assert others.endswith("chance alone would tell candidates apart in at most 0.25 of 5 figures.")
 
 
 def test_comparisons_that_were_not_made_are_not_counted() -> None:
@@ -136,11 +170,16 @@ def test_comparisons_that_were_not_made_are_not_counted() -> None:
 
 def test_the_conclusion_says_what_the_exit_code_means() -> None:
     """3 for worse, 4 for undecided, 0 for neither, and the incumbent alone."""
-    open_ = scored([ratios(name, [0.5] * 3) for name in ("stock", "new")], plan(require_decision=True))
-    short, clean = (decided([ratios(name, [0.5] * n) for name in ("stock", "new")], "stock", "new") for n in (3, 30))
+    open_, short, clean = (
+        decided([moves("stock", [30] * n), moves("new", [30, *[31] * (n - 1)])], primary=("moves",), **rules)
+        for n, rules in ((3, {"require_decision": True}), (3, {}), (30, {"margin": 0.1}))
+    )
 
     assert "exit code 3" in conclusion(result())
-    assert "exit code 4" in conclusion(open_)
+    assert conclusion(open_) == (
+        "A decision was required and at least one primary metric is inconclusive, or decided for this placement or "
+        "these hours only (exit code 4). Undecided: every primary comparison."
+    )
     assert conclusion(clean) == "No candidate is worse than the incumbent on a primary metric."
     assert conclusion(short) == f"{conclusion(clean)} Undecided: every primary comparison."
     assert conclusion(scored([], plan("stock"))).startswith("Only the incumbent")
@@ -148,8 +187,52 @@ def test_the_conclusion_says_what_the_exit_code_means() -> None:
 
 def test_the_conclusion_on_one_placement_says_so() -> None:
     """A loss with one draw of luck does not pass in silence, and fails the run if settings accept that."""
-    assert "worse for this placement only (▽), another draw of luck may turn it" in conclusion(placed_once())
+    assert "worse for this placement or these hours only (▽), other luck may turn it" in conclusion(placed_once())
     assert "exit code 3" in conclusion(placed_once(accept_placement=True))
+
+
+@pytest.mark.parametrize(("accept", "code"), [(False, 0), (True, 0)])
+def test_a_loss_in_these_hours_does_not_fail_a_run(accept: bool, code: int) -> None:
+    """It does not pass in silence, and settings that accept a placement do not accept it."""
+    found = varied(primary=("imbalance_max_mean",), accept_placement=accept)
+
+    assert found.exit_code == code
+    assert "worse for this placement or these hours only (▽), other luck may turn it, so it does not" in conclusion(
+        found
+    )
+    assert conclusion(found).endswith("Undecided: 1 of 2 primary comparisons.")
+
+
+def test_a_loss_that_is_not_excluded_is_named_by_the_conclusion() -> None:
+    """By figure and candidate, though no decision was required, and what was kept is not named."""
+    found = varied()
+
+    assert found.exit_code == 4
+    assert not found.plan.rules.require_decision
+    assert conclusion(found) == (
+        "It is not shown that nothing is lost on this log: answered_ratio of old (exit code 4). Undecided: 2 of 4 "
+        "primary comparisons."
+    )
+
+
+def test_every_figure_without_guard_is_named() -> None:
+    """Of all candidates, but of primary metrics only: others lose hand-overs without a word."""
+    both = varied(primary=("answered_ratio", "in_transition"))
+    text = conclusion(replace(both, exit_code=4))
+
+    assert text.startswith("On this log something is lost, for this placement only: in_transition[Releasing] of new, ")
+    assert "It is not shown that nothing is lost on this log: answered_ratio of old" in text
+    assert "in_transition" not in conclusion(varied())
+
+
+def test_a_certain_loss_of_what_is_guarded_is_a_loss() -> None:
+    """It has the exit code of one, which comes before that of a guard."""
+    found = varied(primary=("answered_ratio", "in_transition"))
+
+    assert (found.exit_code, conclusion(found).partition(".")[0]) == (
+        3,
+        "At least one candidate is worse than the incumbent on a primary metric (exit code 3)",
+    )
 
 
 def test_everything_to_be_careful_about_is_said() -> None:
@@ -167,7 +250,7 @@ def test_policies_that_were_placed_once_are_named_by_reason() -> None:
     parts = replicated([ratios(name, [0.5] * 30) for name in ("stock", "new", "old")])
     unsalted = {"new": ("rendezvous",), "old": ("rendezvous",)}
 
-    texts = caveats(scored(parts, plan("stock", "new", "old", seeds=(1, 2)), unsalted=unsalted))
+    texts = caveats(scored(parts, plan("stock", "new", "old", seeds=SEEDS), unsalted=unsalted))
 
     (text,) = [text for text in texts if "placement" in text]
     assert text == (
@@ -217,7 +300,127 @@ def test_a_decision_on_one_placement_is_none() -> None:
 
     text = conclusion(scored(parts, plan(require_decision=True)))
 
-    assert "inconclusive, or decided for this placement only (exit code 4)" in text
+    assert "inconclusive, or decided for this placement or these hours only (exit code 4)" in text
+
+
+def test_clusters_that_disagree_are_a_caveat() -> None:
+    """Each with its own difference in the metric's own direction, and those that agree are not mentioned."""
+    (said,) = [text for text in caveats(varied()) if "clusters disagree" in text]
+
+    assert said == (
+        "match_ratio[rack] of new: clusters disagree, better in c (+0.1000 ratio), worse in d (-0.2000 ratio)."
+    )
+
+
+def test_clusters_disagree_in_the_direction_of_their_metric() -> None:
+    """Fewer moves are better, and a cluster that shows neither is undecided."""
+    counts = {"c": [30.0] * 40, "d": [30.0] * 40, "e": [30.0] * 40}
+    changed = {"c": [20.0] * 40, "d": [45.0] * 40, "e": [23.0, 35.0] * 20}
+    parts = [moves("stock", of, cluster=cluster) for cluster, of in counts.items()]
+    parts += [moves("new", of, cluster=cluster) for cluster, of in changed.items()]
+
+    (said,) = [text for text in caveats(decided(parts, primary=("moves",))) if "disagree" in text]
+
+    assert said == (
+        "moves of new: clusters disagree, better in c (-400 moves), worse in d (+600 moves), undecided in e "
+        "(-40 moves)."
+    )
+
+
+def test_differences_that_drift_are_a_caveat() -> None:
+    """By figure and candidate; a log without a drift has none."""
+    (said,) = [text for text in caveats(varied()) if "hours only" in text]
+
+    assert said == (
+        "For these hours only (△ ▽): imbalance_max_mean of new. These differences drift as slowly as the log is long, "
+        "so they do not decide the exit code; a longer log would say whether they last."
+    )
+    assert not [text for text in caveats(result()) if "hours only" in text]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "costs"), [(2, ("7.2", "87.5%")), (3, ("2.0", "96.9%")), (4, ("1.3", "99.2%")), (5, None)]
+)
+def test_what_few_seeds_cost_is_a_caveat(seeds: int, costs: tuple[str, str] | None) -> None:
+    """Student's t over the root of their number, and one half to the power of 2 n - 1; five are enough."""
+    numbers = tuple(range(1, seeds + 1))
+    parts = replicated([ratios(name, spread(0.5, 0.1)) for name in ("stock", "new")], numbers)
+
+    said = [caveat for caveat in caveats(scored(parts, plan(seeds=numbers))) if caveat.startswith(f"{seeds} seeds:")]
+
+    assert said == [
+        f"{seeds} seeds: intervals are {wider} times as wide as with 5 where luck of the placement prevails, and no "
+        f"difference is more certain than {certain}."
+        for wider, certain in ([costs] if costs else [])
+    ]
+
+
+def test_seeds_cost_nothing_where_nothing_is_compared() -> None:
+    """Of the incumbent alone, and of one seed, which has a caveat of its own."""
+    alone = scored(replicated([ratios("stock", [0.5] * 30)], (1, 2)), plan("stock", seeds=(1, 2)))
+
+    assert not [text for found in (alone, placed_once()) for text in caveats(found) if "seeds: intervals" in text]
+
+
+def test_the_luck_of_the_winner_ends_the_opening() -> None:
+    """Relative to the mean of the candidates: of two equals the better one is by 0.59 of their spread."""
+    *others, luck = opening(varied())
+    counts = [[30 + seed * step % 5 for seed in SEEDS] for step in (2, 3)]
+    error = np.sqrt(np.mean([np.var(of, ddof=1) / len(of) for of in counts]))
+    share = stats.norm.ppf((2 - 0.375) / 2.25) * error / np.mean(counts)
+
+    assert luck == (
+        f"By luck of the placement alone the best of 2 equal candidates would look {share:.1%} better in moves."
+    )
+    assert (luck, len(others)) == (winners_luck(varied()), 2)
+
+
+def test_the_luck_of_the_winner_follows_a_certain_loss() -> None:
+    """With or without anything that is undecided."""
+    decided_, open_ = (
+        opening(varied(primary=primary)) for primary in (("match_ratio:rack",), ("answered_ratio", "in_transition"))
+    )
+
+    assert [(len(sentences), sentences[-1]) for sentences in (decided_, open_)] == [
+        (2, winners_luck(varied())),
+        (3, winners_luck(varied())),
+    ]
+    assert "(exit code 3)" in decided_[0]
+    assert "(exit code 3)" in open_[0]
+
+
+@pytest.mark.parametrize(
+    ("winners", "expected"),
+    [
+        ([], None),
+        ([Winner("moves", None, 3, 200.0, 10.0)], "3 equal candidates would look 5.0% better in moves."),
+        ([Winner("moves", None, 3, 200.0, 0.19)], None),
+        ([Winner("moves", None, 3, 200.0, 0.2)], "3 equal candidates would look 0.1% better in moves."),
+        ([Winner("moves", None, 3, 0.0, 10.0)], None),
+        ([Winner("moves", None, 3, math.nan, 10.0)], None),
+        ([Winner("network_cost", None, 3, 200.0, 10.0)], None),
+        ([Winner("imbalance_cv", None, 2, 1.0, 0.2)], "2 equal candidates would look 20.0% better in imbalance_cv."),
+        (
+            [Winner("imbalance_cv", None, 2, 1.0, 0.2), Winner("imbalance_max_mean", None, 4, 2.0, 0.1)],
+            "4 equal candidates would look 20.0% better in imbalance_cv, 5.0% better in imbalance_max_mean.",
+        ),
+    ],
+)
+def test_only_an_advantage_worth_a_word_has_one(winners: list[Winner], expected: str | None) -> None:
+    """Of primary figures, imbalance and moves, from a tenth of a percent of the figure on."""
+    sentence = winners_luck(replace(varied(primary=("imbalance_cv",)), winners=winners))
+
+    assert sentence == (expected and f"By luck of the placement alone the best of {expected}")
+
+
+def test_one_candidate_has_no_luck_of_a_winner() -> None:
+    """It was not chosen among several."""
+    parts = [moves(policy, [30 + seed % 3] * 40, seed=seed) for policy in ("stock", "new") for seed in SEEDS]
+
+    found = scored([*parts, ratios("new", [0.5] * 40)], plan(seeds=SEEDS, primary=("moves",)))
+
+    assert winners_luck(found) is None
+    assert len(opening(found)) == 1
 
 
 def test_what_cannot_act_is_named() -> None:
@@ -232,13 +435,13 @@ def test_nothing_to_be_careful_about() -> None:
     clean = {"capacity": "given", "induced_ratio": 0.0, "quarantined": 0}
     parts = [*replicated([ratios("stock", [1.0] * 30)]), ratios("(logged)", [1.0] * 30, seed=0)]
 
-    assert caveats(scored(parts, plan("stock", seeds=(1, 2)), inputs=clean)) == []
+    assert caveats(scored(parts, plan("stock", seeds=SEEDS), inputs=clean)) == []
 
 
 def test_an_unchecked_replay_is_told() -> None:
     """With the reason."""
     parts = replicated([ratios("stock", [1.0] * 30)])
-    (text,) = caveats(scored(parts, plan("stock", seeds=(1, 2)), logged_reason="only 3 % carry a broker"))
+    (text,) = caveats(scored(parts, plan("stock", seeds=SEEDS), logged_reason="only 3 % carry a broker"))
 
     assert text.startswith("Fidelity is unknown: only 3 % carry a broker.")
 
@@ -284,9 +487,14 @@ def test_floors(floor: object, expected: list[str]) -> None:
 
 
 def test_every_verdict_is_explained() -> None:
-    """In the legend and in the list of meanings; so are open marks."""
+    """In the legend and in the list of meanings; so are open marks and light ones."""
     assert all(text.partition(":")[0] in legend() for text in meanings())
-    assert "△ ▽ for this placement only" in legend()
+    assert [text.partition(":")[0] for text in meanings()] == [
+        *(f"{mark} {word}" for word, mark in MARKS.items()),
+        f"{UNJUDGED} not judged",
+    ]
+    assert "△ ▽ for this placement or these hours only" in legend()
+    assert "▴ ▾ if it were the only comparison" in legend()
 
 
 IDLE: dict[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.score.luck import Layout, layout_of
@@ -16,18 +16,24 @@ from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
+FloatArray = NDArray[np.float64]
+
 METRICS = tuple(metric() for metric in lookup_register_metrics())
+#: So many replicates can carry a verdict.
+SEEDS = (1, 2, 3, 4, 5)
 HOUR_US = 3600 * 1_000_000
 _OVER_TIME = {metric.name for metric in METRICS if metric.resample in ("time", "none")}
 
 
 def sums(policy: str, rows: ArrayLike, metric: str = "answered_ratio", **where: Any) -> MetricSums:
     """Write down the sums of one policy, shape (n_units, k), by default in cluster `c` with seed 1."""
-    place = {"cluster": "c", "seed": 1, "key": None, "by": (), "start_us": 0} | where
+    place: dict[str, Any] = {"cluster": "c", "seed": 1, "key": None, "by": (), "start_us": 0} | where
     return MetricSums(policy=policy, metric=metric, sums=np.array(rows, dtype=np.float64), **place)
 
 
-def ratios(policy: str, shares: Sequence[float], metric: str = "answered_ratio", **where: Any) -> MetricSums:
+def ratios(
+    policy: str, shares: Sequence[float] | FloatArray, metric: str = "answered_ratio", **where: Any
+) -> MetricSums:
     """Write down a quotient for each unit, over 100 each."""
     return sums(policy, [[100 * share, 100] for share in shares], metric, **where)
 
@@ -37,12 +43,12 @@ def moves(policy: str, counts: Sequence[float], *, causes: Sequence[str] = (), *
     return sums(policy, [[count] for count in counts], where.pop("metric", "moves"), events=tuple(causes), **where)
 
 
-def copies(part: MetricSums, seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
+def copies(part: MetricSums, seeds: Sequence[int] = SEEDS) -> list[MetricSums]:
     """Repeat sums in several replicates, all of them the same."""
     return [replace(part, seed=seed) for seed in seeds]
 
 
-def replicated(parts: Sequence[MetricSums], seeds: Sequence[int] = (1, 2)) -> list[MetricSums]:
+def replicated(parts: Sequence[MetricSums], seeds: Sequence[int] = SEEDS) -> list[MetricSums]:
     """Repeat sums in several replicates, which differ in a figure without verdict: policies are placed anew in each."""
     same = [copy for part in parts for copy in copies(part, seeds)]
     # of each policy the first part whose rows are bundles, if there is one
@@ -71,8 +77,8 @@ def scored(parts: Sequence[MetricSums], how: Plan | None = None, **outcome: Any)
 
 
 def decided(parts: Sequence[MetricSums], *policies: str, **rules: Any) -> Scored:
-    """Score sums as those of two replicates that were placed anew, so that verdicts hold for policies."""
-    return scored(replicated(parts), plan(*policies, seeds=(1, 2), **rules))
+    """Score sums as those of five replicates that were placed anew, so that verdicts hold for policies."""
+    return scored(replicated(parts), plan(*policies, seeds=SEEDS, **rules))
 
 
 def series(*parts: MetricSums) -> list[Series]:
@@ -86,5 +92,8 @@ def layout(several: Sequence[Series], *, block_s: int = 3600, min_events: int = 
 
 
 def spread(mean: float, width: float, units: int = 40) -> list[float]:
-    """Spread shares evenly around a mean."""
-    return np.linspace(mean - width, mean + width, units).tolist()
+    """Spread shares evenly around a mean, in an order without a trend, the same for all of so many units."""
+    shares: list[float] = (
+        np.random.default_rng(units).permutation(np.linspace(mean - width, mean + width, units)).tolist()
+    )
+    return shares

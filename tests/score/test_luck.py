@@ -6,42 +6,31 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 from scipy import stats
 
 from lookup.replay.outcome import MetricSums
-from lookup.score.luck import Sample, Spread, Stratum, minus, sample, spread
+from lookup.score.luck import Sample, spread
 from tests.score.cases import HOUR_US, layout, moves, ratios, series, sums
-
-#: Sums of a quotient, shape (n_bundles, 2).
-QUOTIENTS = np.array([[1, 4], [3, 5], [9, 9], [2, 8], [0, 3]], dtype=np.float64)
-
-
-def drawn(*parts: MetricSums, cluster: str | None = None, **how: int) -> Sample:
-    """Return the figure of the policy `new` in every replicate."""
-    several = series(*parts)
-    return sample(several[-1], layout(several, **how), cluster)
+from tests.score.cases import spread as spaced
+from tests.score.samples import QUOTIENTS, drawn, kish, table
 
 
-def half_width(*parts: MetricSums, **how: int) -> float:
+def half_width(*parts: MetricSums, **how: Any) -> float:
     """Return half the width of the interval of that figure."""
     return spread(drawn(*parts, **how)).half_width()
 
 
-def table(rows: ArrayLike, **where: object) -> list[MetricSums]:
-    """Write down moves by replicate and bundle, shape (n_replicates, n_bundles)."""
-    return [moves("new", row, seed=seed, **where) for seed, row in enumerate(np.asarray(rows, dtype=np.float64), 1)]
-
-
-def of_demand(parts: ArrayLike, block: int = 1) -> Sample:
-    """Write down what units add to a figure that is 0 in every replicate, shape (n_replicates, n_units)."""
-    parts = np.asarray(parts, dtype=np.float64)
-    return Sample(np.zeros(len(parts)), (Stratum("demand", parts, block),))
+def jackknife(rows: np.ndarray) -> float:
+    """Return the variance of a quotient of two totals by leaving one unit out after the other."""
+    n, (above, below) = len(rows), rows.sum(axis=0)
+    without = [(above - a) / (below - b) for a, b in rows]
+    return float((n - 1) / n * sum((above / below - one) ** 2 for one in without))
 
 
 class TestLayout:
@@ -103,15 +92,41 @@ class TestClosedForms:
         expected = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
         assert half_width(*parts) == pytest.approx(expected)
 
-    def test_a_ratio_over_bundles_has_the_classical_standard_error(self) -> None:
-        """That of linearisation, from the residuals above - ratio * below."""
+    def test_a_ratio_over_bundles_has_the_variance_of_the_jackknife(self) -> None:
+        """Every bundle is left out once; the freedom is midway between what Kish's two numbers of bundles say."""
         whole = spread(drawn(sums("new", QUOTIENTS)))
 
-        above, below = QUOTIENTS.T
+        below = QUOTIENTS[:, 1]
+        assert whole.variances["demand"] == pytest.approx(jackknife(QUOTIENTS))
+        assert whole.freedom == pytest.approx((kish(below) - 1 + kish(below**2)) / 2)
+
+    def test_a_ratio_over_many_small_bundles_has_the_classical_standard_error(self) -> None:
+        """That of linearisation, from the residuals above - ratio * below: a single bundle hardly bends the ratio."""
+        rows = np.tile(QUOTIENTS, (200, 1))
+
+        above, below = rows.T
         residuals = above - above.sum() / below.sum() * below
-        expected = 5 / 4 * (residuals**2).sum() / below.sum() ** 2
+        expected = 1000 / 999 * (residuals**2).sum() / below.sum() ** 2
+        assert spread(drawn(sums("new", rows))).variances["demand"] == pytest.approx(expected, rel=0.01)
+
+    def test_a_ratio_over_clusters_has_the_mean_bundle_for_one_left_out(self) -> None:
+        """Both clusters keep their size: without a bundle of one the others of its own stand in for it."""
+        large = QUOTIENTS + 2
+        whole = spread(drawn(sums("new", QUOTIENTS), sums("new", large, cluster="d")))
+
+        both, expected = QUOTIENTS.sum(axis=0) + large.sum(axis=0), 0.0
+        for rows in (QUOTIENTS, large):
+            for row in rows:
+                above, below = both - rows.sum(axis=0) + 5 / 4 * (rows.sum(axis=0) - row)
+                expected += 4 / 5 * (both[0] / both[1] - above / below) ** 2
         assert whole.variances["demand"] == pytest.approx(expected)
-        assert whole.freedom == pytest.approx(4)
+
+    def test_a_ratio_over_one_bundle_among_others_without_figures_is_what_it_is(self) -> None:
+        """However many the others are: what is left without the bundle is nothing, and not a ratio."""
+        for others in range(1, 30):
+            rest = [[0.0, 0.0]] * others
+            whole = drawn(sums("stock", [[1, 2]] * (others + 1)), sums("new", [[1 / 3, 0.7], *rest]))
+            assert spread(whole).error == pytest.approx(0.0, abs=1e-9)
 
     def test_a_total_over_bundles_has_their_number_times_their_variance(self) -> None:
         """As the sum of that many independent counts."""
@@ -133,7 +148,8 @@ class TestClosedForms:
         shares = np.random.default_rng(1).uniform(0.2, 0.8, 30).tolist()
         apart = spread(drawn(*(ratios("new", [share], cluster=f"c{place}") for place, share in enumerate(shares))))
 
-        assert apart.variances["demand"] == pytest.approx(np.var(shares) / 30)
+        without = [(sum(shares) - share) / 29 for share in shares]
+        assert apart.variances["demand"] == pytest.approx(sum((np.mean(shares) - one) ** 2 for one in without))
         assert apart.freedom > 10
 
     def test_blocks_of_time_overlap_and_go_round(self) -> None:
@@ -147,6 +163,24 @@ class TestClosedForms:
         whole = spread(drawn(parts, block_s=7200))
         assert whole.variances["demand"] == pytest.approx(3 / 2 * (pairs**2).sum() / 2)
         assert whole.freedom == pytest.approx(2)
+
+    def test_blocks_of_time_are_as_long_as_the_figure_asks_for(self) -> None:
+        """A drift over twelve hours makes three blocks of four, though single hours are configured."""
+        values = np.arange(12.0)
+        whole = spread(drawn(sums("new", np.stack([values, np.full(12, 10.0)], axis=1), "imbalance_cv")))
+
+        residuals = (values - values.mean()) / 120
+        blocks = sum(np.roll(residuals, -hour) for hour in range(4))
+        assert whole.variances["demand"] == pytest.approx(3 / 2 * (blocks**2).sum() / 4)
+        assert whole.freedom == pytest.approx(2)
+        assert whole.is_drifting
+
+    def test_cells_without_order_do_not_drift(self) -> None:
+        """Of noise over 24 hours six blocks remain."""
+        whole = spread(drawn(ratios("new", spaced(1.0, 0.5, 24), "imbalance_cv")))
+
+        assert whole.freedom == pytest.approx(5)
+        assert not whole.is_drifting
 
     def test_cells_of_clusters_stand_where_their_time_is(self) -> None:
         """A cell of two clusters is one unit, and hours without cells between clusters are none."""
@@ -215,89 +249,6 @@ class TestEvents:
         assert spread(drawn(moves("new", [1, 2, 50], causes=["forced"]))).main_source == "events"
         assert spread(drawn(moves("new", [1, 90, 5], causes=["forced"]))).main_source == "demand"
         assert spread(drawn(*table([[1, 1], [9, 9]]))).main_source == "placement"
-
-
-class TestInterplay:
-    """What units do differently in each replicate is counted once."""
-
-    def test_it_is_subtracted(self) -> None:
-        """Unit effects of ±3 and an interplay of ±1 in two replicates leave 2 (9 - 1) times the correction 2."""
-        whole = spread(of_demand([[4, -4], [2, -2]]))
-
-        assert whole.variances["demand"] == pytest.approx(2 * 2 * (9 - 1))
-
-    def test_nothing_else_is_nothing(self) -> None:
-        """A table of pure interplay leaves no variance over units, and none below zero."""
-        assert spread(of_demand([[1, -1], [-1, 1]])).variances == {"placement": 0.0, "demand": 0.0}
-
-    def test_nothing_is_left_on_average(self) -> None:
-        """Over worlds with unit effects of variance 1 beside an interplay of variance 4 the 1 alone remains."""
-        rng = np.random.default_rng(2)
-        worlds = [rng.normal(size=100) + rng.normal(0, 2, (4, 100)) for _ in range(200)]
-
-        whole = np.mean([spread(of_demand(parts - parts.mean())).variances["demand"] for parts in worlds])
-        assert whole / 100 == pytest.approx(1.0, abs=0.1)
-
-    def test_blocks_have_interplay_too(self) -> None:
-        """Blocks of two cells that move against each other in two replicates leave nothing."""
-        rows = np.array([1.0, 1.0, -1.0, -1.0])
-
-        assert spread(of_demand([rows, -rows], block=2)).variances["demand"] == 0.0
-
-
-class TestSpread:
-    """Degrees of freedom, intervals and probabilities."""
-
-    @given(
-        st.lists(st.floats(-9, 9), min_size=2, max_size=8),
-        st.lists(st.floats(-9, 9), min_size=2, max_size=8),
-    )
-    def test_the_freedom_lies_between_the_least_and_the_sum(self, values: list[float], units: list[float]) -> None:
-        """Satterthwaite's, of a sum of two variances."""
-        parts = np.tile(units, (len(values), 1))
-        whole = spread(Sample(np.array(values), (Stratum("demand", parts - parts.mean()),)))
-
-        least, most = sorted([len(values) - 1, len(units) - 1])[0], len(values) + len(units) - 2
-        assert whole.error < 1e-6 or least - 1e-6 <= whole.freedom <= most + 1e-6
-
-    def test_the_freedom_of_equal_variances_is_the_sum(self) -> None:
-        """Two variances of the same size with three and four degrees of freedom have a harmonic mean of them."""
-        whole = spread(Sample(np.array([-1.0, 1.0]), (Stratum("demand", np.array([[1, 0, -1]] * 2) / np.sqrt(3)),)))
-
-        assert whole.variances == pytest.approx({"placement": 1.0, "demand": 1.0})
-        assert whole.freedom == pytest.approx(4 / (1 / 1 + 1 / 2))
-
-    @pytest.mark.parametrize("freedom", [1.0, 3.5, 200.0])
-    def test_probability_and_interval_agree(self, freedom: float) -> None:
-        """A difference of half a width has the probability with which the interval misses."""
-        whole = Spread({"placement": 4.0}, freedom)
-
-        assert whole.half_width() == pytest.approx(2 * stats.t.ppf(0.975, freedom))
-        assert whole.chance(-whole.half_width()) == whole.chance(whole.half_width()) == pytest.approx(0.05)
-        assert whole.half_width(0.01) > whole.half_width()
-
-    def test_without_variance_every_difference_is_one(self) -> None:
-        """And none is none."""
-        assert (Spread().half_width(), Spread().chance(0.1), Spread().chance(0.0)) == (0.0, 0.0, 1.0)
-
-    def test_a_sample_less_itself_is_nothing(self) -> None:
-        """No value, no part, no variance."""
-        one = drawn(*table([[1, 2, 4], [3, 1, 1]], causes=["forced"]))
-        whole = spread(minus(one, one))
-
-        assert not np.any(minus(one, one).values)
-        assert (whole.error, whole.chance(0.0)) == (0.0, 1.0)
-
-    def test_differences_are_paired(self) -> None:
-        """What makes a bundle, an event or a replicate hard for both cancels out: one more move in each is certain."""
-        rows = np.array([[1.0, 2.0, 4.0, 9.0, 5.0, 6.0], [3.0, 1.0, 1.0, 5.0, 2.0, 7.0]])
-        stock = [replace(one, policy="stock") for one in table(rows, causes=["forced"] * 2)]
-        several = series(*stock, *table(rows + 1, causes=["forced"] * 2))
-        old, new = (sample(one, layout(several, min_events=2)) for one in several)
-
-        assert minus(new, old).values.tolist() == [6.0, 6.0]
-        assert spread(minus(new, old)).error == pytest.approx(0.0, abs=1e-6)
-        assert spread(new).error > 1.0
 
 
 class TestInvariance:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lookup.engine.measuring import question_of
 from lookup.errors import SettingsError
+from lookup.hooks import Metric
 from lookup.model.batch import TRANSIT_STATES
 from lookup.score.metrics.movement import CAUSES
 from lookup.score.rules import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, plan, ratios, scored
+
+OF_NAME = {metric.name: metric for metric in METRICS}
 
 
 def test_the_default_is_a_short_list() -> None:
@@ -60,13 +66,66 @@ def test_the_first_colon_parts_metric_and_key(named: str, expected: Name) -> Non
 )
 def test_the_nearest_name_s_margin_holds(margins: dict[str, float], expected: float) -> None:
     """Metric and key before metric before the general margin, times the incumbent's 40 moves."""
-    assert margin_of(("moves", "shed"), VerdictSection(margins=margins), 40.0) == pytest.approx(expected)
+    assert margin_of(OF_NAME["moves"], "shed", VerdictSection(margins=margins), 40.0) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("incumbent", "expected"), [(0.0, 0.5), (4.0, 2.0), (-4.0, 2.0)])
-def test_a_margin_is_absolute_if_the_incumbent_is_zero(incumbent: float, expected: float) -> None:
-    """There is nothing to be relative to; else it is relative to the size."""
-    assert margin_of(("moves", None), VerdictSection(margins={"moves": 0.5}), incumbent) == expected
+@pytest.mark.parametrize(
+    ("incumbent", "expected"), [(0.0, 0.25), (0.1, 0.25), (0.5, 0.25), (0.6, 0.3), (4.0, 2.0), (-4.0, 2.0)]
+)
+def test_a_margin_is_relative_to_the_incumbent_or_to_itself(incumbent: float, expected: float) -> None:
+    """Half of its size; of what is smaller than a half, half of a half."""
+    rules = VerdictSection(margins={"moves": 0.5})
+
+    assert margin_of(OF_NAME["moves"], None, rules, incumbent) == pytest.approx(expected)
+
+
+@given(st.sampled_from(METRICS), st.floats(0, 1), st.floats(-9, 9), st.floats(0, 1e-3))
+def test_margins_have_no_jump(metric: Metric, share: float, incumbent: float, step: float) -> None:
+    """Two incumbents that hardly differ have margins that hardly differ, at 0 as everywhere."""
+    rules = VerdictSection(margin=share)
+    one, other = (margin_of(metric, None, rules, value) for value in (incumbent, incumbent + step))
+
+    assert abs(one - other) <= share * step + 1e-12
+
+
+class TestGuardMargin:
+    """Of what is judged on this log: answers, overload, hand-overs."""
+
+    RULES = VerdictSection(margin=0.5, guard_margin=0.002)
+
+    @pytest.mark.parametrize("name", ["answered_ratio", "overload_ratio"])
+    @pytest.mark.parametrize("incumbent", [0.0, 0.3, 1.0])
+    def test_of_a_ratio_it_is_the_loss_itself(self, name: str, incumbent: float) -> None:
+        """Two lookups in a thousand are two in a thousand, however many the incumbent answers."""
+        assert margin_of(OF_NAME[name], None, self.RULES, incumbent) == 0.002
+
+    @pytest.mark.parametrize(("incumbent", "expected"), [(50.0, 0.1), (0.0, 4e-6)])
+    def test_of_a_count_it_is_relative(self, incumbent: float, expected: float) -> None:
+        """As any other margin of lookups in transition, only smaller."""
+        assert margin_of(OF_NAME["in_transition"], None, self.RULES, incumbent) == pytest.approx(expected)
+
+    def test_of_other_ratios_it_is_the_general_one(self) -> None:
+        """Locality is not guarded."""
+        assert margin_of(OF_NAME["match_ratio"], "rack", self.RULES, 0.8) == pytest.approx(0.4)
+
+    def test_a_margin_that_is_named_comes_first(self) -> None:
+        """It is relative then, as the settings say of margins."""
+        rules = VerdictSection(margins={"answered_ratio": 0.1})
+
+        assert margin_of(OF_NAME["answered_ratio"], None, rules, 0.8) == pytest.approx(0.08)
+
+    def test_one_in_ten_thousand_by_default(self) -> None:
+        """What is lost beyond that is seen by clients."""
+        assert margin_of(OF_NAME["answered_ratio"], None, VerdictSection(), 1.0) == 0.0001
+
+    def test_answers_overload_and_hand_overs_are_guarded(self) -> None:
+        """No other metric is."""
+        assert {name for name, metric in OF_NAME.items() if question_of(metric) == "log"} == {
+            "answered_ratio",
+            "overload_ratio",
+            "in_transition",
+            "in_transition_weight",
+        }
 
 
 class TestMeasured:

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from lookup.replay.outcome import LOGGED
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS as COLUMNS
 from lookup.score.summary import metrics_table, summary, to_json
-from tests.score.cases import METRICS, decided, moves, ratios, scored, spread, sums
+from tests.score.cases import METRICS, SEEDS, decided, moves, plan, ratios, scored, spread, sums
 
 METRIC_KEYS = ["policy", "cluster", "metric", "key", "by", "value", "low", "high", "unit", "direction"]
+
+
+def _freedom(weights: np.ndarray) -> float:
+    """Return the freedom of bundles: midway between Kish's number less one and that of the squares."""
+    kish = [np.sum(one) ** 2 / np.sum(one**2) for one in (weights, weights**2)]
+    return float((kish[0] - 1 + kish[1]) / 2)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +39,9 @@ def result() -> Scored:
 
 
 def test_sections(result: Scored) -> None:
-    """The six promised ones, schema 1."""
-    assert list(summary(result)) == ["schema", "metrics", "verdicts", "comparisons", "fidelity", "inputs"]
+    """The seven promised ones, schema 1."""
+    sections = ["schema", "metrics", "verdicts", "comparisons", "winners", "fidelity", "inputs"]
+    assert list(summary(result)) == sections
     assert summary(result)["schema"] == 1
 
 
@@ -80,34 +88,96 @@ def test_order(result: Scored) -> None:
 
 
 def test_verdicts(result: Scored) -> None:
-    """The promised keys; what is unknown is null, as the probability beside others that do not decide."""
+    """The promised keys; what is unknown is null."""
     better, moved = summary(result)["verdicts"]
 
-    keys = ["policy", "against", "metric", "key", "verdict", "reason", "delta", "low", "high"]
-    assert list(better) == [*keys, "primary", "holds_for", "p_value", "p_family"]
+    keys = ["policy", "against", "metric", "key", "verdict", "reason", "delta", "low", "high", "margin", "primary"]
+    beside = ["alone", "question", "guard", "on_log", "for_demand", "clusters"]
+    assert list(better) == [*keys, "holds_for", "p_value", "p_family", *beside]
     assert (better["policy"], better["against"], better["metric"]) == ("new", "stock", "answered_ratio")
     assert (better["verdict"], better["reason"], better["primary"]) == ("better", None, True)
-    assert (better["holds_for"], better["p_value"], better["p_family"]) == ("placement", 0.0, None)
+    assert (better["holds_for"], better["p_value"], better["p_family"]) == ("placement", 0.0, 0.0)
+    assert (better["question"], better["guard"], better["alone"]) == ("log", "kept", None)
     assert (moved["key"], moved["delta"], moved["low"], moved["p_value"]) == ("shed", None, None, None)
+    assert (moved["question"], moved["guard"], moved["clusters"]) == ("demand", None, [])
+    assert moved["on_log"] == moved["for_demand"] == {"low": None, "high": None, "p_value": None}
+
+
+def test_both_questions_stand_in_the_summary() -> None:
+    """On this log a gain that bundles differ in is certain; for demand like it there is an interval."""
+    parts = [ratios("stock", [0.5] * 30), ratios("new", spread(0.6, 0.3, 30))]
+
+    (row,) = summary(scored(parts))["verdicts"]
+
+    assert row["on_log"] == pytest.approx({"low": 0.1, "high": 0.1, "p_value": 0.0})
+    half = stats.t.ppf(0.975, 29) * np.std(np.linspace(-0.3, 0.3, 30), ddof=1) / np.sqrt(30)
+    low, high, chance = (row["for_demand"][name] for name in ("low", "high", "p_value"))
+    assert (low, high) == pytest.approx((0.1 - half, 0.1 + half))
+    assert chance == pytest.approx(2 * stats.t.sf(0.1 / half * stats.t.ppf(0.975, 29), 29))
+    assert (row["low"], row["high"]) == (row["on_log"]["low"], row["on_log"]["high"])
+
+
+def test_clusters_that_disagree_stand_in_the_summary() -> None:
+    """By name, each with its difference and interval."""
+    gains = {"c": 0.1, "d": -0.1}
+    parts = [ratios("stock", [0.5] * 30, cluster=name) for name in gains]
+    parts += [ratios("new", [0.5 + gain] * 30, cluster=name) for name, gain in gains.items()]
+
+    (row,) = summary(scored(parts))["verdicts"]
+
+    assert [list(one) for one in row["clusters"]] == [["cluster", "delta", "low", "high"]] * 2
+    assert [(one["cluster"], one["delta"]) for one in row["clusters"]] == [
+        (name, pytest.approx(gain)) for name, gain in gains.items()
+    ]
 
 
 def test_verdicts_that_decide_have_a_probability_together() -> None:
     """Two primary comparisons: the smaller probability counts twice."""
     parts = [ratios(policy, spread(mean, 0.1)) for policy, mean in (("stock", 0.5), ("new", 0.6))]
+    # six bundles of forty move once more
+    before, more = np.array([1, 2] * 20), np.array([1] * 6 + [0] * 34)
+    moved = [moves("stock", before.tolist()), moves("new", (before + more).tolist())]
 
-    content = summary(
-        decided([*parts, moves("stock", [1, 2] * 20), moves("new", [2, 2] * 20)], primary=("answered_ratio", "moves"))
-    )
+    content = summary(decided([*parts, *moved], primary=("answered_ratio", "moves")))
 
-    assert [row["p_family"] for row in content["verdicts"]] == pytest.approx(
-        [2 * content["verdicts"][0]["p_value"], content["verdicts"][1]["p_value"]]
-    )
+    t = more.sum() / np.sqrt(40 * np.var(more, ddof=1))
+    chance = 2 * stats.t.sf(t, _freedom(2 * before + more))
+    assert [row["p_value"] for row in content["verdicts"]] == pytest.approx([1 / 512, chance])
+    assert [row["p_family"] for row in content["verdicts"]] == pytest.approx([2 / 512, chance])
     assert content["comparisons"] == {"together": 2, "alone": 0, "expected_by_chance": 0.0}
 
 
 def test_comparisons(result: Scored) -> None:
-    """How many were made for the exit code, how many besides, and what chance does among these."""
+    """How many were made for the exit code, how many besides, and in how many figures chance does something there."""
     assert summary(result)["comparisons"] == {"together": 0, "alone": 1, "expected_by_chance": 0.05}
+
+
+def test_comparisons_of_one_figure_are_expected_once() -> None:
+    """Two candidates by two figures are four comparisons, of which chance turns one figure in twenty."""
+    parts = [
+        ratios(policy, spread(0.5, width), "match_ratio", key=key)
+        for policy, width in (("stock", 0.1), ("new", 0.2), ("old", 0.3))
+        for key in ("rack", "zone")
+    ]
+
+    comparisons = summary(scored(parts, plan("stock", "new", "old", primary=())))["comparisons"]
+
+    assert comparisons == {"together": 0, "alone": 4, "expected_by_chance": 0.1}
+
+
+def test_winners() -> None:
+    """What luck gives the best of several candidates, by figure."""
+    parts = [
+        ratios(policy, [0.5 + 0.01 * place * seed] * 30, "match_ratio", key="rack", seed=seed)
+        for place, policy in enumerate(("stock", "new", "old"))
+        for seed in SEEDS
+    ]
+
+    (row,) = summary(scored(parts, plan("stock", "new", "old", seeds=SEEDS)))["winners"]
+
+    assert list(row) == ["metric", "key", "candidates", "value", "advantage"]
+    assert (row["metric"], row["key"], row["candidates"]) == ("match_ratio", "rack", 2)
+    assert row["value"] == pytest.approx(0.545)
 
 
 def test_fidelity(result: Scored) -> None:

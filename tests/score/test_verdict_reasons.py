@@ -9,33 +9,71 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.score.cases import moves, plan, ratios, scored, spread, sums
+from tests.score.cases import SEEDS, moves, plan, ratios, replicated, scored, spread, sums
 from tests.score.pairs import judged
+
+#: A candidate that gains a lot.
+BOTH = (("stock", 0.1), ("new", 0.9))
+
+
+#: Shares of candidates around a mean of 0.5, by replicate: all bundles alike, and all replicates alike.
+BY_REPLICATE = [[share] * 40 for share in (0.3, 0.4, 0.5, 0.6, 0.7)]
+BY_BUNDLE = [spread(0.5, 0.2)] * 5
 
 
 @pytest.mark.parametrize(
     ("metric", "stock", "new", "remedy"),
     [
-        ("answered_ratio", [[0.5] * 40] * 2, [[0.4] * 40, [0.6] * 40], "the placement, which more seeds would average"),
-        ("answered_ratio", [[0.5] * 40] * 2, [spread(0.5, 0.2)] * 2, "the demand, of which a longer log or more bund"),
-        ("moves", [[1] * 41] * 2, [[1] * 40 + [9]] * 2, "the events, of which a log with more of them would say more"),
+        ("match_ratio", [0.5] * 40, BY_REPLICATE, "the placement, which more seeds would average out"),
+        ("match_ratio", [0.5] * 40, BY_BUNDLE, "the demand, of which a longer log or more bundles would say more"),
+        ("moves", [1] * 41, [[1] * 40 + [9]] * 5, "the events, of which a log with more of them would say more"),
     ],
     ids=["placement", "demand", "events"],
 )
-def test_wide_interval(metric: str, stock: list[list[float]], new: list[list[float]], remedy: str) -> None:
+def test_wide_interval(metric: str, stock: list[float], new: list[list[float]], remedy: str) -> None:
     """Half the width is the smallest detectable effect; the largest source of luck says what would help."""
-    write = partial(moves, causes=["forced"]) if metric == "moves" else ratios
+    write = partial(moves, causes=["forced"]) if metric == "moves" else partial(ratios, metric=metric, key="rack")
     parts = [
         write(name, row, seed=seed)
-        for name, rows in (("stock", stock), ("new", new))
+        for name, rows in (("stock", [stock] * 5), ("new", new))
         for seed, row in enumerate(rows, 1)
     ]
 
-    (verdict,) = scored(parts, plan(seeds=(1, 2))).verdicts
+    (verdict,) = scored(parts, plan(seeds=SEEDS)).verdicts
 
     effect = f"smallest detectable effect {(verdict.high - verdict.low) / 2:.3g}"
-    expected = f"the interval holds differences either way; {effect}, most of it is luck of {remedy}"
-    assert str(verdict.reason).startswith(expected)
+    assert verdict.reason == f"the interval holds differences either way; {effect}, most of it is luck of {remedy}"
+
+
+def test_a_drift_is_the_reason_of_a_wide_interval() -> None:
+    """Where the demand's luck is that of hours that are like those before, only other hours would say more."""
+    parts = [
+        ratios("stock", [1.0] * 60, "imbalance_cv"),
+        ratios("new", np.linspace(0.5, 1.6, 60).tolist(), "imbalance_cv"),
+    ]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.verdict == "inconclusive"
+    assert str(verdict.reason).endswith(
+        ", the difference drifts as slowly as the log is long, so that only a longer log would say more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seeds", "reason"),
+    [
+        ((1, 2), "2 seeds can carry no probability below 0.12, however large the difference; 5 seeds would"),
+        ((1, 2, 3), None),
+    ],
+)
+def test_few_seeds(seeds: tuple[int, ...], reason: str | None) -> None:
+    """One half to the third power is more than one in twenty: of two seeds equals come out apart that often."""
+    parts = [ratios(name, [share] * 30, "match_ratio") for name, share in (("stock", 0.1), ("new", 0.9))]
+
+    (verdict,) = scored(replicated(parts, seeds), plan(seeds=seeds)).verdicts
+
+    assert (verdict.verdict, verdict.reason) == ("better" if reason is None else "inconclusive", reason)
 
 
 def test_fidelity() -> None:
@@ -50,17 +88,27 @@ def test_fidelity() -> None:
 @pytest.mark.parametrize(
     ("units", "reason"),
     [
-        (1, "it rests on 1 bundle, fewer than the 20 of min_units"),
-        (7, "it rests on 7 bundles, fewer than the 20 of min_units"),
-        (19, "it rests on 19 bundles, fewer than the 20 of min_units"),
-        (20, None),
+        (1, "it rests on 1 bundle, fewer than the 8 of min_units"),
+        (5, "it rests on 5 bundles, fewer than the 8 of min_units"),
+        (7, "it rests on 7 bundles, fewer than the 8 of min_units"),
+        (8, None),
     ],
 )
 def test_few_bundles(units: int, reason: str | None) -> None:
     """The number of bundles and the limit are named; as many as `min_units` are enough."""
-    (verdict,) = scored([ratios("stock", [0.1] * units), ratios("new", [0.9] * units)]).verdicts
+    (verdict,) = scored([ratios(name, [share] * units, "match_ratio") for name, share in BOTH]).verdicts
 
     assert verdict.reason == reason
+
+
+@pytest.mark.parametrize(("units", "reason"), [(1, "fewer than the two that can differ"), (2, None)])
+def test_one_bundle_is_few_whatever_is_asked_for(units: int, reason: str | None) -> None:
+    """It has nothing to differ from."""
+    parts = [ratios(name, [share] * units, "match_ratio") for name, share in BOTH]
+
+    found = scored(parts, plan(min_units=1)).verdicts[0].reason
+
+    assert found == (reason and f"it rests on 1 bundle, {reason}")
 
 
 def test_bundles_in_which_nothing_happened_do_not_count() -> None:
@@ -69,19 +117,69 @@ def test_bundles_in_which_nothing_happened_do_not_count() -> None:
 
     (verdict,) = scored(parts).verdicts
 
-    assert verdict.reason == "it rests on 3 bundles, fewer than the 20 of min_units"
+    assert verdict.reason == "it rests on 3 bundles, fewer than the 8 of min_units"
+
+
+def test_a_large_bundle_is_most_of_the_evidence() -> None:
+    """With 60 % of the traffic in one of 21, the others are worth little: 1 / (0.6² + 20 * 0.02²) bundles."""
+    parts = [
+        sums(name, [[share * weight, weight] for weight in [600] + [20] * 20], "match_ratio") for name, share in BOTH
+    ]
+
+    (verdict,) = scored(parts).verdicts
+
+    assert verdict.verdict == "inconclusive"
+    assert verdict.reason == (
+        "one bundle has 60% of what it rests on, so that 21 bundles are worth 2.7 of equal weight, "
+        "fewer than the 8 of min_units"
+    )
+    assert scored(parts, plan(min_units=2)).verdicts[0].verdict == "better"
+
+
+def test_as_many_bundles_as_are_asked_for_are_enough_whatever_their_weight() -> None:
+    """Five equal ones are worth five."""
+    parts = [sums(name, [[share * 0.1, 0.1]] * 5, "match_ratio") for name, share in BOTH]
+
+    assert scored(parts, plan(min_units=5)).verdicts[0].reason is None
+
+
+def test_bundles_of_all_clusters_are_counted_together() -> None:
+    """Four in each of two are eight, and four in one beside four with a tenth of the traffic in the other are not."""
+    equal, unequal = (
+        [
+            sums(name, [[share * weight, weight]] * 4, "match_ratio", cluster=cluster)
+            for name, share in BOTH
+            for cluster, weight in (("c", 100), ("d", other))
+        ]
+        for other in (100, 10)
+    )
+
+    assert scored(equal).verdicts[0].verdict == "better"
+    # 4.4² / (4 + 4 * 0.1²)
+    assert "8 bundles are worth 4.8 of equal weight" in str(scored(unequal).verdicts[0].reason)
+
+
+@pytest.mark.parametrize(
+    ("metric", "stock", "new"), [("answered_ratio", [90, 100], [10, 100]), ("in_transition", [10], [90])]
+)
+def test_what_is_judged_on_the_log_needs_no_number_of_bundles(metric: str, stock: list[int], new: list[int]) -> None:
+    """A lookup that was not answered is that, in however few bundles."""
+    (verdict,) = scored([sums(name, [row] * 3, metric) for name, row in (("stock", stock), ("new", new))]).verdicts
+
+    assert (verdict.verdict, verdict.guard, verdict.reason) == ("worse", "lost", None)
 
 
 @pytest.mark.parametrize(
     ("block_s", "reason"),
     [
-        (7200, "it rests on 15 blocks of time, fewer than the 20 of min_units"),
-        (10**6, "it rests on 1 block of time, fewer than the 20 of min_units"),
+        (7200, None),
+        (5 * 3600, "it rests on 6 blocks of time, fewer than the 8 of min_units"),
+        (10**6, "it rests on 1 block of time, fewer than the 8 of min_units"),
         (3600, None),
     ],
 )
 def test_few_blocks(block_s: int, reason: str | None) -> None:
-    """Thirty hours in blocks of two are fifteen units; hours without figures are none."""
+    """Thirty hours in blocks of five are six units; hours without figures are none."""
     rows = [0.1] * 30
     parts = [
         sums(name, [[share, 1] for share in shares] + [[0, 0]] * 30, "imbalance_cv")
@@ -139,15 +237,21 @@ def test_min_events_is_a_setting() -> None:
     assert "min_events" not in str(scored(parts, plan(min_events=1)).verdicts[0].reason)
 
 
+QUANTILES = (sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95"))
+
+
 def test_no_interval() -> None:
-    """A quantile has none."""
-    parts = [sums("stock", [[1, 1]], "network_ms_p95"), sums("new", [[1, 9]], "network_ms_p95")]
+    """A quantile has none, and where it is to decide that is said."""
+    (verdict,) = scored(QUANTILES, plan(primary=("network_ms_p95",))).verdicts
 
-    (verdict,) = scored(parts).verdicts
-
-    assert verdict.delta == -8
+    assert (verdict.verdict, verdict.delta) == ("inconclusive", -8)
     assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
     assert math.isnan(verdict.p_value)
+
+
+def test_no_interval_no_verdict() -> None:
+    """Nothing is said of a quantile that is not asked for."""
+    assert scored(QUANTILES).verdicts == []
 
 
 @pytest.mark.parametrize(("measured", "missing"), [("stock", "new"), ("new", "stock")])

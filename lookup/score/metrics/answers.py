@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Better
+from lookup.hooks import Better, Question
 from lookup.model.batch import TRANSIT_STATES, Batch
 from lookup.score.metrics.totals import LookupQuotient, LookupTotal, of_pairs, per_bundle
 
@@ -24,6 +24,7 @@ class AnsweredRatio(LookupQuotient):
 
     name: ClassVar[str] = "answered_ratio"
     better: ClassVar[Better] = "up"
+    question: ClassVar[Question] = "log"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return answered lookups and lookups, shape (n_bundles, 2)."""
@@ -80,6 +81,7 @@ class InTransition(LookupTotal):
     """
 
     name: ClassVar[str] = "in_transition"
+    question: ClassVar[Question] = "log"
     unit: ClassVar[str] = "lookups"
     every_key: ClassVar[tuple[str, ...]] = TRANSIT_STATES
 
@@ -103,6 +105,7 @@ class InTransitionWeight(LookupTotal):
     """The weight of the lookups that came while their bundle was being handed over."""
 
     name: ClassVar[str] = "in_transition_weight"
+    question: ClassVar[Question] = "log"
     unit: ClassVar[str] = "weight"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:

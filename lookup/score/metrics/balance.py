@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.hooks import Question
 from lookup.model.batch import Batch, Cells
 from lookup.model.churn import discounted
 from lookup.score.metrics.totals import CellQuotient
@@ -26,6 +28,7 @@ class ImbalanceMaxMean(CellQuotient):
     """
 
     name: ClassVar[str] = "imbalance_max_mean"
+    bounds: ClassVar[tuple[float, float]] = (1.0, math.inf)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return max / mean x weight, and weight, shape (n_cells, 2)."""
@@ -59,6 +62,8 @@ class OverloadRatio(CellQuotient):
     """Broker-time with usage above the overload threshold / broker-time with a known usage."""
 
     name: ClassVar[str] = "overload_ratio"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    question: ClassVar[Question] = "log"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole, nothing if capacities are assumed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +25,7 @@ class NetworkMsMean(LookupQuotient):
 
     name: ClassVar[str] = "network_ms_mean"
     unit: ClassVar[str] = "ms"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     better: ClassVar[Better] = "down"
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,6 +66,7 @@ class _Quotient:
 
     unit: ClassVar[str] = "ratio"
     every_key: ClassVar[tuple[str, ...] | None] = ()
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole."""
@@ -81,8 +83,9 @@ class _Quotient:
 
 @dataclass(frozen=True)
 class LookupQuotient(_Quotient):
-    """Quotient of two totals over lookups, by bundle."""
+    """Quotient of two totals over lookups, by bundle: a share of them, unless a metric says otherwise."""
 
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     grain: ClassVar[Grain] = "lookup"
     resample: ClassVar[Resample] = "bundle"
     luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
@@ -102,6 +105,7 @@ class CellQuotient(_Quotient):
 class _Total:
     """A single total."""
 
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     better: ClassVar[Better] = "down"
     every_key: ClassVar[tuple[str, ...]] = ()
 

@@ -50,7 +50,7 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         (world.name, policy.name, seed): walk(world, policy, seed).told(by)
         for world in worlds
         for policy in policies
-        for seed in settings.evaluation.seeds
+        for seed in settings.evaluation.drawn
     }
     known = sum(world.roster_id(one.logged) is not None for world in worlds for one in world.demand)
     lookups = sum(len(world.demand) for world in worlds)

@@ -1,0 +1,102 @@
+"""Confirm a run: its winner against its incumbent once more, with seeds that the run has not seen, and what is left.
+
+The best of many candidates looks better than it is, since it was chosen for its luck as well; on other luck, or another
+log, it has its merit only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lookup.errors import SettingsError
+from lookup.model.quoting import suggestion
+from lookup.model.sentences import Argument, Sentence
+from lookup.report.comparison import label, mark_of, own_direction, policies_in_order, signed_text, word_of
+from lookup.report.folder import Run, settings_of
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Verdict
+
+__all__ = ["confirming", "what_is_left", "winner_of"]
+
+#: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
+_DRAWS = 1_000_000
+
+
+def winner_of(scored: Scored) -> str | None:
+    """Return the candidate that is best by its verdicts, primary ones first; None if none is better in anything."""
+
+    def rank(policy: str) -> tuple[int, int, int]:
+        verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
+        primary, every = (Counter(v.verdict for v in verdicts if v.primary or not only) for only in (True, False))
+        return -primary["worse"], primary["better"], every["better"] - every["worse"]
+
+    better = {verdict.policy for verdict in scored.verdicts if verdict.verdict == "better"}
+    candidates = [policy for policy in policies_in_order(scored)[1:] if policy in better]
+    return max(candidates, key=rank, default=None)
+
+
+def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
+    """Return the settings of an evaluation that confirms a run: incumbent and winner, as many seeds, drawn anew.
+
+    Args:
+        candidate: in place of the winner.
+
+    Raises:
+        SettingsError: if the run has no such candidate, or none that is better in anything.
+        InputError: if this version cannot read its settings.
+    """
+    scored, settings = run.scored, settings_of(run).model_dump(mode="json")
+    candidates = policies_in_order(scored)[1:]
+    if candidate is not None and candidate not in candidates:
+        right = suggestion(candidate, candidates) if candidates else "it has its incumbent only"
+        raise SettingsError(Sentence(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}"))
+    winner = candidate or winner_of(scored)
+    if winner is None:
+        what = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
+        raise SettingsError(Sentence(Argument("confirm"), what, Argument("candidate", "NAME")))
+    seeds = run.manifest["seeds"]
+    draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
+    names = (scored.plan.evaluation.incumbent, winner)
+    return {
+        **{name: value for name, value in settings.items() if value is not None},
+        "brokers": run.manifest["settings"]["brokers"],
+        "evaluation": {**settings["evaluation"], "seeds": len(seeds), "draw": draw},
+        "policies": [policy for policy in run.manifest["settings"]["policies"] if policy["name"] in names],
+    }
+
+
+def what_is_left(earlier: Run, now: Scored) -> list[str]:
+    """Say of each figure in which the confirmed candidate was told apart from the incumbent what is left of it.
+
+    Args:
+        now: of the run that confirms the earlier one.
+    """
+    (policy,) = policies_in_order(now)[1:]
+    verdicts = {(verdict.metric, verdict.key): verdict for verdict in now.verdicts}
+    told = [
+        verdict
+        for verdict in earlier.scored.verdicts
+        if verdict.policy == policy and (verdict.verdict in ("better", "worse") or verdict.alone is not None)
+    ]
+    head = f"What is left of {policy} in {earlier.path}, with seeds that it has not seen:"
+    return [head, *_left(told, verdicts, {metric.name: metric for metric in now.metrics})]
+
+
+def _left(
+    told: list[Verdict], verdicts: Mapping[tuple[str, str | None], Verdict], metrics: Mapping[str, Any]
+) -> Iterator[str]:
+    for before in told:
+        name = label(before.metric, before.key)
+        after = verdicts.get((before.metric, before.key))
+        if after is None or math.isnan(after.delta):
+            yield f"{name}: was {word_of(before)}, and is not measured now"
+            continue
+        metric = metrics[before.metric]
+        (was, *_), (now, *_) = (own_direction(one, metric.better) for one in (before, after))
+        changes = f"{signed_text(was, metric.unit)} {metric.unit} before, {signed_text(now, metric.unit)} now"
+        share = f", {after.delta / before.delta:.0%} of it" if before.delta else ""
+        yield f"{name}: {changes}{share}: {mark_of(after)} {word_of(after)}"

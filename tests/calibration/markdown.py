@@ -1,0 +1,19 @@
+"""Write tables and whether bounds are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["state", "table"]
+
+
+def state(kept: bool) -> str:
+    """Say whether a bound is kept."""
+    return "yes" if kept else "**no**"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,148 @@
+"""Verdicts: what chance alone would bring among comparisons that are made for one purpose is taken back (Holm)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from lookup.score.series import series_of
+from lookup.score.verdict import Verdict, family, judge
+from lookup.settings.evaluation import VerdictSection
+from tests.score.cases import METRICS, SEEDS, decided, ratios, spread
+from tests.score.pairs import NAN, case, estimated
+
+
+def together(chances: Sequence[float], *, policies: Sequence[str] = ("new",), **how: Any) -> list[Verdict]:
+    """Judge as many comparisons, each of a gain with this probability between equals; by default all are primary."""
+    parts = [
+        ratios(policy, spread(0.5, width), "match_ratio", key=f"k{place}", seed=seed)
+        for policy, width in (("stock", 0.1), *((name, 0.2) for name in policies))
+        for place in range(len(chances))
+        for seed in SEEDS
+    ]
+    several = series_of(parts, METRICS, ["stock", *policies])
+    quantile = stats.t(4).ppf
+    halves = {f"k{place}": 0.1 * quantile(0.975) / quantile(1 - chance / 2) for place, chance in enumerate(chances)}
+    estimates = [
+        estimated(one, 0.5) if one.policy == "stock" else estimated(one, 0.6, halves[str(one.key)]) for one in several
+    ]
+    return judge(estimates, ["stock", *policies], replace(case(*several), **how))
+
+
+class TestTogether:
+    """Comparisons that decide the exit code are judged together (Holm)."""
+
+    def test_by_hand(self) -> None:
+        """Times 4 for the least, times 3, 2 and 1 for the next, never less than the one before; 0.02 is asked for."""
+        verdicts = together([0.005, 0.02, 0.015, 0.002])
+
+        assert [one.p_value for one in verdicts] == pytest.approx([0.005, 0.02, 0.015, 0.002])
+        assert [one.p_family for one in verdicts] == pytest.approx([0.015, 0.03, 0.03, 0.008])
+        assert [one.verdict for one in verdicts] == ["better", "inconclusive", "inconclusive", "better"]
+
+    def test_what_is_taken_back_says_so(self) -> None:
+        """With the word that it would have had, how many decide, and the probability."""
+        kept, taken_back, *_ = together([0.005, 0.02, 0.015, 0.002])
+
+        assert (kept.reason, kept.alone, taken_back.alone) == (None, None, "better")
+        assert taken_back.reason == (
+            "alone it would be better, but in 4 comparisons for the exit code chance brings such a difference with "
+            "probability 0.03, and 0.02 is asked for"
+        )
+
+    @pytest.mark.parametrize(
+        ("chance", "primary", "word"),
+        [
+            (0.019, ("match_ratio",), "better"),
+            (0.021, ("match_ratio",), "inconclusive"),
+            (0.021, (), "better"),
+            (0.049, (), "better"),
+            (0.051, (), "inconclusive"),
+        ],
+    )
+    def test_a_single_comparison(self, chance: float, primary: tuple[str, ...], word: str) -> None:
+        """For the exit code it must be beyond one in fifty, for anything else beyond one in twenty."""
+        (verdict,) = together([chance], primary=primary)
+
+        assert verdict.p_family == pytest.approx(chance)
+        assert verdict.verdict == word
+        assert ("in 1 comparison for the exit code" in str(verdict.reason)) is (chance == 0.021 and bool(primary))
+
+    def test_candidates_count_together(self) -> None:
+        """Two candidates with two figures each are four comparisons."""
+        verdicts = together([0.01, 0.02], policies=("new", "old"))
+
+        assert [one.p_family for one in verdicts] == pytest.approx([0.04, 0.04, 0.04, 0.04])
+
+    def test_a_loss_that_is_taken_back_fails_nothing(self) -> None:
+        """What fails the run alone is expected by chance beside other figures."""
+        chance = np.random.default_rng(1).normal(0, 1, (3, 40)) / 10
+        chance[0] -= 0.042
+        names = ("match_ratio", "imbalance_cv", "imbalance_max_mean")
+        parts = [ratios("stock", spread(0.5, 0.3), name) for name in names]
+        parts += [ratios("new", spread(0.5, 0.3) + row, name) for name, row in zip(names, chance, strict=True)]
+
+        alone, beside = (decided(parts, margin=0.0, primary=names[:count]) for count in (1, 3))
+
+        assert (alone.verdicts[0].verdict, alone.exit_code) == ("worse", 3)
+        assert str(beside.verdicts[0].reason).startswith("alone it would be worse, but in 3 comparisons for the")
+        assert beside.exit_code == 0
+
+    @given(st.lists(st.floats(0.001, 0.9), min_size=1, max_size=8))
+    def test_probabilities_together(self, chances: list[float]) -> None:
+        """They are in the order of those alone, at least as large, and at most as many times larger."""
+        pairs = sorted((one.p_value, one.p_family) for one in together(chances))
+
+        assert [family for _, family in pairs] == sorted(family for _, family in pairs)
+        assert all(alone <= family <= min(1.0, len(chances) * alone) + 1e-12 for alone, family in pairs)
+
+
+class TestOfOneFigure:
+    """Comparisons that decide nothing are judged together with those of the other candidates in the same figure."""
+
+    def test_by_hand(self) -> None:
+        """Three candidates by two figures: each probability counts three times, as they are all the same."""
+        verdicts = together([0.01, 0.02], policies=("new", "old", "late"), primary=())
+
+        assert [one.p_family for one in verdicts] == pytest.approx([0.03, 0.06] * 3)
+        assert [one.verdict for one in verdicts] == ["better", "inconclusive"] * 3
+
+    def test_what_is_taken_back_says_so(self) -> None:
+        """The best of many is looked at first; a single candidate has nobody beside it."""
+        taken_back, alone = (together([0.03], policies=names, primary=())[0] for names in (("new", "old"), ("new",)))
+
+        assert (taken_back.verdict, taken_back.alone) == ("inconclusive", "better")
+        assert taken_back.reason == (
+            "alone it would be better, but in 2 comparisons of this figure chance brings such a difference with "
+            "probability 0.06, and 0.05 is asked for"
+        )
+        assert (alone.verdict, alone.alone) == ("better", None)
+        assert alone.p_family == pytest.approx(0.03)
+
+    def test_figures_that_decide_are_apart(self) -> None:
+        """They are not counted among those that do not, nor the other way round."""
+        verdicts = together([0.01, 0.02, 0.04], primary=("match_ratio:k0", "match_ratio:k1"))
+
+        assert [one.p_family for one in verdicts] == pytest.approx([0.02, 0.02, 0.04])
+
+    def test_those_that_hold_for_a_placement_are_of_one_figure(self) -> None:
+        """A candidate that was placed once decides nothing, and is counted among the others of its figure."""
+        verdicts = together([0.02], policies=("new", "old", "late"), placed_once=frozenset({"old", "late"}))
+
+        assert [one.holds_for for one in verdicts] == ["policy", "placement", "placement"]
+        assert [one.p_family for one in verdicts] == pytest.approx([0.02, 0.04, 0.04])
+
+    def test_how_many_there_were(self) -> None:
+        """For the exit code, for nothing, and in how many figures; those without a probability are not counted."""
+        verdicts = together([0.01, 0.02, 0.04], policies=("new", "old"), primary=("match_ratio:k0",))
+        unknown = replace(verdicts[0], p_value=NAN)
+
+        assert family([*verdicts, unknown], VerdictSection()) == (2, 4, 2)
+        assert family([], VerdictSection()) == (0, 0, 0)
