@@ -315,7 +315,9 @@ def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
         return max(1.0, units), 1.0
     freedom = units - 1
     if stratum.block is None:
-        freedom = min(freedom, (effective(stratum.weights) - 1 + effective(stratum.weights**2)) / 2)
+        # By their largest: squares of very large weights are no numbers.
+        shares = stratum.weights / (stratum.weights.max(initial=0.0) or 1.0)
+        freedom = min(freedom, (effective(shares) - 1 + effective(shares**2)) / 2)
     return max(1.0, freedom), units / max(1.0, units - 1)
 
 

@@ -411,7 +411,7 @@ def _too_few(a: Series, b: Series, difference: Sample, case: Case) -> str | None
         return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, case)}"
     return (
         f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
-        f"worth {math.floor(10 * worth) / 10:.1f} of equal weight, fewer than {_wanted(worth, case)}"
+        f"worth {min(worth, least - 0.1):.1f} of equal weight, fewer than {_wanted(worth, case)}"
     )
 
 

@@ -124,9 +124,9 @@ def test_a_sentence_on_these_hours_says_so() -> None:
     """If anything is better or worse in them only; a candidate whose other verdicts hold has no addition."""
     new, old = outcomes(varied())
 
-    assert (
-        new
-        == "new: 1 better, 3 worse, 2 inconclusive, 1 of these for these hours only; worse on primary imbalance_max_mean"
+    assert new == (
+        "new: 1 better, 3 worse, 2 inconclusive, 1 of these for these hours only; "
+        "worse on primary imbalance_max_mean"
     )
     assert old == "old: 1 worse, 2 identical, 3 inconclusive"
 

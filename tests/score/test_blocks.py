@@ -73,19 +73,19 @@ class TestLength:
     """How many neighbours are one observation."""
 
     def test_of_noise_a_sixth_of_the_series_is_enough(self) -> None:
-        """More blocks than six are never made, and for most series no fewer; a drift is seen in one of eight."""
+        """More blocks than six are never made, and for most series no fewer; few are said to be too short."""
         found = lengths(noise)
 
         assert np.median([length for length, _ in found]) == 20
         assert min(length for length, _ in found) == 20
-        assert 0.05 <= np.mean([is_short for _, is_short in found]) <= 0.2
+        assert np.mean([is_short for _, is_short in found]) <= 0.08
 
     def test_of_hours_that_keep_something_of_the_last_it_is_longer(self) -> None:
         """Many of these series ask for more than there is, and few series of noise do."""
         kept, without = lengths(lambda rng: persistent(rng, 60, 0.9)), lengths(lambda rng: noise(rng, 60))
 
         assert np.mean([length for length, _ in kept]) > 1.3 * np.mean([length for length, _ in without])
-        assert np.mean([is_short for _, is_short in kept]) > 0.35 > 0.2 > np.mean([is_short for _, is_short in without])
+        assert np.mean([is_short for _, is_short in kept]) > 0.2 > 0.1 > np.mean([is_short for _, is_short in without])
 
     @pytest.mark.parametrize(("hours", "kept"), [(60, 0.8), (120, 0.8), (168, 0.9)])
     def test_without_a_drift_it_is_twice_that_of_politis_and_white(self, hours: int, kept: float) -> None:
@@ -109,14 +109,17 @@ class TestLength:
 
         assert block_length(wave, 1) == (hours // 3, True)
 
-    @pytest.mark.parametrize(("slow", "is_drifting"), [(1.0, False), (1.7, False), (1.8, True), (5.0, True)])
-    def test_a_drift_has_three_times_the_power_of_faster_waves(self, slow: float, is_drifting: bool) -> None:
-        """Of waves that are all the same, the two slowest are made larger: the root of three is enough."""
+    @pytest.mark.parametrize(
+        ("slow", "length", "is_short"),
+        [(1.0, 10, False), (1.7, 10, False), (1.8, 20, False), (3.1, 20, False), (3.2, 20, True)],
+    )
+    def test_a_drift_has_many_times_the_power_of_faster_waves(self, slow: float, length: int, is_short: bool) -> None:
+        """Of equal waves the two slowest are made larger: that of three makes blocks long, that of ten too short."""
         waves = np.arange(1, 60)
         signs = np.random.default_rng(1).choice([-1.0, 1.0], 59) * np.where(waves <= 2, slow, 1.0)
         series = signs @ np.cos(np.pi * waves[:, None] * (np.arange(60) + 0.5) / 60)
 
-        assert block_length(series, 1)[1] is is_drifting
+        assert block_length(series, 1) == (length, is_short)
 
     def test_a_constant_series_asks_for_nothing(self) -> None:
         """It has neither correlations nor waves."""
@@ -130,10 +133,10 @@ class TestLength:
 
     @pytest.mark.parametrize(
         ("hours", "expected"),
-        [(1, (1, True)), (3, (1, True)), (5, (1, True)), (6, (2, False)), (12, (2, False)), (13, (3, False))],
+        [(1, (1, False)), (3, (1, False)), (6, (1, False)), (7, (2, False)), (12, (2, False)), (13, (3, False))],
     )
     def test_series_of_few_cells(self, hours: int, expected: tuple[int, bool]) -> None:
-        """Even noise asks for two cells in a block, and fewer than six cells do not have three of those."""
+        """A block has a sixth of the cells, and one at least."""
         assert block_length(np.zeros(hours), 1) == expected
 
     @given(SERIES, st.data())

@@ -45,40 +45,32 @@ def test_the_interval_is_about_units_not_lookups() -> None:
 HALF = 12.706205 * 0.01
 
 
-def test_the_interval_of_a_share_lies_around_the_mean_on_the_scale_of_angles() -> None:
-    """Shares of 0.49 and 0.51: as far to either side, less far where a share ends."""
-    estimated = estimates(ratios("new", [0.49] * 50, seed=1), ratios("new", [0.51] * 50, seed=2))[0]
+@pytest.mark.parametrize("metric", ["match_ratio", "imbalance_cv"])
+def test_the_interval_lies_around_the_mean_of_replicates(metric: str) -> None:
+    """As far to either side where the ends are far away."""
+    values = (0.49, 0.51)
+    estimated = estimates(*(ratios("new", [one] * 50, metric, seed=seed) for seed, one in enumerate(values)))[0]
 
     assert estimated.value == pytest.approx(0.5)
-    assert (estimated.low, estimated.high) == pytest.approx(
-        (0.5 - math.sin(2 * HALF) / 2, 0.5 + math.sin(2 * HALF) / 2)
-    )
-
-
-def test_the_interval_of_what_ends_below_lies_around_the_mean_on_the_scale_of_roots() -> None:
-    """Imbalances of 0.49 and 0.51: farther above than below, and as wide as it would be without an end."""
-    values = (0.49, 0.51)
-    estimated = estimates(*(ratios("new", [one] * 50, "imbalance_cv", seed=seed) for seed, one in enumerate(values)))[0]
-
-    bend = HALF**2 / (4 * 0.5)
-    assert (estimated.low, estimated.high) == pytest.approx((0.5 - HALF + bend, 0.5 + HALF + bend))
+    assert (estimated.low, estimated.high) == pytest.approx((0.5 - HALF, 0.5 + HALF))
 
 
 def test_the_ends_are_those_of_the_metric() -> None:
-    """The largest over the mean is 1 at least, and the interval ends there though the value is near."""
+    """The largest over the mean is 1 at least, and the interval is still above though the value is near."""
     values = (1.01, 1.03)
     parts = [ratios("new", [one] * 50, "imbalance_max_mean", seed=seed) for seed, one in enumerate(values)]
     estimated = estimates(*parts)[0]
 
-    root = math.sqrt(0.02)
-    assert (estimated.low, estimated.high) == pytest.approx((1.0, 1 + (root + HALF / (2 * root)) ** 2))
+    assert 1.0 < estimated.low < 1.001
+    assert estimated.high == pytest.approx(1.02 + HALF)
 
 
 def test_what_cannot_be_negative_has_no_negative_interval() -> None:
     """One lost broker of nine moves may have been none, but not fewer."""
     few = estimates(moves("new", [1] * 3 + [9], causes=["forced"]))[0]
 
-    assert (few.low, few.value) == (0.0, 12.0)
+    assert 0.0 < few.low < 1.0
+    assert few.value == 12.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ def test_what_a_metric_does_not_say_its_sums_do() -> None:
 
     assert balance.low < 0.0
     assert balance.value - balance.low == pytest.approx(balance.high - balance.value)
-    assert count.low == 0.0
+    assert 0.0 < count.low < 1.0
     assert count.high > 2 * count.value
 
 

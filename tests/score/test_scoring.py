@@ -181,11 +181,6 @@ def compared(*parts: MetricSums, reason: str | None = None) -> list[Fidelity]:
     return compare_with_log(series_of(parts, METRICS, ["stock", "new", LOGGED]), "stock", reason)
 
 
-def angle(half: float) -> float:
-    """Return how far an interval around a share of 0.5 goes that is as wide on the scale of angles."""
-    return math.sin(2 * half) / 2
-
-
 def reach(values: Sequence[float], figures: int = 1) -> float:
     """Return how far from the mean one more replicate lies at most, once in twenty runs."""
     n = len(values)
@@ -193,24 +188,24 @@ def reach(values: Sequence[float], figures: int = 1) -> float:
 
 
 def test_the_range_is_that_of_one_more_replicate() -> None:
-    """Student's prediction interval around the mean, on the scale of angles as for any share."""
+    """Student's prediction interval around the mean."""
     (figure,) = compared(*replicates(VALUES), ratios(LOGGED, [0.6] * 30, seed=0))
 
     assert figure.resimulated == pytest.approx(0.5)
-    assert (figure.low, figure.high) == pytest.approx((0.5 - angle(reach(VALUES)), 0.5 + angle(reach(VALUES))))
+    assert (figure.low, figure.high) == pytest.approx((0.5 - reach(VALUES), 0.5 + reach(VALUES)))
     assert (figure.seeds, figure.reason) == ((1, 2, 3, 4), None)
 
 
 @pytest.mark.parametrize(
     ("logged", "gap"),
-    [(0.5, 0.0), (0.5 + angle(reach(VALUES)), 0.0), (0.5 - angle(reach(VALUES)), 0.0), (0.9, 0.4), (0.1, 0.4)],
+    [(0.5, 0.0), (0.5 + reach(VALUES), 0.0), (0.5 - reach(VALUES), 0.0), (0.9, 0.4), (0.1, 0.4)],
     ids=["mean", "upper-end", "lower-end", "above", "below"],
 )
 def test_the_gap_is_the_distance_from_the_range(logged: float, gap: float) -> None:
     """Inside of it there is none, and which side errs does not matter."""
     (figure,) = compared(*replicates(VALUES), ratios(LOGGED, [logged] * 30, seed=0))
 
-    assert figure.gap == pytest.approx(max(0.0, gap - angle(reach(VALUES))), abs=1e-9)
+    assert figure.gap == pytest.approx(max(0.0, gap - reach(VALUES)), abs=1e-9)
 
 
 def test_a_figure_outside_is_not_plausible() -> None:
@@ -232,8 +227,9 @@ def test_ranges_of_several_figures_are_wider() -> None:
 
     by_name = {one.metric: one for one in compared(*parts, *logged)}
     half = reach(VALUES, 2)
-    assert by_name["answered_ratio"].high == pytest.approx(0.5 + angle(half))
-    assert by_name["imbalance_cv"].high == pytest.approx(0.5 + half + half**2 / (4 * 0.5))
+    # More than half of the way to the end of a share is logarithmic.
+    assert by_name["answered_ratio"].high == pytest.approx(1.0 - 0.25 * math.exp(1 - half / 0.25))
+    assert by_name["imbalance_cv"].high == pytest.approx(0.5 + half)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def result() -> Scored:
 
 def test_sections(result: Scored) -> None:
     """The seven promised ones, schema 1."""
-    sections = ["schema", "metrics", "verdicts", "comparisons", "winners", "fidelity", "inputs"]
+    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "inputs"]
     assert list(summary(result)) == sections
     assert summary(result)["schema"] == 1
 

@@ -163,13 +163,13 @@ def test_the_interval_of_the_difference_covers_the_truth() -> None:
 
 
 def test_equal_policies_seldom_come_out_decided() -> None:
-    """In 300 worlds without any difference one in fifty has a metric that does; alone it would be one in ten."""
+    """Of 300 worlds without any difference one in fifty at most has a metric that does; alone one in ten would."""
     rng = np.random.default_rng(8)
     names = ("match_ratio", "imbalance_cv", "load_variation")
 
     runs = [_equal(rng, names) for _ in range(300)]
 
-    assert 0.0 < np.mean([any(one.verdict in ("better", "worse") for one in run) for run in runs]) <= 0.03
+    assert np.mean([any(one.verdict in ("better", "worse") for one in run) for run in runs]) <= 0.02
     assert np.mean([any(one.p_value < 0.05 for one in run) for run in runs]) > 0.1
 
 

@@ -67,7 +67,8 @@ class TestWords:
             (-0.01, 0.1, "inconclusive", "open", 4),
             (0.0, 0.01, "inconclusive", "open", 4),
             (0.001, 0.002, "inconclusive", "open", 4),
-            (0.00012, 0.00008, "worse", "lost", 3),
+            (0.00012, 0.00008, "inconclusive", "open", 4),
+            (0.0002, 0.00008, "worse", "lost", 3),
             (-0.0002, 0.00029, "inconclusive", "kept", 0),
         ],
     )

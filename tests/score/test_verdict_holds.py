@@ -21,7 +21,7 @@ class TestHoldsFor:
 
     PARTS = tuple(
         ratios(policy, spread(mean, 0.1), "match_ratio")
-        for policy, mean in (("stock", 0.5), ("new", 0.4), ("old", 0.5))
+        for policy, mean in (("stock", 0.5), ("new", 0.4), ("old", 0.6))
     )
 
     @pytest.mark.parametrize(
