@@ -41,9 +41,9 @@ def redrawn_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
     head = ("log", "worth", "logs", "false in `match_ratio[rack]`", "intervals that hold the true 0", "exit code 3")
     text = [
         "One policy keeps to the brokers of rack a and one to those of rack b, and which share of a bundle's clients",
-        "stands in rack a is drawn anew for every log: over all logs they are equal, on none of them are they. How many",
-        "bundles of equal weight a log is worth is Kish's number; below 8 nothing over bundles is judged. Exit code 3 may",
-        "end at most 5 %.",
+        "stands in rack a is drawn anew for every log: over all logs they are equal, on none of them are they. How",
+        "many bundles of equal weight a log is worth is Kish's number; below 8 nothing over bundles is judged. Exit",
+        "code 3 may end at most 5 %.",
         "",
         *table(head, rows),
     ]
@@ -51,7 +51,7 @@ def redrawn_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
 
 
 def _noise(logs: float) -> float:
-    """Return by how much a share of so many logs may be above a true share of 5 % by chance, two standard errors."""
+    """Return by how much a share of so many logs may exceed a true share of 5 % by chance, two standard errors."""
     return 2 * math.sqrt(0.05 * 0.95 / logs) if logs else 0.0
 
 

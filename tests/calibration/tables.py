@@ -157,9 +157,20 @@ def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
     for name, count in counts.by_metric.items():
         upper = upper_bound(count.false, count.made)
         kept = count.share <= _FALSE and upper <= _UPPER
-        are_kept.append(kept)
+        # So few logs cannot show that a bound is kept, even without anything false.
+        is_known = upper_bound(0, count.made) <= _UPPER
+        are_kept.append(kept or not is_known)
         mean = "–" if count.mean_square != count.mean_square else f"{count.mean_square:.2f}"
-        rows.append((f"`{name}`", f"{count.made:,.0f}", f"{count.share:.1%}", f"{upper:.1%}", state(kept), mean))
+        rows.append(
+            (
+                f"`{name}`",
+                f"{count.made:,.0f}",
+                f"{count.share:.1%}",
+                f"{upper:.1%}",
+                state(kept) if is_known else "too few logs",
+                mean,
+            )
+        )
     head = ("metric", "logs in which it can differ", "false", "upper bound", "kept", "mean of t²")
     return list(table(head, rows)), all(are_kept)
 

@@ -125,8 +125,7 @@ def test_a_sentence_on_these_hours_says_so() -> None:
     new, old = outcomes(varied())
 
     assert new == (
-        "new: 1 better, 3 worse, 2 inconclusive, 1 of these for these hours only; "
-        "worse on primary imbalance_max_mean"
+        "new: 1 better, 3 worse, 2 inconclusive, 1 of these for these hours only; worse on primary imbalance_max_mean"
     )
     assert old == "old: 1 worse, 2 identical, 3 inconclusive"
 

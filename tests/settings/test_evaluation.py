@@ -39,6 +39,7 @@ def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
             {"load": "reported", "load_reports": "published"},
             'load_reports: LOADS says what was published; "published" needs load = "simulated"',
         ),
+        ({"seeds": [1, 2], "draw": 3}, "draw: 3 should be 0 with a list of seeds; a number of seeds is drawn"),
         ({"seeds": []}, "Tuple should have at least 1 item"),
         ({"seeds": list(range(1001))}, "Tuple should have at most 1000 items"),
         ({"seeds": 0}, "a number of seeds should be 1 to 1000, not 0; seeds of your choice are a list"),
@@ -89,11 +90,14 @@ def test_a_century_is_the_longest_span() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "expected"), [(1, (1,)), (3, (1, 2, 3)), (1000, tuple(range(1, 1001))), ([7, -2], (7, -2)), ((4,), (4,))]
+    ("seeds", "expected"), [(1, 1), (3, 3), (1000, 1000), ([7, -2], (7, -2)), ((4,), (4,))]
 )
-def test_seeds_are_a_number_or_a_list(seeds: object, expected: tuple[int, ...]) -> None:
-    """The number n means the seeds 1 to n; a list is taken as it is."""
-    assert EvaluationSection.model_validate({"incumbent": "x", "seeds": seeds}).seeds == expected
+def test_seeds_are_a_number_or_a_list(seeds: object, expected: int | tuple[int, ...]) -> None:
+    """A number is drawn once the log is known; a list is taken as it is."""
+    section = EvaluationSection.model_validate({"incumbent": "x", "seeds": seeds})
+
+    assert section.seeds == expected
+    assert section.drawn == (tuple(range(1, expected + 1)) if isinstance(expected, int) else expected)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "session_s": 60,
         "balance_s": 3600,
         "warmup_s": 0,
-        "seeds": (1, 2, 3, 4, 5, 6, 7),
+        "seeds": 7,
+        "draw": 0,
         "default_bundles": 4,
         "reconnect_s": 30,
         "window_s": 3600,
@@ -43,10 +44,11 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "primary": None,
         "margin": 0.01,
         "margins": {},
+        "guard_margin": 0.0001,
         "require_decision": False,
         "accept_placement": False,
         "block_s": 3600,
-        "min_units": 20,
+        "min_units": 8,
         "min_events": 5,
     }
 
@@ -61,8 +63,8 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path) -> None:
     assert (verdict.min_units, verdict.min_events, verdict.block_s) == (3, 2, 1)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("3", (1, 2, 3)), ("[3]", (3,))])
-def test_a_variable_gives_seeds_as_a_number_or_a_list(tmp_path: Path, text: str, expected: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("text", "expected"), [("3", 3), ("[3]", (3,))])
+def test_a_variable_gives_seeds_as_a_number_or_a_list(tmp_path: Path, text: str, expected: object) -> None:
     """As in a file: a number of them, or which."""
     path = write(tmp_path, "e.toml", MINIMAL)
 
