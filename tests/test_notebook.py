@@ -43,7 +43,7 @@ def test_every_cell_runs_and_shows_something(tmp_path: Path, monkeypatch: pytest
     ]
     assert "<table>" in values[1]._repr_html_()
     assert all(value.to_dict()["datasets"]["rows"] for value in values[3:5])
-    assert values[2]["verdict"].isin(["better", "worse", "equivalent", "inconclusive"]).all()
+    assert values[2]["verdict"].isin(["better", "worse", "equivalent", "identical", "inconclusive"]).all()
     assert values[6]["rack"] == ["broker-b:8080"]
 
 

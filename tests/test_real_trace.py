@@ -205,7 +205,7 @@ def test_what_the_page_calls_better_has_that_verdict(evaluated: Results, policy:
     verdicts = [evaluated.verdict(policy, *name) for name in (("match_ratio", "rack"), _BALANCE, ("moves", None))]
 
     assert bold == [one["verdict"] == "better" for one in verdicts]
-    assert {one["holds_for"] for one in verdicts} == {"policy"}
+    assert {one["holds_for"] for one in verdicts if one["verdict"] == "better"} <= {"policy"}
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,14 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup evaluate`."""
-    add_config(parser, needed=False)
+    add_config(parser)
     parser.add_argument(
         "--confirm",
         metavar="RUN_DIR",
         help="in place of --config: replay the winner of an earlier run and its incumbent with new seeds, over "
         "its log or over --lookups, and say what is left of the difference",
     )
+    parser.instead["config"] = "confirm"
     parser.add_argument("--candidate", metavar="NAME", help="with --confirm: a candidate in place of the winner")
     add_output(parser, "the results")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
@@ -65,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
-    if (arguments.config is None) == (arguments.confirm is None):
-        raise SettingsError("give --config FILE, or --confirm RUN_DIR to confirm an earlier run, and not both")
+    if arguments.config is not None and arguments.confirm is not None:
+        raise SettingsError("--confirm: has the settings of the run it names; leave --config out")
     if arguments.candidate is not None and arguments.confirm is None:
         raise SettingsError("--candidate: is for a run to confirm; give --confirm RUN_DIR as well")
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")

@@ -87,6 +87,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="print this and exit")
         #: name in messages by destination, for arguments that must be given
         self.needed: dict[str, str] = {}
+        #: destination of the argument that does in its place, by destination
+        self.instead: dict[str, str] = {}
 
     def need(self, *names: str, **keywords: Any) -> None:
         """Add an argument that must be given."""
@@ -167,7 +169,11 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         if flag in known:
             reached.error(f"{flag} stands before the command; it comes after `{reached.prog}`")
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
-    missing = [name for dest, name in reached.needed.items() if not getattr(arguments, dest)]
+    missing = [
+        name
+        for dest, name in reached.needed.items()
+        if not getattr(arguments, dest) and not getattr(arguments, reached.instead.get(dest, ""), None)
+    ]
     if missing:
         reached.error(f"{' and '.join(missing)} must be given")
     return arguments
@@ -232,10 +238,9 @@ class _NoPandas:
 # Flags that several commands share.
 
 
-def add_config(parser: Parser, what: str = "the evaluation, a TOML file", *, needed: bool = True) -> None:
+def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
     """Add `--config`, and `--set`, which wins over the file."""
-    add = parser.need if needed else parser.add_argument
-    add("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
+    parser.need("--config", type=settings_path, metavar="FILE", help=f"{what}; or shipped:NAME")
     add_set(parser, "evaluation.seeds=[1,2]")
 
 

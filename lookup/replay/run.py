@@ -325,8 +325,9 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
     log = [(one.name, one.words.counts["demand"], one.words.first_us, one.words.last_us) for one in clusters]
     drawn: dict[int, None] = {}
     for number in count():
-        digest = hashlib.blake2b(repr((sorted(log), section.draw, number)).encode(), digest_size=4).digest()
-        drawn[int.from_bytes(digest)] = None
+        digest = hashlib.blake2b(repr((sorted(log), section.draw, number)).encode(), digest_size=8).digest()
+        # Short enough to be typed: they are part of the names of decisions.
+        drawn[int.from_bytes(digest) % 1_000_000] = None
         if len(drawn) == section.seeds:
             break
     return tuple(sorted(drawn))

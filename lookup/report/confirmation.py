@@ -16,7 +16,7 @@ from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
 from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import label, mark_of, own_direction, policies_in_order, signed_text, word_of
-from lookup.report.folder import Run, settings_of
+from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
@@ -47,9 +47,8 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
 
     Raises:
         SettingsError: if the run has no such candidate, or none that is better in anything.
-        InputError: if this version cannot read its settings.
     """
-    scored, settings = run.scored, settings_of(run).model_dump(mode="json")
+    scored, settings = run.scored, settings_given(run)
     candidates = policies_in_order(scored)[1:]
     if candidate is not None and candidate not in candidates:
         right = suggestion(candidate, candidates) if candidates else "it has its incumbent only"
@@ -62,10 +61,9 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
     names = (scored.plan.evaluation.incumbent, winner)
     return {
-        **{name: value for name, value in settings.items() if value is not None},
-        "brokers": run.manifest["settings"]["brokers"],
+        **settings,
         "evaluation": {**settings["evaluation"], "seeds": len(seeds), "draw": draw},
-        "policies": [policy for policy in run.manifest["settings"]["policies"] if policy["name"] in names],
+        "policies": [policy for policy in settings["policies"] if policy["name"] in names],
     }
 
 

@@ -25,7 +25,7 @@ from lookup.score.verdict import InCluster, Span, Verdict
 from lookup.score.winners import Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
-__all__ = ["RecordedMetric", "Run", "read_run", "restored", "settings_of"]
+__all__ = ["RecordedMetric", "Run", "read_run", "restored", "settings_given", "settings_of"]
 
 #: Inputs of a summary that `Scored` holds as fields of their own.
 _NOTES = ("placed_once", "cannot_act")
@@ -91,20 +91,25 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
         raise InputError(f"{path}: summary.json and manifest.json are not those of an evaluation ({what})") from None
 
 
-def settings_of(run: Run) -> EvaluationFile:
-    """Return the settings a run was made with, all files that they named read into them.
-
-    Raises:
-        InputError: if this version cannot read them.
-    """
+def settings_given(run: Run) -> dict[str, Any]:
+    """Return the settings a run was made with as they may stand in a file, all files that they named read into them."""
     settings = dict(run.manifest["settings"])
     # A single broker may not say with which number its template begins, and every default is written down.
     settings["brokers"] = [
         {key: value for key, value in entry.items() if key != "first" or entry["count"] is not None}
         for entry in settings["brokers"]
     ]
+    return settings
+
+
+def settings_of(run: Run) -> EvaluationFile:
+    """Return the settings a run was made with.
+
+    Raises:
+        InputError: if this version cannot read them.
+    """
     try:
-        return EvaluationFile.model_validate(settings)
+        return EvaluationFile.model_validate(settings_given(run))
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise InputError(

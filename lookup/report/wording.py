@@ -229,7 +229,8 @@ def comparisons(scored: Scored) -> Iterator[str]:
     if together:
         yield (
             f"{quantity(together, 'comparison decides', 'comparisons decide')} the exit code (*), judged together: "
-            f"between equals at most {GATE_LEVEL:.0%} of all runs would call any of them better or worse."
+            f"between equals at most {LEVEL:.0%} of all runs would call any of them better or worse, and at most "
+            f"{GATE_LEVEL / 2:.0%} worse."
         )
     if alone:
         yield (

@@ -46,8 +46,8 @@ Guard = Literal["kept", "lost", "open"]
 
 #: Lookups whose loss is not told from luck where it is no certain one.
 _HANDFUL = 5
-#: Probability with which any comparison for the exit code tells equals apart, for better or worse: of a hundred runs of
-#: equals one may then fail.
+#: Probability with which any comparison for the exit code tells equals apart if a loss is said: half of these are
+#: losses, so that of a hundred runs of equals one may fail. For a gain it is LEVEL.
 GATE_LEVEL = 0.02
 #: Advice that would make an interval narrower, by the source of most of the luck in it.
 _REMEDIES: Mapping[Luck, str] = {
@@ -332,13 +332,14 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
             families.setdefault(None if decides else (verdict.metric, verdict.key), []).append(index)
     judged = list(verdicts)
     for name, members in families.items():
-        what, level = ("for the exit code", GATE_LEVEL) if name is None else ("of this figure", LEVEL)
+        what = "for the exit code" if name is None else "of this figure"
         adjusted = 0.0
         for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
             verdict = verdicts[index]
             # The running maximum keeps the order: none may pass that is less probable than one that failed.
             adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
             judged[index] = replace(verdict, p_family=adjusted)
+            level = GATE_LEVEL if name is None and verdict.verdict == "worse" else LEVEL
             if verdict.verdict in ("better", "worse") and adjusted > level:
                 comparisons = quantity(len(members), "comparison")
                 reason = (

@@ -27,12 +27,12 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def _log() -> pa.Table:
-    """Return a hundred lookups of two racks for forty topics, one every ten seconds."""
+def log_of_racks(days: int = 0) -> pa.Table:
+    """Return a hundred lookups of two racks for forty topics, one every ten seconds, so many days later."""
     rows = [
         {
             **LOOKUP,
-            "ts": LOOKUP["ts"] + number * 10_000_000,
+            "ts": LOOKUP["ts"] + days * 86_400_000_000 + number * 10_000_000,
             "seq": number,
             "topic": f"persistent://t/n{number % 40}/x",
             "properties": json.dumps({"rack": "ab"[number % 40 % 2]}),
@@ -45,7 +45,7 @@ def _log() -> pa.Table:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Write the log as a table and return its path."""
-    pq.write_table(_log(), tmp_path / "lookups.parquet")
+    pq.write_table(log_of_racks(), tmp_path / "lookups.parquet")
     return tmp_path / "lookups.parquet"
 
 
@@ -55,7 +55,7 @@ def _figures(found: Any) -> pd.DataFrame:
 
 def test_the_form_of_the_log_does_not_matter(path: Path) -> None:
     """A path, a table of Arrow and one of pandas give the same figures."""
-    table = _log()
+    table = log_of_racks()
 
     found = [
         lookup.evaluate(_SETTINGS, log, workers=InProcess()) for log in (path, str(path), table, table.to_pandas())
@@ -69,7 +69,7 @@ def test_the_form_of_the_log_does_not_matter(path: Path) -> None:
 @pytest.mark.spark
 def test_a_session_and_its_tables_are_used(spark: SparkSession, path: Path) -> None:
     """A DataFrame of Spark is replayed by its session, with the same figures."""
-    frame = spark.createDataFrame(_log().to_pandas())
+    frame = spark.createDataFrame(log_of_racks().to_pandas())
 
     pd.testing.assert_frame_equal(
         _figures(lookup.evaluate(_SETTINGS, frame)), _figures(lookup.evaluate(_SETTINGS, path, workers=InProcess()))
@@ -132,7 +132,7 @@ def test_mistakes_are_sentences_about_arguments(path: Path, tmp_path: Path) -> N
 def test_a_result_prints_in_a_few_words(path: Path) -> None:
     """Its policies, how much was replayed, and its conclusion, which says what is undecided."""
     few = lookup.evaluate(
-        _SETTINGS, path, overrides={"verdict.primary": ["moved_weight"], "verdict.min_units": 90}, workers=InProcess()
+        _SETTINGS, path, overrides={"verdict.primary": ["match_ratio"], "verdict.min_units": 90}, workers=InProcess()
     )
 
     assert repr(few) == (f"<Evaluation of stock (incumbent), rack; 1 cluster, 100 lookups: {few.conclusion}>")
@@ -141,7 +141,7 @@ def test_a_result_prints_in_a_few_words(path: Path) -> None:
 
 def test_functions_for_programs_are_listed() -> None:
     """Before they are loaded, beside the names of the model and of the hooks."""
-    assert {"evaluate", "explain", "explain_run", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
+    assert {"confirm", "evaluate", "explain", "explain_run", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
 
 
 def test_names_that_do_not_exist_are_refused() -> None:

@@ -42,7 +42,7 @@ def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
     usage = " ".join(lookup("evaluate", "--help").out.partition("\n\n")[0].split())
     ingest = " ".join(lookup("ingest", "--help").out.partition("\n\n")[0].split())
 
-    assert "[-h] --config FILE [--set KEY=VALUE] --output DIR [--force] [--lookups PATH]" in usage
+    assert "[-h] --config FILE [--set KEY=VALUE] [--confirm RUN_DIR] [--candidate NAME] --output DIR [--force]" in usage
     assert ingest.endswith("SOURCE [SOURCE ...]")
     assert "[-h] --output DIR [--force]" in ingest
 

@@ -242,7 +242,7 @@ _FAULTS: list[tuple[str, str, dict[str, Any], str | None]] = [
     (
         "few-blocks",
         "the log has 10 blocks of 60 s, fewer than verdict.min_units = 20 (599 s are scored)",
-        {"evaluation": {**_EVALUATION, "balance_s": 60}},
+        {"evaluation": {**_EVALUATION, "balance_s": 60}, "verdict": {"block_s": 30, "min_units": 20}},
         None,
     ),
     (
@@ -253,8 +253,8 @@ _FAULTS: list[tuple[str, str, dict[str, Any], str | None]] = [
     ),
     (
         "few-blocks",
-        "inconclusive for that; take a longer log, of 1,200 s at least",
-        {"evaluation": {**_EVALUATION, "warmup_s": 300}},
+        "inconclusive for that; take a longer log, of 600 s at least",
+        {"evaluation": {**_EVALUATION, "warmup_s": 300}, "verdict": {"block_s": 30, "min_units": 20}},
         None,
     ),
     (

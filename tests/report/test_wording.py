@@ -143,8 +143,8 @@ def test_comparisons_are_counted() -> None:
     together, alone = comparisons(result())
 
     assert together == (
-        "2 comparisons decide the exit code (*), judged together: between equals at most 2% of all runs would call any "
-        "of them better or worse."
+        "2 comparisons decide the exit code (*), judged together: between equals at most 5% of all runs would call any "
+        "of them better or worse, and at most 1% worse."
     )
     assert alone == (
         "1 further comparison was judged, those of a figure together: between equals chance alone would tell "

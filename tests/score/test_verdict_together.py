@@ -19,8 +19,10 @@ from tests.score.cases import METRICS, SEEDS, decided, ratios, spread
 from tests.score.pairs import NAN, case, estimated
 
 
-def together(chances: Sequence[float], *, policies: Sequence[str] = ("new",), **how: Any) -> list[Verdict]:
-    """Judge as many comparisons, each of a gain with this probability between equals; by default all are primary."""
+def together(
+    chances: Sequence[float], *, policies: Sequence[str] = ("new",), gain: float = 0.1, **how: Any
+) -> list[Verdict]:
+    """Judge as many comparisons, each with this probability between equals; by default all are primary."""
     parts = [
         ratios(policy, spread(0.5, width), "match_ratio", key=f"k{place}", seed=seed)
         for policy, width in (("stock", 0.1), *((name, 0.2) for name in policies))
@@ -31,7 +33,8 @@ def together(chances: Sequence[float], *, policies: Sequence[str] = ("new",), **
     quantile = stats.t(4).ppf
     halves = {f"k{place}": 0.1 * quantile(0.975) / quantile(1 - chance / 2) for place, chance in enumerate(chances)}
     estimates = [
-        estimated(one, 0.5) if one.policy == "stock" else estimated(one, 0.6, halves[str(one.key)]) for one in several
+        estimated(one, 0.5) if one.policy == "stock" else estimated(one, 0.5 + gain, halves[str(one.key)])
+        for one in several
     ]
     return judge(estimates, ["stock", *policies], replace(case(*several), **how))
 
@@ -40,40 +43,45 @@ class TestTogether:
     """Comparisons that decide the exit code are judged together (Holm)."""
 
     def test_by_hand(self) -> None:
-        """Times 4 for the least, times 3, 2 and 1 for the next, never less than the one before; 0.02 is asked for."""
-        verdicts = together([0.005, 0.02, 0.015, 0.002])
+        """Times 4 for the least, times 3, 2 and 1 for the next, never less than the one before."""
+        chances = [0.005, 0.06, 0.015, 0.002]
+        gains, losses = together(chances), together(chances, gain=-0.1)
 
-        assert [one.p_value for one in verdicts] == pytest.approx([0.005, 0.02, 0.015, 0.002])
-        assert [one.p_family for one in verdicts] == pytest.approx([0.015, 0.03, 0.03, 0.008])
-        assert [one.verdict for one in verdicts] == ["better", "inconclusive", "inconclusive", "better"]
+        assert [one.p_value for one in gains] == pytest.approx(chances)
+        assert [one.p_family for one in gains] == pytest.approx([0.015, 0.06, 0.03, 0.008])
+        assert [one.verdict for one in gains] == ["better", "inconclusive", "better", "better"]
+        # A loss fails a build, so that 0.02 is asked for.
+        assert [one.verdict for one in losses] == ["worse", "inconclusive", "inconclusive", "worse"]
 
     def test_what_is_taken_back_says_so(self) -> None:
         """With the word that it would have had, how many decide, and the probability."""
-        kept, taken_back, *_ = together([0.005, 0.02, 0.015, 0.002])
+        kept, taken_back, *_ = together([0.005, 0.02, 0.015, 0.002], gain=-0.1)
 
-        assert (kept.reason, kept.alone, taken_back.alone) == (None, None, "better")
+        assert (kept.reason, kept.alone, taken_back.alone) == (None, None, "worse")
         assert taken_back.reason == (
-            "alone it would be better, but in 4 comparisons for the exit code chance brings such a difference with "
+            "alone it would be worse, but in 4 comparisons for the exit code chance brings such a difference with "
             "probability 0.03, and 0.02 is asked for"
         )
 
     @pytest.mark.parametrize(
-        ("chance", "primary", "word"),
+        ("chance", "gain", "primary", "word"),
         [
-            (0.019, ("match_ratio",), "better"),
-            (0.021, ("match_ratio",), "inconclusive"),
-            (0.021, (), "better"),
-            (0.049, (), "better"),
-            (0.051, (), "inconclusive"),
+            (0.019, -0.1, ("match_ratio",), "worse"),
+            (0.021, -0.1, ("match_ratio",), "inconclusive"),
+            (0.021, 0.1, ("match_ratio",), "better"),
+            (0.021, -0.1, (), "worse"),
+            (0.049, 0.1, (), "better"),
+            (0.051, 0.1, (), "inconclusive"),
         ],
     )
-    def test_a_single_comparison(self, chance: float, primary: tuple[str, ...], word: str) -> None:
-        """For the exit code it must be beyond one in fifty, for anything else beyond one in twenty."""
-        (verdict,) = together([chance], primary=primary)
+    def test_a_single_comparison(self, chance: float, gain: float, primary: tuple[str, ...], word: str) -> None:
+        """A loss for the exit code must be beyond one in fifty, anything else beyond one in twenty."""
+        (verdict,) = together([chance], gain=gain, primary=primary)
 
         assert verdict.p_family == pytest.approx(chance)
         assert verdict.verdict == word
-        assert ("in 1 comparison for the exit code" in str(verdict.reason)) is (chance == 0.021 and bool(primary))
+        is_taken_back = "in 1 comparison for the exit code" in str(verdict.reason)
+        assert is_taken_back is (word == "inconclusive" and bool(primary))
 
     def test_candidates_count_together(self) -> None:
         """Two candidates with two figures each are four comparisons."""

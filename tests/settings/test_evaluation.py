@@ -89,9 +89,7 @@ def test_a_century_is_the_longest_span() -> None:
     assert VerdictSection(block_s=_CENTURY_S).block_s == _CENTURY_S
 
 
-@pytest.mark.parametrize(
-    ("seeds", "expected"), [(1, 1), (3, 3), (1000, 1000), ([7, -2], (7, -2)), ((4,), (4,))]
-)
+@pytest.mark.parametrize(("seeds", "expected"), [(1, 1), (3, 3), (1000, 1000), ([7, -2], (7, -2)), ((4,), (4,))])
 def test_seeds_are_a_number_or_a_list(seeds: object, expected: int | tuple[int, ...]) -> None:
     """A number is drawn once the log is known; a list is taken as it is."""
     section = EvaluationSection.model_validate({"incumbent": "x", "seeds": seeds})
