@@ -168,19 +168,21 @@ def _correlation(days: Sequence[Days], name: str) -> tuple[float, float, float]:
 def winners_section(winners: Sequence[Scored]) -> list[str]:
     """Say how the best of many equals looked."""
     rows = []
-    for metric in ("imbalance_max_mean", "load_variation", "moves"):
+    for metric in ("match_ratio", "imbalance_max_mean", "load_variation"):
         said, seen, better, light = [], [], 0, 0
         for scored in winners:
-            said += [one.advantage / one.value for one in scored.winners if (one.metric, one.key) == (metric, None)]
-            verdicts = [one for one in scored.verdicts if (one.metric, one.key) == (metric, None)]
+            luck = next((one for one in scored.winners if one.metric == metric and one.key in (None, "rack")), None)
+            if luck is None:
+                continue
+            verdicts = [one for one in scored.verdicts if (one.metric, one.key) == (metric, luck.key)]
             deltas = [one.delta for one in verdicts]
-            value = next(one.value for one in scored.winners if (one.metric, one.key) == (metric, None))
-            seen.append((max(deltas) - sum(deltas) / len(deltas)) / value)
+            said.append(luck.advantage / luck.value)
+            seen.append((max(deltas) - sum(deltas) / len(deltas)) / luck.value)
             better += any(one.verdict == "better" for one in verdicts)
             light += any(one.alone == "better" for one in verdicts)
         if seen:
             shares = (f"{sum(those) / len(those):.1%}" for those in (said, seen))
-            rows.append((f"`{metric}`", *shares, f"{light} of {len(winners)}", f"{better} of {len(winners)}"))
+            rows.append((f"`{metric}`", *shares, f"{light} of {len(seen)}", f"{better} of {len(seen)}"))
     head = ("metric", "the best would look better by, as said", "as seen", "any better alone (▴)", "any better (▲)")
     return [
         "Sixteen policies against one, all of them equal, over one log for each kind of policy.",
