@@ -45,7 +45,7 @@ class Evaluation:
 
     @property
     def exit_code(self) -> int:
-        """Return 0, 3 if a candidate is worse on a primary metric, 4 if a decision is required and missing."""
+        """Return 0; 3 if a candidate is worse on a primary metric; 4 if a guard, or a required decision, is open."""
         return self.scored.exit_code
 
     @property
