@@ -46,6 +46,8 @@ primary = ["answered_ratio"]
         (("--by", "tenant,rak"), "--by rak: demand can be told apart by tenant, namespace, rack, hour"),
         (("--set", "evaluation.tick=1"), "command line: there is no setting evaluation.tick; did you mean 'tick_s'?"),
         (("--set", "evaluation.seeds"), "--set: 'evaluation.seeds' should be of the form evaluation.tick_s=30"),
+        (("--confirm", "run"), "--confirm: has the settings of the run it names; leave --config out"),
+        (("--candidate", "rack"), "--candidate: is for a run to confirm; give --confirm RUN_DIR as well"),
         (("--set", "verdict.primary=['moved']"), "verdict.primary: no metric is named 'moved'"),
     ],
 )
@@ -230,6 +232,24 @@ def _assert_manifest(manifest: dict[str, Any], log: Path) -> None:
     assert manifest["inputs"]["lookups"]["rows"] == 2_000
     assert {"python", "pyspark", "numpy", "java", "pulsar-lookup"} <= set(manifest["versions"])
     assert manifest["wall_clock"]["total_s"] > manifest["wall_clock"]["replay_s"] > 0
+
+
+def test_a_run_is_confirmed(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """By the settings in its folder and other seeds; what is left stands below the table, or on stderr beside data."""
+    words = ("evaluate", "--config", evaluation_of(tmp_path, log), "--output", tmp_path / "run", "--master", "none")
+    assert lookup(*words).code == 0
+
+    words = ("evaluate", "--confirm", tmp_path / "run", "--candidate", "rack", "--output", tmp_path / "again")
+    ran = lookup(*words, "--master", "none", "--force")
+    data = lookup(*words, "--master", "none", "--force", "--format", "json")
+
+    head = f"What is left of rack in {tmp_path / 'run'}, with seeds that it has not seen:"
+    assert (ran.code, data.code) == (0, 0), ran.err
+    assert head in ran.out.splitlines()
+    assert head in data.err
+    assert {verdict["policy"] for verdict in json.loads(data.out)["verdicts"]} == {"rack"}
+    seeds = [set(json.loads((tmp_path / name / "manifest.json").read_text())["seeds"]) for name in ("run", "again")]
+    assert not seeds[0] & seeds[1]
 
 
 @pytest.mark.spark
