@@ -25,6 +25,7 @@ __all__ = [
     "compared",
     "equals_in",
     "few_seeds_in",
+    "is_kept",
     "upper_bound",
 ]
 
@@ -174,6 +175,19 @@ def compared(
     }
     found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason, unsalted)
     return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
+
+
+def is_kept(false: float, made: float, *, most: float, upper: float) -> bool | None:
+    """Return whether a share is no more than it may be; None if so few logs can say neither.
+
+    Args:
+        most: what may be false, a share.
+        upper: what its upper bound may be.
+    """
+    if false <= most * made and upper_bound(false, made) <= upper:
+        return True
+    # One minus the upper bound of what is right is the lower bound of what is false.
+    return False if 1 - upper_bound(made - false, made) > most else None
 
 
 def upper_bound(false: float, made: float, level: float = 0.05) -> float:

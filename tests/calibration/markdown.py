@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 __all__ = ["state", "table"]
 
 
-def state(kept: bool) -> str:
-    """Say whether a bound is kept."""
-    return "yes" if kept else "**no**"
+def state(kept: bool | None) -> str:
+    """Say whether a bound is kept; None: that is not known."""
+    return "too few logs" if kept is None else "yes" if kept else "**no**"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

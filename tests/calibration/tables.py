@@ -20,7 +20,7 @@ from tests.calibration.demand_sections import (
 )
 from tests.calibration.differences import REPLICATES, TRUTH, Coverage
 from tests.calibration.drift import Drift
-from tests.calibration.equals import SEEDS, Counts, upper_bound
+from tests.calibration.equals import SEEDS, Counts, is_kept, upper_bound
 from tests.calibration.markdown import state, table
 from tests.calibration.worlds import World
 
@@ -156,10 +156,8 @@ def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
     rows, are_kept = [], []
     for name, count in counts.by_metric.items():
         upper = upper_bound(count.false, count.made)
-        kept = count.share <= _FALSE and upper <= _UPPER
-        # So few logs cannot show that a bound is kept, even without anything false.
-        is_known = upper_bound(0, count.made) <= _UPPER
-        are_kept.append(kept or not is_known)
+        kept = is_kept(count.false, count.made, most=_FALSE, upper=_UPPER)
+        are_kept.append(kept is not False)
         mean = "–" if count.mean_square != count.mean_square else f"{count.mean_square:.2f}"
         rows.append(
             (
@@ -167,7 +165,7 @@ def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
                 f"{count.made:,.0f}",
                 f"{count.share:.1%}",
                 f"{upper:.1%}",
-                state(kept) if is_known else "too few logs",
+                state(kept),
                 mean,
             )
         )
