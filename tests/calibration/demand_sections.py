@@ -64,11 +64,10 @@ def redrawn_by_metric_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[st
     for name, count in every.by_metric.items():
         if count.judged:
             upper = upper_bound(count.false, count.made)
-            are_kept.append(count.share <= _REDRAWN and upper <= _UPPER)
+            kept = is_kept(count.false, count.made, most=_REDRAWN, upper=_UPPER)
+            are_kept.append(kept is not False)
             held = f"{1 - count.missed / count.judged:.1%}"
-            rows.append(
-                (f"`{name}`", f"{count.made:,.0f}", f"{count.share:.1%}", f"{upper:.1%}", state(are_kept[-1]), held)
-            )
+            rows.append((f"`{name}`", f"{count.made:,.0f}", f"{count.share:.1%}", f"{upper:.1%}", state(kept), held))
     head = (
         "metric",
         "logs in which it can differ",
