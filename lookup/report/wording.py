@@ -230,7 +230,7 @@ def comparisons(scored: Scored) -> Iterator[str]:
         yield (
             f"{quantity(together, 'comparison decides', 'comparisons decide')} the exit code (*), judged together: "
             f"between equals at most {LEVEL:.0%} of all runs would call any of them better or worse, and at most "
-            f"{GATE_LEVEL / 2:.0%} worse."
+            f"{GATE_LEVEL / 2:.1%} worse."
         )
     if alone:
         yield (
@@ -382,8 +382,8 @@ def _about_luck(scored: Scored) -> Iterator[str]:
     if least_chance(seeds) * together > GATE_LEVEL:
         enough = next(n for n in count(seeds) if least_chance(n) * together <= GATE_LEVEL)
         yield (
-            f"{seeds} seeds cannot carry {quantity(together, 'comparison')} for the exit code: of so many none can be "
-            f"told from chance, however large the difference; {enough} seeds can."
+            f"{seeds} seeds cannot carry {quantity(together, 'comparison')} for the exit code: of so many no loss can "
+            f"be told from chance, however large it is; with {enough} seeds one can."
         )
 
 

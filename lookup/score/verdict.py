@@ -47,8 +47,8 @@ Guard = Literal["kept", "lost", "open"]
 #: Lookups whose loss is not told from luck where it is no certain one.
 _HANDFUL = 5
 #: Probability with which any comparison for the exit code tells equals apart if a loss is said: half of these are
-#: losses, so that of a hundred runs of equals one may fail. For a gain it is LEVEL.
-GATE_LEVEL = 0.02
+#: losses, so that of two hundred runs of equals one may fail. For a gain it is LEVEL.
+GATE_LEVEL = 0.01
 #: Advice that would make an interval narrower, by the source of most of the luck in it.
 _REMEDIES: Mapping[Luck, str] = {
     "placement": "most of it is luck of the placement, which more seeds would average out",

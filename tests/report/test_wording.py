@@ -144,7 +144,7 @@ def test_comparisons_are_counted() -> None:
 
     assert together == (
         "2 comparisons decide the exit code (*), judged together: between equals at most 5% of all runs would call any "
-        "of them better or worse, and at most 1% worse."
+        "of them better or worse, and at most 0.5% worse."
     )
     assert alone == (
         "1 further comparison was judged, those of a figure together: between equals chance alone would tell "

@@ -145,13 +145,13 @@ class TestWords:
         assert "2 seeds can carry no probability below 0.12" in str(verdict.reason)
 
     def test_what_is_taken_back_is_open(self) -> None:
-        """A loss with probability 0.015 may be chance beside another comparison, and does not fail the run as lost."""
-        loss = losses(0.01, 0.01, level=0.015)
+        """A loss with probability 0.008 may be chance beside another comparison, and does not fail the run as lost."""
+        loss = losses(0.01, 0.01, level=0.008)
         other = answers(losses(0.0, 0.1), "match_ratio")
 
         alone, beside = guarded(loss), guarded(loss, *other, primary=("answered_ratio", "match_ratio"))
 
-        assert alone.verdicts[0].p_value == pytest.approx(0.015)
+        assert alone.verdicts[0].p_value == pytest.approx(0.008)
         assert [(one.verdicts[0].verdict, one.verdicts[0].guard, one.exit_code) for one in (alone, beside)] == [
             ("worse", "lost", 3),
             ("inconclusive", "open", 4),

@@ -44,38 +44,38 @@ class TestTogether:
 
     def test_by_hand(self) -> None:
         """Times 4 for the least, times 3, 2 and 1 for the next, never less than the one before."""
-        chances = [0.005, 0.06, 0.015, 0.002]
+        chances = [0.003, 0.06, 0.015, 0.002]
         gains, losses = together(chances), together(chances, gain=-0.1)
 
         assert [one.p_value for one in gains] == pytest.approx(chances)
-        assert [one.p_family for one in gains] == pytest.approx([0.015, 0.06, 0.03, 0.008])
+        assert [one.p_family for one in gains] == pytest.approx([0.009, 0.06, 0.03, 0.008])
         assert [one.verdict for one in gains] == ["better", "inconclusive", "better", "better"]
-        # A loss fails a build, so that 0.02 is asked for.
+        # A loss fails a build, so that 0.01 is asked for.
         assert [one.verdict for one in losses] == ["worse", "inconclusive", "inconclusive", "worse"]
 
     def test_what_is_taken_back_says_so(self) -> None:
         """With the word that it would have had, how many decide, and the probability."""
-        kept, taken_back, *_ = together([0.005, 0.02, 0.015, 0.002], gain=-0.1)
+        kept, taken_back, *_ = together([0.003, 0.02, 0.015, 0.002], gain=-0.1)
 
         assert (kept.reason, kept.alone, taken_back.alone) == (None, None, "worse")
         assert taken_back.reason == (
             "alone it would be worse, but in 4 comparisons for the exit code chance brings such a difference with "
-            "probability 0.03, and 0.02 is asked for"
+            "probability 0.03, and 0.01 is asked for"
         )
 
     @pytest.mark.parametrize(
         ("chance", "gain", "primary", "word"),
         [
-            (0.019, -0.1, ("match_ratio",), "worse"),
-            (0.021, -0.1, ("match_ratio",), "inconclusive"),
-            (0.021, 0.1, ("match_ratio",), "better"),
-            (0.021, -0.1, (), "worse"),
+            (0.009, -0.1, ("match_ratio",), "worse"),
+            (0.011, -0.1, ("match_ratio",), "inconclusive"),
+            (0.011, 0.1, ("match_ratio",), "better"),
+            (0.011, -0.1, (), "worse"),
             (0.049, 0.1, (), "better"),
             (0.051, 0.1, (), "inconclusive"),
         ],
     )
     def test_a_single_comparison(self, chance: float, gain: float, primary: tuple[str, ...], word: str) -> None:
-        """A loss for the exit code must be beyond one in fifty, anything else beyond one in twenty."""
+        """A loss for the exit code must be beyond one in a hundred, anything else beyond one in twenty."""
         (verdict,) = together([chance], gain=gain, primary=primary)
 
         assert verdict.p_family == pytest.approx(chance)
