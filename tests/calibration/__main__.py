@@ -85,7 +85,8 @@ def _about_demand(findings: Findings, given: argparse.Namespace) -> Iterator[_Jo
         for seed in range(given.redrawn):
             yield partial(redrawn, demand, 10_000 * place + seed), partial(findings.add_redrawn, demand)
     for namespaces in (0, 1, 3):
-        for seed in range(given.redrawn):
+        # What is rare among equals needs more of them.
+        for seed in range(given.redrawn if namespaces else 4 * given.redrawn):
             yield partial(deaf, 500_000 + seed, namespaces), partial(findings.add_deaf, namespaces)
     for seed in range(given.days):
         yield partial(two_days, seed), findings.days.append
