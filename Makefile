@@ -57,7 +57,7 @@ integration: $(VENV)/.installed-test
 
 cluster: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
-	$(BIN)/python -m pytest -m cluster tests/replay $(ARGS)
+	$(BIN)/python -m pytest -m cluster tests/spark tests/replay $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.replay.run import replay
-from lookup.replay.session import create_session
 from lookup.settings.evaluation import EvaluationFile
+from lookup.spark.session import create_session
 
 __all__ = ["main"]
 

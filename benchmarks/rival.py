@@ -12,7 +12,7 @@ import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lookup.replay.session import create_session
+from lookup.spark.session import create_session
 
 __all__ = ["grouped", "main"]
 

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
-                                                  small, start, tables, steady, shared, closed, decision, serving,
+                                                  small, tables, steady, shared, closed, decision, serving,
                                                   topics, watches, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from decision import measure_decision
@@ -29,7 +28,6 @@ from figures import Figure, as_markdown, replace_block
 from patterns import measure_patterns
 from processes import Measured, run_measured
 from serve import measure_serving
-from starting import measure_starts
 from topics import hash_costs, measure_discovery, measure_filling, measure_writes
 from watches import measure_watches
 
@@ -43,8 +41,6 @@ _MASTER = "local[2]"
 _GIB = 2**30
 #: How often each whole process is timed; what else the machine does only ever adds to its time.
 _ROUNDS = 3
-#: One start differs from the next by a tenth, which is as much as the bound leaves.
-_STARTS = 9
 _WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
 
 
@@ -281,16 +277,6 @@ def _small(bench: _Bench) -> Iterator[Figure]:
         yield Figure(f"{what} / its imports alone", whole / imports, "", note=f"imports {imports:.2f} s, in turns")
 
 
-def _start(bench: _Bench) -> Iterator[Figure]:
-    log = bench.small_log(1)
-    print(f"... starting Spark, {_STARTS} rounds both ways", file=sys.stderr, flush=True)
-    starts = measure_starts(_HERE / "evaluation-start.toml", log / "lookups", bench.folder / "cache", _MASTER, _STARTS)
-    ratios, with_, without = starts.ratios, median(starts.with_archive), median(starts.without)
-    rounds = f"medians of {_STARTS} rounds in turns, whose ratios are {min(ratios):.2f} to {max(ratios):.2f}"
-    what = "from the command to the first replayed row, with the archive of classes / without"
-    yield Figure(what, median(ratios), "", 0.6, note=f"{with_:.2f} s and {without:.2f} s, {rounds}")
-
-
 def _tables(bench: _Bench) -> Iterator[Figure]:
     rows = "BUNDLES of 24 h, 10,000 a minute"
     ours, rival = (min(bench.tables()[name]) for name in ("ours_s", "rival_s"))
@@ -401,7 +387,6 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "sixteen": _sixteen,
     "doubling": _doubling,
     "small": _small,
-    "start": _start,
     "tables": _tables,
     "steady": _steady,
     "shared": _shared,

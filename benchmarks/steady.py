@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evaluating import evaluate_in_session
 
-from lookup.replay.session import create_session
+from lookup.spark.session import create_session
 
 __all__ = ["main"]
 

@@ -26,9 +26,9 @@ from pyspark.sql import functions as F
 from lookup.logs.schema import CANONICAL
 from lookup.replay.reports import read_tables
 from lookup.replay.run import replay
-from lookup.replay.session import create_session
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
+from lookup.spark.session import create_session
 
 __all__ = ["grouped", "main", "write_tables"]
 

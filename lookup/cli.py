@@ -96,7 +96,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments is None:
                 return 0
             parser, is_verbose = arguments.parser, arguments.verbose
-            arguments.owns_process = argv is None
             with prints_apart(), volume(quiet=arguments.quiet, verbose=is_verbose):
                 code = _run(arguments)
             # Within the `try`: a pipe that is closed may be noticed only now.

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from lookup.logs.readers import DelimitedReader
-from lookup.replay.session import create_session
+from lookup.spark.session import create_session
 
 #: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
 collect_ignore = ["assets"]

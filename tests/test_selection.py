@@ -14,7 +14,7 @@ _SOME = {"pulsar": "test_brokers_publish_their_racks", "cluster": "test_worker_t
 @pytest.mark.parametrize("marks", ["", "not spark", "pulsar", "cluster"])
 def test_cluster_is_started_only_if_asked_for(marks: str) -> None:
     """No choice of other marks, as a whole run or one without Spark, takes in the tests that start a cluster."""
-    files = ["tests/test_errors.py", "tests/pulsar/test_cluster.py", "tests/replay/test_spark_workers.py"]
+    files = ["tests/test_errors.py", "tests/pulsar/test_cluster.py", "tests/spark/test_cluster.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],
         cwd=Path(__file__).parents[1],

@@ -23,7 +23,7 @@ from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, select, unreadable_inputs
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError, SettingsError
-from lookup.logs.jobs import InProcess, StartingSpark, Workers
+from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
 from lookup.model.sentences import Argument, Sentence
@@ -38,18 +38,17 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
+from lookup.spark.choosing import Size, rows_of
 
 if TYPE_CHECKING:
     # A run without Spark does not load it, nor pandas.
     import pandas as pd
     from pyspark.sql import DataFrame
 
-__all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "rows_of"]
+__all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "size_of"]
 
 #: A log: the path of LOOKUPS, or a table with its columns.
 Lookups: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | DataFrame"
-#: Rows of a log that are evaluated in this process if there is no Spark session.
-_FEW_ROWS = 200_000
 
 
 @dataclass
@@ -68,11 +67,6 @@ class Clock:
         """Record the seconds since the stage before."""
         now = time.monotonic()
         self.stages[f"{stage}_s"], self._last = round(now - self._last, 3), now
-
-    def move(self, seconds: float, stage: str, to: str) -> None:
-        """Count seconds of one stage as those of another."""
-        self.stages[f"{stage}_s"] = round(self.stages[f"{stage}_s"] - seconds, 3)
-        self.stages[f"{to}_s"] = round(self.stages.get(f"{to}_s", 0.0) + seconds, 3)
 
     def figures(self, inputs: Mapping[str, object]) -> dict[str, float | str]:
         """Return all stages, the total, and rates of the replay; `inputs` has the counts of lookups and decisions."""
@@ -110,8 +104,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         force: replace earlier results in `output`.
         by: dimensions by which figures are also told apart, or one of them: tenant, namespace, rack, hour.
         overrides: settings by key path, `{"evaluation.seeds": 30}`, which win over those given.
-        workers: a Spark session, or `InProcess()`; default: the active session, else this process for a log of fewer
-            than 200,000 rows, else a local session, which stays.
+        workers: a Spark session, or `InProcess()`; default: the active session, else this process and forks of it for
+            a log of fewer than 200,000 rows, else a local session, which stays.
         progress: called with one short sentence at each step.
         warn: called with a sentence a user should read.
 
@@ -120,8 +114,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     """
     from pyspark.sql import DataFrame
 
-    from lookup.api.workers import check_workers
-    from lookup.replay.spark_workers import join_workers
+    from lookup.api.workers import check_workers, workers_for
+    from lookup.spark.cluster import join_workers
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -139,7 +133,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
             check_by(by, selection.settings.evaluation.balance_s * MICRO)
             check_inputs(selection.settings, has_frame=frame is not None)
             clock.stop("check")
-            runs_on = _workers(workers, frame, selection.settings)
+            given_workers = workers if frame is None else workers or frame.sparkSession
+            runs_on = workers_for(given_workers, lambda: size_of(selection.settings), progress)
             join_workers(runs_on, say=warn)
             clock.stop("spark")
             with draft(folder, OUTPUTS, force=force) as target:
@@ -189,7 +184,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     settings = selection.settings
     if not isinstance(workers, InProcess):
         # A run without Spark does not load it.
-        from lookup.replay.spark_workers import check_reach
+        from lookup.spark.cluster import check_reach
 
         # Tasks read all tables but BROKERS.
         log = settings.inputs.lookups if lookups is None else None
@@ -197,8 +192,6 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         check_reach(workers, paths, target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
-    if isinstance(workers, StartingSpark):
-        clock.move(workers.waited_s, "replay", to="spark")
     progress("scoring")
     # From here on the settings have the seeds that were drawn: who reads them can replay the run.
     evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
@@ -234,13 +227,14 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     return scored
 
 
-def rows_of(settings: EvaluationFile) -> int:
-    """Return how many rows the log has, 0 without one.
+def size_of(settings: EvaluationFile) -> Size:
+    """Return how much a run reads.
 
     Raises:
         InputError: if it cannot be read.
     """
-    return sum(file.rows for file in list_log(settings.inputs.lookups)) if settings.inputs.lookups else 0
+    log = settings.inputs.lookups
+    return rows_of(sum(file.rows for file in list_log(log)) if log else 0)
 
 
 def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
@@ -275,21 +269,6 @@ def _as_path(lookups: Lookups | None, folder: Path) -> str | None:
     path = folder / "lookups.parquet"
     pq.write_table(table, path)
     return str(path)
-
-
-def _workers(workers: Workers | None, frame: DataFrame | None, settings: EvaluationFile) -> Workers:
-    if workers is not None:
-        return workers
-    if frame is not None:
-        return frame.sparkSession
-    from pyspark.sql import SparkSession
-
-    from lookup.replay.session import create_session
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    return InProcess() if rows_of(settings) < _FEW_ROWS else create_session()
 
 
 def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:

@@ -40,7 +40,6 @@ from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
-from lookup.replay.spark_workers import check_reach, is_cluster, join_workers
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -56,6 +55,7 @@ from lookup.report.past import (
     recorded_table,
 )
 from lookup.settings.evaluation import EvaluationFile
+from lookup.spark.cluster import check_reach, is_cluster, join_workers
 
 __all__ = ["CycleExplained", "DecisionExplained", "DifferenceExplained", "RunExplained", "explain_run"]
 

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pyspark.sql import SparkSession
-
 from lookup.api.arguments import require_path
-from lookup.api.workers import check_workers
+from lookup.api.workers import check_workers, workers_for
 from lookup.engine.plugins import load_plugins
 from lookup.logs import ingest as logs
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import Workers
+from lookup.logs.sources import list_files
 from lookup.model.sentences import Argument
-from lookup.replay.spark_workers import check_reach, join_workers
+from lookup.spark.choosing import bytes_of
+from lookup.spark.cluster import check_reach, join_workers
 
 __all__ = ["ingest"]
 
@@ -42,7 +42,8 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         force: replace earlier tables in `output`.
         max_quarantine_ratio: share of unreadable records, in [0, 1], above which nothing is written.
         plugin_files: Python files that register readers.
-        workers: a Spark session, or `InProcess()`; default: the active session, else this process.
+        workers: a Spark session, or `InProcess()`; default: the active session, else this process and forks of it for
+            files of fewer than 20 MB together, else a local session, which stays.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
@@ -57,11 +58,12 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         built = logs.reader_of(registry, mapping, Argument("mapping"), reader=reader)
     else:
         built = logs.load_reader(registry, reader=reader, mapping=mapping)
-    runs_on = workers or SparkSession.getActiveSession() or InProcess()
+    names = [os.fspath(source) for source in given]
+    runs_on = workers_for(workers, lambda: bytes_of(list_files(names)), lambda sentence: None)
     join_workers(runs_on)
     return logs.ingest(
         runs_on,
-        [os.fspath(source) for source in given],
+        names,
         built,
         os.fspath(output),
         cluster=cluster,

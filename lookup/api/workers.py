@@ -1,15 +1,19 @@
-"""Check what a program gives to run tasks, before anything else touches it."""
+"""What runs the tasks of a program: what it gives, which is checked before anything else touches it, or a default."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
-from lookup.logs.jobs import InProcess
+from lookup.logs.jobs import InProcess, Workers
 from lookup.model.quoting import shown
 from lookup.model.sentences import Argument, Sentence
+from lookup.spark.choosing import Size, in_process
+from lookup.spark.session import create_session
 
-__all__ = ["check_workers"]
+__all__ = ["check_workers", "workers_for"]
 
 
 def check_workers(workers: object) -> None:
@@ -25,3 +29,16 @@ def check_workers(workers: object) -> None:
         return
     text = f": is {shown(workers)}; a Spark session, InProcess() of lookup.logs.jobs, or None would be right"
     raise SettingsError(Sentence(Argument("workers"), text))
+
+
+def workers_for(given: Workers | None, size: Callable[[], Size], say: Callable[[str], object]) -> Workers:
+    """Return what runs tasks: what is given, else the active session, else by the size of what is read.
+
+    Args:
+        size: how much that is; called if it decides.
+        say: called with what was decided by it.
+
+    Raises:
+        SettingsError: if Spark is needed, and cannot start.
+    """
+    return given or in_process(size, say) or create_session()

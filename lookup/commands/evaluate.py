@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
-from lookup.commands.early import EarlySpark, early_spark
+from lookup.commands.failures import interrupted_later
 from lookup.commands.gates import add_gate, demands_of
 from lookup.commands.options import (
     COMMAND_LINE,
@@ -19,7 +19,6 @@ from lookup.commands.options import (
     add_format,
     add_master,
     add_output,
-    loading,
     require_extra,
     settings_flags,
 )
@@ -27,7 +26,6 @@ from lookup.commands.streams import data_console, note, plain, progress, say, wa
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
-    # Java starts before the other modules of a run are loaded.
     from lookup.settings import EvaluationFile
 
 __all__ = ["COMMAND", "add_arguments", "run"]
@@ -71,20 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.candidate is not None and arguments.confirm is None:
         raise SettingsError("--candidate: is for a run to confirm; give --confirm RUN_DIR as well")
     require_extra("evaluate", "pyspark", "pyarrow", "pandas", "scipy")
-    with early_spark(arguments.master) as early:
-        return _evaluated(arguments, early)
-
-
-def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
-    # Workers are forked from this process: with the modules of tasks, but before plug-ins and connections to a store
-    # start threads, which a fork would lack.
-    with loading(arguments):
-        early.load()
-    early.begin()
-    with loading(arguments):
-        from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, rows_of
+    # Python forgets an interruption that comes while an import gives its lock back.
+    with interrupted_later():
+        from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, size_of
         from lookup.api.selection import select
-        from lookup.commands.workers import NO_SPARK, few_rows, java_version, workers_of
+        from lookup.commands.workers import java_version, workers_of
         from lookup.engine.ledger import MICRO
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import draft, keeps
@@ -113,10 +102,8 @@ def _evaluated(arguments: argparse.Namespace, early: EarlySpark) -> int:
             tables = {str(name): fingerprint(path) for name, path in given_inputs(settings).items()}
             demands.check(metrics_of(selection.registry), settings.model_dump(mode="json"), tables)
         clock.stop("check")
-        if arguments.master != NO_SPARK:
-            report_stage("starting Spark")
         workers = stack.enter_context(
-            workers_of(arguments.master, lambda: few_rows(rows_of(settings)), wait_s=arguments.wait_s, early=early)
+            workers_of(arguments.master, lambda: size_of(settings), wait_s=arguments.wait_s, starting=report_stage)
         )
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))

@@ -56,8 +56,9 @@ def run_explained(arguments: argparse.Namespace) -> int:
     """
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained, explain_run
-    from lookup.commands.workers import NO_SPARK, few_rows, workers_of
+    from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.folder import read_run
+    from lookup.spark.choosing import rows_of
 
     rows = read_run(arguments.run_dir).summary["inputs"]["rows"]
     needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us", "versus"))
@@ -65,7 +66,9 @@ def run_explained(arguments: argparse.Namespace) -> int:
         report = stack.enter_context(progress("reading the run"))
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if needs_log else NO_SPARK
-        workers = stack.enter_context(workers_of(master, lambda: few_rows(rows), wait_s=arguments.wait_s))
+        workers = stack.enter_context(
+            workers_of(master, lambda: rows_of(rows), wait_s=arguments.wait_s, starting=report)
+        )
         names = ("topic", "bundle", "at_us", "decision", "policy", "versus", "cluster", "seed")
         asked = {name: getattr(arguments, name) for name in names}
         explained = explain_run(arguments.run_dir, **asked, workers=workers, progress=report)

@@ -83,12 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
     """
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.workers import NO_SPARK, few_bytes, java_version, reach_of, workers_of
+    from lookup.commands.workers import java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free
     from lookup.logs.sources import list_files
     from lookup.report.manifest import RunFacts, fingerprint, manifest_json
+    from lookup.spark.choosing import bytes_of
 
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     sources, plugin_files, output = tuple(arguments.sources), tuple(arguments.plugin_file), arguments.output
@@ -109,14 +110,15 @@ def run(arguments: argparse.Namespace) -> int:
             settings={"reader": part_table(reader), "cluster": arguments.cluster},
             inputs={source: fingerprint(source) for source in sources},
             wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-            versions={"java": java_version(workers)},
+            versions={} if (version := java_version(workers)) is None else {"java": version},
         )
         return manifest_json(facts, registry)
 
-    start = "reading" if arguments.master == NO_SPARK else "starting Spark"
     with (
-        progress(start) as report_stage,
-        workers_of(arguments.master, lambda: few_bytes(files), wait_s=arguments.wait_s) as workers,
+        progress("reading") as report_stage,
+        workers_of(
+            arguments.master, lambda: bytes_of(files), wait_s=arguments.wait_s, starting=report_stage
+        ) as workers,
         watched_by(report_stage.done),
     ):
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")

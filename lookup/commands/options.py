@@ -7,10 +7,8 @@ help, and no flag is abbreviated or guessed.
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
-from lookup.commands.failures import interrupted_later
 from lookup.errors import SettingsError
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
@@ -40,7 +37,6 @@ __all__ = [
 __all__ += [
     "cluster",
     "duration",
-    "loading",
     "moment",
     "number",
     "pairs",
@@ -195,46 +191,6 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
         )
 
 
-@contextmanager
-def loading(arguments: argparse.Namespace) -> Iterator[None]:
-    """Load modules in the body: what they define is no garbage, and Python looks for none in it, now or later."""
-    gc.disable()
-    try:
-        # Python forgets an interruption that comes while an import gives its lock back.
-        with interrupted_later():
-            yield
-        if arguments.owns_process and "pandas" not in sys.modules:
-            _make_first_array()
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _make_first_array() -> None:
-    """Let Arrow make its first array while it finds no pandas.
-
-    It would load pandas then, 0.3 s, for the case that some array is made of an object of pandas. A caller that asks
-    Arrow for one later gets it all the same.
-    """
-    import pyarrow as pa
-
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        pa.array([0])
-    finally:
-        sys.meta_path.remove(finder)
-
-
-class _NoPandas:
-    """Finds that there is no pandas."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas, leave all else to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
 # Flags that several commands share.
 
 
@@ -273,7 +229,8 @@ def add_format(parser: Parser, *forms: str) -> None:
 
 def add_master(
     parser: Parser,
-    what: str = "Spark's master; default: local[*], all cores of this machine; none: this process, without Java",
+    what: str = "Spark's master, like local[*] or spark://host:7077; none: this process, without Java; default: this "
+    "process below 200,000 rows, else local[*], all cores of this machine",
 ) -> None:
     """Add `--master` and `--wait`."""
     parser.add_argument("--master", metavar="URL", help=what)

@@ -1,8 +1,7 @@
 """Start Spark for a command, with sentences for what can go wrong, and stop it before files are tidied up.
 
-Three things have no public way in Spark 4 and Py4J 0.10.9: silence from threads whose failure the main thread reports
-as well, the exit code of the JVM, and Java's own functions. This file alone uses private names and log texts for them;
-`tests/commands/test_sessions.py` fails if a release changes one.
+Silence from threads whose failure the main thread reports as well has no public way in Spark 4 and Py4J 0.10.9. This
+file alone knows their log texts; `tests/commands/test_sessions.py` fails if a release changes one.
 """
 
 from __future__ import annotations
@@ -12,22 +11,22 @@ import re
 import socket
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
-from pyspark import SparkContext
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import interrupted_later
 from lookup.commands.streams import warn
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.model.sentences import Argument
-from lookup.replay.java import is_local, is_submitted
-from lookup.replay.session import create_session
+from lookup.spark.cluster import join_workers
+from lookup.spark.java import is_local, is_submitted
+from lookup.spark.session import create_session, java
 
-__all__ = ["silenced", "spark_session", "stopped_at_the_end"]
+__all__ = ["spark_session"]
 
 #: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
 _PATIENCE_S = 5.0
@@ -51,9 +50,6 @@ def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterato
         SettingsError: if Spark cannot start, or workers do not come or lack something.
         PulsarLookupError: if its JVM ends before the body does.
     """
-    # Of what replays need, which takes longer to load than this module.
-    from lookup.replay.spark_workers import join_workers
-
     active = SparkSession.getActiveSession()
     if active is not None:
         join_workers(active, wait_s=wait_s, say=warn)
@@ -68,27 +64,26 @@ def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterato
         if session is not None:
             session.stop()
         raise
-    with stopped_at_the_end(lambda: session.sparkContext, session.stop):
+    with _stopped_at_the_end(session):
         join_workers(session, wait_s=wait_s, say=warn)
         yield session
 
 
 @contextmanager
-def stopped_at_the_end(context_of: Callable[[], SparkContext | None], stop: Callable[[], None]) -> Iterator[None]:
+def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
     """Stop Spark at the end; say in a sentence that its JVM has ended, if that is why the body fails."""
     try:
         try:
             yield
         except KeyboardInterrupt:
-            context = context_of()
-            if context is not None:
-                # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.
-                context.setLogLevel("OFF")
-                java: Any = context._jvm
-                java.System.setErr(java.java.io.PrintStream(java.java.io.OutputStream.nullOutputStream()))
+            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.
+            session.sparkContext.setLogLevel("OFF")
+            started = java()
+            if started is not None:
+                started.silence()
             raise
         finally:
-            stop()
+            session.stop()
     except PulsarLookupError:
         raise
     except Exception as error:
@@ -107,39 +102,20 @@ def _started(master: str | None) -> SparkSession:
     if master is not None and master.startswith("spark://"):
         _require_answer(master)
     url = master or (None if is_submitted() else "local[*]")
-    session: SparkSession | None = None
-
-    def start() -> SparkContext:
-        nonlocal session
-        session = create_session(url, without=Argument("master", "none"))
-        return session.sparkContext
-
-    silenced(url, start)
-    assert session is not None
-    return session
-
-
-def silenced(master: str | None, start: Callable[[], SparkContext]) -> SparkContext:
-    """Start Spark, and let it keep to itself what becomes a sentence here.
-
-    Raises:
-        SettingsError: if it does not start.
-    """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_news)
     # pyspark warns about a JVM that has ended whenever it stops a context, also one that could not be started.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
+    # The thread that adds accumulators up prints a traceback of its own if the JVM is killed.
+    AccumulatorTCPServer.handle_error = lambda self, request, client_address: None  # type: ignore[method-assign]
     try:
-        context = start()
+        session = create_session(url, without=Argument("master", "none"))
     except Py4JJavaError as error:
         reason = str(error.java_exception).partition("\n")[0]
-        raise SettingsError(f"--master: Spark did not start with {master!r}: {reason}") from None
+        raise SettingsError(f"--master: Spark did not start with {url!r}: {reason}") from None
     # Failures are raised in Python as well and become sentences there; Java's stack traces would only hide them.
-    context.setLogLevel("FATAL")
-    # The thread that adds accumulators up prints a traceback of its own if the JVM is killed.
-    accumulators: Any = context._accumulatorServer
-    accumulators.handle_error = lambda request, address: None
-    return context
+    session.sparkContext.setLogLevel("FATAL")
+    return session
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -167,15 +143,15 @@ def _require_answer(master: str) -> None:
 
 def _exit_code_of_java() -> int | None:
     """Return the exit code of the JVM that this process has started; None if it runs or another process started it."""
-    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
-    if process is None:
+    started = java()
+    if started is None or started.process is None:
         return None
     try:
-        SparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # it was started
+        started.gateway.jvm.java.lang.System.nanoTime()
         patience_s = _END_S
     except Exception:  # noqa: BLE001  any error means that Java does not answer
         patience_s = _LAST_S
     try:
-        return process.wait(patience_s)
+        return started.process.wait(patience_s)
     except subprocess.TimeoutExpired:
         return None

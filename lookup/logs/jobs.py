@@ -15,11 +15,9 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -37,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "Failed", "InProcess", "StartingSpark", "Watch", "Workers", "at_once", "attempt", "parallelism", "run_tasks",
-    "successes", "usable_cores", "watched_by",
+    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores",
+    "watched_by",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -52,8 +50,6 @@ Watch = Callable[[int, int, int], None]
 #: Seconds between two looks at how far Spark is; a look takes some milliseconds.
 _LOOK_S = 0.5
 _GROUP = "spark.jobGroup.id"
-#: So many rows are read and coded in less than the two seconds that Spark takes to start.
-_ROWS_AT_ONCE = 200_000
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
@@ -77,49 +73,15 @@ class InProcess:
     cores: int = 1
 
 
-@dataclass
-class StartingSpark:
-    """Stands where a Spark session stands: a Spark of this machine that starts while this process does other things."""
-
-    #: how many tasks run at a time
-    cores: int
-    started: Future[SparkContext]
-    #: seconds that were waited for it
-    waited_s: float = 0.0
-
-    @property
-    def sparkContext(self) -> SparkContext:  # noqa: N802  as a session calls it
-        """Return the context; waits until it has started.
-
-        Raises:
-            SettingsError: if Spark did not start.
-        """
-        begin = time.monotonic()
-        try:
-            return self.started.result()
-        finally:
-            self.waited_s += time.monotonic() - begin
-
-
 #: What runs tasks.
-Workers: TypeAlias = "SparkSession | StartingSpark | InProcess"
+Workers: TypeAlias = "SparkSession | InProcess"
 
 
 def parallelism(workers: Workers) -> int:
     """Return how many tasks run at a time."""
-    if isinstance(workers, InProcess | StartingSpark):
+    if isinstance(workers, InProcess):
         return workers.cores
     return workers.sparkContext.defaultParallelism
-
-
-def at_once(workers: Workers, rows: int) -> Workers:
-    """Return this process for tasks that are done in it before Spark has started; else the workers.
-
-    Args:
-        rows: how many rows all tasks read together.
-    """
-    is_starting = isinstance(workers, StartingSpark) and not workers.started.done()
-    return InProcess() if is_starting and rows <= _ROWS_AT_ONCE else workers
 
 
 def usable_cores() -> int:

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -155,9 +156,12 @@ def _bucket(name: str, process: int) -> arrow_fs.FileSystem:
 def forks_are_safe() -> bool:
     """Return whether a fork of this process can go on.
 
-    Connections to a store have threads, which a fork lacks. macOS: its own libraries, which numpy calls, have as well.
+    A fork lacks all threads but one: those of connections to a store, and of plug-ins and programs, unless they are
+    daemons, for which nobody waits. On macOS libraries that numpy calls have some as well.
     """
-    return sys.platform == "linux" and not _CONNECTED
+    callers = {threading.current_thread(), threading.main_thread()}
+    has_threads = any(not thread.daemon for thread in threading.enumerate() if thread not in callers)
+    return sys.platform == "linux" and not _CONNECTED and not has_threads
 
 
 def has_folders(system: arrow_fs.FileSystem) -> bool:

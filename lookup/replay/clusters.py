@@ -9,7 +9,7 @@ import numpy as np
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import InputError
-from lookup.logs.jobs import Workers, at_once, run_tasks
+from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Roster
 from lookup.model.quoting import listed, quantity
 from lookup.replay.atoms import AtomRule, Atoms
@@ -83,7 +83,7 @@ def plan_clusters(
         return owners_of(task.log.events(work), first_us=task.first_us, end_us=task.end_us)
 
     rows = sum(part.rows for share in tables.shares if share.table == "ownership" for part in share.parts)
-    answers = run_tasks(at_once(workers, rows), list(tasks.values()), work, take_owners, rows=rows)
+    answers = run_tasks(workers, list(tasks.values()), work, take_owners, rows=rows)
     owners = dict(zip(tasks, answers, strict=True))
     return [
         _planned(place, of_cluster, shares[of_cluster.cluster], tables, run, owners.get(place))

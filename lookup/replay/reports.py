@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lookup.logs.jobs import Workers, at_once, parallelism, run_tasks
+from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out
@@ -170,7 +170,7 @@ def read_tables(
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
     total = sum(rows.values())
-    answers = run_tasks(at_once(workers, total), items, tick_us, read, rows=total)
+    answers = run_tasks(workers, items, tick_us, read, rows=total)
     return Tables(
         settings,
         brokers,

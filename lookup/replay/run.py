@@ -21,7 +21,7 @@ from lookup.engine.policy import Policy, shared_problems
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act
 from lookup.errors import InputError, SettingsError
-from lookup.logs.jobs import Workers, at_once, parallelism, run_tasks
+from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.model.sentences import Argument, Sentence
@@ -253,7 +253,7 @@ class _Run:
             """Code one share of the log's files."""
             return code_share(*item, plan, work=work, quarantine=quarantine)
 
-        return run_tasks(at_once(self.workers, rows), list(enumerate(shares)), plan, code, rows=rows)
+        return run_tasks(self.workers, list(enumerate(shares)), plan, code, rows=rows)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import early, options, workers
+from lookup.commands import options
 from lookup.commands.evaluate import OUTPUTS
-from lookup.replay import java
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
 #: A policy beside `stock` that answers nobody.
@@ -277,23 +276,19 @@ def test_this_process_gives_the_same_bytes(spark: SparkSession, lookup: Run, tmp
     assert manifest["versions"]["java"] == "none"
 
 
-def test_without_java_a_small_log_is_evaluated_all_the_same(
-    lookup: Run, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A note says so; who asks for Spark, or has a larger log, is told how to get Java, and of `--master none`."""
+def test_a_small_log_needs_no_spark(lookup: Run, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line says what reads the log; who asks for Spark is told how to get Java, and how to do without."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    for module in (early, java):
-        monkeypatch.setattr(module, "has_java", lambda: False)
+    monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     path = evaluation_of(tmp_path, log)
 
     ran = lookup("evaluate", "--config", path, "--output", tmp_path / "small")
 
     assert ran.code in {0, 3, 4}
-    assert "note: there is no Java, which Spark needs; 2,000 rows are evaluated in this process\n" in ran.err
-    monkeypatch.setattr(workers, "_FEW_ROWS", 2_000)
-    (sentence,) = lookup("evaluate", "--config", path, "--output", tmp_path / "large").mistakes
-    assert sentence.endswith("or set JAVA_HOME; a small log needs neither with --master none")
+    assert "2,000 rows, fewer than 200,000: read by this process and forks of it, without Spark (--master" in ran.err
+    (sentence,) = lookup("evaluate", "--config", path, "--output", tmp_path / "o", "--master", "local[*]").mistakes
+    assert sentence.endswith("or set JAVA_HOME; a log of this machine needs neither with --master none")
 
 
 @pytest.mark.spark

@@ -15,6 +15,8 @@ import pytest
 from tests.commands.projects import FAILING, Ran, evaluation_of, names_in
 from tests.processes import HEEDING, awaited, is_gone, java_of
 
+_ON_SPARK = ("--master", "local[*]")
+
 
 @contextmanager
 def _process(*argv: object, **environment: str) -> Iterator[subprocess.Popen[str]]:
@@ -37,7 +39,8 @@ def test_without_java_it_is_one_sentence(tmp_path: Path, log: Path) -> None:
     """Without Java the command says so and leaves nothing behind; as a process of its own."""
     config = evaluation_of(tmp_path, log)
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", JAVA_HOME="/no/java") as process:
+    words = ("evaluate", "--config", config, "--output", tmp_path / "o")
+    with _process(*words, *_ON_SPARK, JAVA_HOME="/no/java") as process:
         out, err = process.communicate(timeout=300)
 
     ran = Ran(process.returncode, out, err)
@@ -80,7 +83,7 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
     """A worker that ends without a word, as for want of memory, is one sentence, and nothing is left."""
     config = _with_scorer(tmp_path, log, "__import__('os')._exit(9)")
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
         out, err = process.communicate(timeout=300)
 
     assert Ran(process.returncode, out, err).mistakes == [
@@ -90,9 +93,11 @@ def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, log: Path) -> None:
     assert _left(tmp_path) == {"evaluation.toml", "failing.py"}
 
 
-@pytest.mark.spark
-def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(tmp_path: Path, log: Path) -> None:
-    """Workers load them anew: those that are forked from a process which has loaded them would have neither."""
+@pytest.mark.parametrize("master", [pytest.param(_ON_SPARK, marks=pytest.mark.spark), ()], ids=["spark", "default"])
+def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(
+    tmp_path: Path, log: Path, master: tuple[str, ...]
+) -> None:
+    """Spark's workers load them anew, and a process with threads is not forked: a fork would have neither."""
     module = "import tempfile\nfrom concurrent.futures import ThreadPoolExecutor\nFILE, POOL = {}, {}\nPOOL.{}"
     made = ("tempfile.TemporaryFile()", "ThreadPoolExecutor(1)", "submit(int).result()")
     (tmp_path / "table.py").write_text(module.format(*made), encoding="utf-8")
@@ -102,7 +107,7 @@ def test_threads_and_files_of_a_plug_in_s_modules_are_there_for_its_tasks(tmp_pa
         plugin.write("\nimport table\n")
     variables = {**_java(), "PYTHONPATH": str(tmp_path)}
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **variables) as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *master, **variables) as process:
         _, err = process.communicate(timeout=300)
 
     assert process.returncode == 0, err
@@ -129,7 +134,7 @@ def test_a_part_that_fails_on_spark_is_one_sentence(tmp_path: Path, log: Path) -
     """It is that of the part, and not of what stops after it."""
     config = _with_scorer(tmp_path, log, 'raise LookupError("no such rack")')
 
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
         out, err = process.communicate(timeout=300)
 
     (mistake,) = Ran(process.returncode, out, err).mistakes
@@ -143,7 +148,7 @@ def endless(tmp_path: Path, log: Path) -> Iterator[tuple[subprocess.Popen[str], 
     asked = tmp_path / "asked"
     statement = f"__import__('pathlib').Path({str(asked)!r}).touch() or __import__('time').sleep(3600)"
     config = _with_scorer(tmp_path, log, statement)
-    with _process("evaluate", "--config", config, "--output", tmp_path / "o", **_java()) as process:
+    with _process("evaluate", "--config", config, "--output", tmp_path / "o", *_ON_SPARK, **_java()) as process:
         yield process, asked
 
 

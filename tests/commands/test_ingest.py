@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options, workers
-from lookup.replay import java
+from lookup.commands import options
 from tests.commands.projects import Run, names_in
 
 MAPPING = """
@@ -294,12 +293,10 @@ def test_the_help_says_what_a_time_without_offset_is(lookup: Run) -> None:
     assert "times without offset are UTC, or in its `timezone`" in " ".join(lookup("ingest", "--help").out.split())
 
 
-def test_without_java_small_files_are_read_all_the_same(
-    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A note says so; larger files need Spark, and a sentence says what would do without."""
+def test_small_files_need_no_spark(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line says what reads them; who asks for Spark is told how to get Java, and how to do without."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java, "has_java", lambda: False)
+    monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     files = _files(tmp_path, log=LOG, mapping=MAPPING)
     words = ("ingest", files["log"], "--mapping", files["mapping"], "--output")
@@ -307,10 +304,9 @@ def test_without_java_small_files_are_read_all_the_same(
     ran = lookup(*words, tmp_path / "small")
 
     assert (ran.code, pq.read_table(tmp_path / "small" / "lookups", partitioning=None).num_rows) == (0, 3)
-    assert "note: there is no Java, which Spark needs; 0.0 MB are read in this process\n" in ran.err
-    monkeypatch.setattr(workers, "_FEW_BYTES", 10)
-    (sentence,) = lookup(*words, tmp_path / "large").mistakes
-    assert sentence.endswith("a small log needs neither with --master none")
+    assert "0.0 MB, fewer than 20 MB: read by this process and forks of it, without Spark" in ran.err
+    (sentence,) = lookup(*words, tmp_path / "large", "--master", "local[*]").mistakes
+    assert sentence.endswith("a log of this machine needs neither with --master none")
     assert not (tmp_path / "large").exists()
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 from importlib.metadata import version
 
 import pytest
 
 from lookup.cli import commands, root_parser
-from lookup.commands.options import Command, loading, moment, number, pairs, parsed, ratio, whole
+from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import SettingsError
 from lookup.model.sentences import Argument, Sentence
 from tests.commands.projects import Run
@@ -169,18 +168,3 @@ def test_wrong_values_say_what_would_be_right(read: object, text: str, sentence:
 def test_moments_are_microseconds() -> None:
     """A time with any offset is µs since the Unix epoch."""
     assert moment("1970-01-01T01:00:00.000001+01:00") == 1
-
-
-@pytest.mark.usefixtures("ctrl_c")
-def test_an_interruption_while_modules_are_loaded_is_raised_when_they_are() -> None:
-    """Python forgets one that comes while an import gives its lock back; all the more if there are many imports."""
-    loaded = list[str]()
-
-    def load() -> None:
-        with loading(argparse.Namespace(owns_process=False)):
-            signal.raise_signal(signal.SIGINT)
-            loaded.append("all")
-
-    with pytest.raises(KeyboardInterrupt):
-        load()
-    assert loaded == ["all"]

@@ -1,4 +1,4 @@
-"""Sessions of commands: the end of the JVM under a command is one sentence, and private names in use still exist."""
+"""Sessions of commands: the end of the JVM under a command is one sentence, and texts in use still exist."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from pathlib import Path
 
 import pytest
 from py4j import java_gateway
-from pyspark import SparkContext
 from pyspark.core import context
-from pyspark.sql import SparkSession
 
-from lookup.commands.workers import java_version
 from tests.processes import output_of
 
 #: The JVM is held still until a call lies unread in its socket: its end then breaks the call off in the middle.
 CUT_OFF = """
 import os, signal, sys, threading, time
 import psutil
-from pyspark import SparkContext
 from lookup.commands.sessions import spark_session
+from lookup.spark.session import java as started
 from lookup.errors import PulsarLookupError
 
 def end(java, caller):
@@ -32,7 +29,7 @@ def end(java, caller):
 
 try:
     with spark_session("local[1]") as spark:
-        java = SparkContext._gateway.proc.pid
+        java = started().process.pid
         os.kill(java, signal.SIGSTOP)
         while psutil.Process(java).status() != psutil.STATUS_STOPPED:
             time.sleep(0.01)
@@ -55,11 +52,11 @@ LATE = """
 import os, signal
 from lookup.commands.sessions import spark_session
 from lookup.errors import PulsarLookupError
+from lookup.spark.session import java as started
 
 try:
     with spark_session("local[1]") as spark:
-        java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-        os.kill(java, signal.SIGKILL)
+        os.kill(started().gateway.jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
         spark.range(1).count()
 except PulsarLookupError as error:
     print(error)
@@ -67,7 +64,7 @@ except PulsarLookupError as error:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("call", ["spark.sparkContext._jvm.java.lang.System.nanoTime()", "pass"], ids=["any", "stop"])
+@pytest.mark.parametrize("call", ["spark.range(1).count()", "pass"], ids=["any", "stop"])
 def test_a_call_that_the_end_of_the_jvm_cuts_off_is_one_sentence(call: str) -> None:
     """Py4J answers with a name that does not exist and a traceback, pyspark with a warning; none of them is shown."""
     assert (
@@ -98,11 +95,3 @@ def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
 def test_py4j_and_pyspark_still_word_it_so(module: object, text: str) -> None:
     """Texts that sessions silence are those of the installed releases; another wording would let tracebacks through."""
     assert text in inspect.getsource(module)  # type: ignore[arg-type]  # it is a module
-
-
-@pytest.mark.spark
-def test_private_names_of_pyspark_still_exist(spark: SparkSession) -> None:
-    """The process of the JVM, Java's functions and the server of accumulators are found under the names in use."""
-    assert SparkContext._gateway.proc.poll() is None  # type: ignore[union-attr]  # it is started
-    assert callable(spark.sparkContext._accumulatorServer.handle_error)  # type: ignore[attr-defined]  # of socketserver
-    assert int(java_version(spark).partition(".")[0]) >= 17

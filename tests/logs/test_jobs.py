@@ -8,18 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.jobs import (
     Failed,
     InProcess,
-    StartingSpark,
     Workers,
-    at_once,
     attempt,
     parallelism,
     run_tasks,
@@ -40,19 +38,6 @@ def test_a_users_mistake_is_a_value() -> None:
     assert failed == Failed(InputError, "x: is no log")
     assert isinstance(failed, Failed)
     assert str(failed.error()) == "x: is no log"
-
-
-def test_what_is_short_need_not_wait_for_spark() -> None:
-    """While Spark starts this process does what it does sooner; a Spark that is there does all."""
-    starting = StartingSpark(4, Future())
-
-    assert isinstance(at_once(starting, 200_000), InProcess)
-    assert at_once(starting, 200_001) is starting
-    assert parallelism(starting) == 4
-    starting.started.set_exception(SettingsError("no Java"))
-    assert at_once(starting, 1) is starting
-    with pytest.raises(SettingsError, match="no Java"):
-        run_tasks(starting, [1], None, lambda item, _: item)
 
 
 def test_other_exceptions_pass() -> None:
@@ -130,6 +115,18 @@ def test_forks_run_tasks_at_the_same_time(tmp_path: Path) -> None:
         return os.getpid()
 
     assert os.getpid() not in run_tasks(InProcess(2), [0, 1], tmp_path, meet)
+
+
+def test_beside_a_thread_of_the_program_tasks_run_in_this_process() -> None:
+    """A fork would not have the thread, and what waits for it there would wait for ever."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        beside = run_tasks(InProcess(2), [1, 2], None, lambda item, _: os.getpid())
+
+    apart = run_tasks(InProcess(2), [1, 2], None, lambda item, _: os.getpid())
+
+    assert set(beside) == {os.getpid()}
+    assert os.getpid() not in apart
 
 
 def test_a_defect_in_a_fork_is_raised_as_it_was() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.replay.spark_code import unshipped
+from lookup.spark.shipping import unshipped
 from tests.replay.installing import write_metadata
 
 

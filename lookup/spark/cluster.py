@@ -24,14 +24,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from lookup.errors import InputError, PulsarLookupError, SettingsError
-from lookup.logs.jobs import InProcess, StartingSpark, Workers
+from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import create_file
 from lookup.logs.sources import list_files, locate
 from lookup.model.quoting import listed
 from lookup.model.sentences import Argument, Sentence
-from lookup.replay.spark_code import PROJECT_NAME, ship_code, unshipped
 from lookup.replay.tasks import Recipe, built
 from lookup.replay.work import WorkDir
+from lookup.spark.shipping import PROJECT_NAME, ship_code, unshipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,10 +175,7 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
 
 def is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
     """Return whether tasks run in other processes than those of this machine's own session, perhaps elsewhere."""
-    return (
-        not isinstance(workers, InProcess | StartingSpark)
-        and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
-    )
+    return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
 
 
 def _wheels() -> dict[str, str]:
@@ -257,20 +254,15 @@ def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str,
 
     answers: dict[str, Any] = {}
     for _ in range(_ROUNDS):
-        workers = _count_workers(context)
-        tasks = max(context.defaultParallelism, workers)
+        known, tasks = len(answers), context.defaultParallelism
         try:
             answers |= dict(context.parallelize(range(tasks), tasks).mapPartitions(visit).collect())
         except (Py4JJavaError, PySparkException) as error:
             raise _sentence_of(error) from None
-        if len(answers) >= workers:
+        # Of every core there is one task, so that a worker without any is rare, and one twice without any more so.
+        if len(answers) == known:
             break
     return answers
-
-
-def _count_workers(context: SparkContext) -> int:
-    """Return how many executors there are; one of those that Spark lists is the driver."""
-    return max(1, len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1)
 
 
 def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], object]) -> None:

@@ -1,7 +1,6 @@
 """Start the Spark session of a run: every setting that is not Spark's own, with its reason.
 
-The code that runs inside a session lives in the other modules of `replay` and `score`. An active session, a notebook's
-or a `spark-submit`'s, is used as it is.
+An active session, a notebook's or a `spark-submit`'s, is used as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # has no annotations
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -21,12 +22,12 @@ from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
 from lookup.model.sentences import Argument
-from lookup.replay.class_archive import java_options, make_later
-from lookup.replay.java import LOCAL_MEMORY, LOOPBACK, forward, is_local, is_submitted, local_cores, require_java
+from lookup.spark.java import forward, is_local, is_submitted, local_cores, require_java
 
-__all__ = ["configured", "connected", "create_session", "settings_of"]
+__all__ = ["Java", "create_session", "java"]
 
-
+#: Address of a Spark on this machine; without it Spark warns that the host's name resolves to a loopback address.
+_LOOPBACK = "127.0.0.1"
 #: Settings of every session.
 _EVERYWHERE = {
     # Workers put the working folder on their path: run inside another checkout they would load half of each.
@@ -55,6 +56,41 @@ _EVERYWHERE = {
 }
 
 
+@dataclass
+class Java:
+    """The JVM that this process drives Spark in."""
+
+    gateway: JavaGateway
+    #: whether what it writes to stderr is shown
+    is_heard: bool = True
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """Return its process, None if another process has started it."""
+        started: subprocess.Popen[bytes] | None = getattr(self.gateway, "proc", None)
+        return started
+
+    @property
+    def version(self) -> str:
+        """Return its version, like 17.0.12."""
+        return str(self.gateway.jvm.java.lang.System.getProperty("java.version"))
+
+    def silence(self) -> None:
+        """Show nothing of what it writes from now on: tasks that are killed on purpose complain."""
+        self.is_heard = False
+        if self.process is None:
+            streams = self.gateway.jvm.java.io
+            self.gateway.jvm.java.lang.System.setErr(streams.PrintStream(streams.OutputStream.nullOutputStream()))
+
+
+_JAVA: Java | None = None
+
+
+def java() -> Java | None:
+    """Return the JVM of the sessions that were started here, None before the first: all of a process share one."""
+    return _JAVA
+
+
 def create_session(
     master: str | None = "local[*]",
     app_name: str = "pulsar-lookup",
@@ -77,64 +113,52 @@ def create_session(
     if active is not None:
         return active
     require_java(without)
-    chosen = {**settings_of(master), **(settings or {})}
-    return SparkSession(_start(configured(master, chosen, app_name)))
-
-
-def configured(master: str | None, settings: Mapping[str, str], app_name: str = "pulsar-lookup") -> SparkConf:
-    """Return settings as Spark wants them; in the environment of this process is what has to be there as well."""
-    make_later()
     if is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(settings.items()))
+    chosen = {**_settings_of(master), **(settings or {})}
+    return SparkSession(_start(SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))))
 
 
-def settings_of(master: str | None) -> dict[str, str]:
-    """Return the settings of a session for a master."""
+def _settings_of(master: str | None) -> dict[str, str]:
     chosen = dict(_EVERYWHERE)
-    options = java_options()
-    if options:
-        chosen["spark.driver.extraJavaOptions"] = " ".join(options)
     if master is not None:
         chosen["spark.master"] = master
     if master is not None and is_local(master):
         chosen |= {
             # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
-            "spark.driver.host": LOOPBACK,
-            "spark.driver.bindAddress": LOOPBACK,
+            "spark.driver.host": _LOOPBACK,
+            "spark.driver.bindAddress": _LOOPBACK,
             # Nor to other users of this machine: Spark makes a secret for its own processes.
             "spark.authenticate": "true",
             # The default of 200 makes 200 files and tasks of nothing.
             "spark.sql.shuffle.partitions": str(local_cores(master)),
-            "spark.driver.memory": LOCAL_MEMORY,
+            # Executor and driver are one JVM on this machine; 1 GiB, the default, spills when a big log is sorted.
+            "spark.driver.memory": "2g",
         }
     return chosen
 
 
 def _start(conf: SparkConf) -> SparkContext:
     """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
-    if SparkContext._gateway is not None:
-        return connected(conf, SparkContext._gateway)
+    global _JAVA  # noqa: PLW0603  pyspark keeps one JVM for a process as well
     # A session of its own: Ctrl-C goes to everything in front of the terminal, and workers that it ends print
     # tracebacks. The JVM ends when its stdin does, with this process, however that ends.
     isolated: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
     try:
-        gateway = launch_gateway(conf, popen_kwargs={} if is_submitted() else isolated)
-        process = getattr(gateway, "proc", None)
-        if process is not None and process.stderr is not None:
-            forward(process.stderr)
-        return connected(conf, gateway)
+        if _JAVA is None:
+            started = Java(launch_gateway(conf, popen_kwargs={} if is_submitted() else isolated))
+            if started.process is not None and started.process.stderr is not None:
+                forward(started.process.stderr, lambda: started.is_heard)
+            _JAVA = started
+        _JAVA.is_heard = True
+        # If the caller has a handler of Ctrl-C, pyspark's own does not stay in its place.
+        before = signal.getsignal(signal.SIGINT)
+        context = SparkContext(conf=conf, gateway=_JAVA.gateway)
     except PySparkRuntimeError as error:
         raise SettingsError(f"Spark did not start: {error}; it needs Java 17 or newer, set JAVA_HOME") from error
-
-
-def connected(conf: SparkConf, gateway: Any) -> SparkContext:
-    """Start the context; if the caller has a handler of Ctrl-C, pyspark's own does not stay in its place."""
-    before = signal.getsignal(signal.SIGINT)
-    context = SparkContext(conf=conf, gateway=gateway)
     is_callers = before not in (signal.default_int_handler, None)
     if is_callers and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)

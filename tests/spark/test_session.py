@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lookup.errors import SettingsError
-from lookup.replay.session import create_session
+from lookup.spark.session import create_session
 from tests.processes import awaited, is_gone
 
 
@@ -36,12 +36,12 @@ def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
 
 _SCRIPT = """
 import os, signal, time
-from lookup.replay.session import create_session
+from lookup.spark.session import create_session, java
 
 mine = lambda number, frame: None
 signal.signal(signal.SIGINT, mine)
-context = create_session("local[1]").sparkContext
-jvm = context._gateway.proc.pid
+create_session("local[1]")
+jvm = java().process.pid
 print(jvm, os.getpgid(jvm) != os.getpgid(0), signal.getsignal(signal.SIGINT) is mine, flush=True)
 time.sleep(600)
 """

@@ -1,0 +1,68 @@
+"""Choose what runs the tasks of a run if nobody names it: this process and its forks, or Spark on this machine.
+
+On one machine forks of this process are quicker than Spark, which is for logs that outgrow it, and for clusters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lookup.logs.jobs import InProcess, usable_cores
+from lookup.logs.sources import locate
+from lookup.model.quoting import quantity
+from lookup.spark.java import is_submitted
+
+__all__ = ["Size", "bytes_of", "has_session", "in_process", "rows_of"]
+
+#: Rows, and bytes of files that are not tables yet, from which on it is Spark.
+_MANY_ROWS, _MANY_BYTES = 200_000, 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a run reads."""
+
+    #: in words
+    text: str
+    #: the least that is for Spark, in words
+    limit: str
+    is_small: bool
+
+
+def rows_of(count: int) -> Size:
+    """Return the size of a table."""
+    return Size(quantity(count, "row"), f"{_MANY_ROWS:,}", count < _MANY_ROWS)
+
+
+def bytes_of(files: Sequence[str]) -> Size:
+    """Return the size of files, by name."""
+    found = sum(system.get_file_info(inner).size or 0 for system, inner in map(locate, files))
+    return Size(f"{found / 1e6:.1f} MB", f"{_MANY_BYTES / 1e6:.0f} MB", found < _MANY_BYTES)
+
+
+def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProcess | None:
+    """Return this process, if a run is to be left to it; None for Spark, as where a session is there.
+
+    Args:
+        size: called if it decides.
+        say: called with what was decided by it.
+    """
+    if is_submitted() or has_session():
+        return None
+    read = size()
+    if read.is_small:
+        say(f"{read.text}, fewer than {read.limit}: read by this process and forks of it, without Spark")
+        return InProcess(usable_cores())
+    say(f"{read.text}, {read.limit} or more: read by Spark on this machine")
+    return None
+
+
+def has_session() -> bool:
+    """Return whether this process has an active session of Spark, which is not loaded for that."""
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession  # noqa: PLC0415  a run without Spark does not load it
+
+    return SparkSession.getActiveSession() is not None
