@@ -322,6 +322,14 @@ def caveats(scored: Scored) -> list[str]:
     return [*_about_replay(scored), *_about_inputs(scored), *_about_findings(scored), *_about_fidelity(scored)]
 
 
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the policies by what is said of them, so that each text is said once."""
+    policies: dict[str, list[str]] = {}
+    for policy, reason in reasons.items():
+        policies.setdefault(reason, []).append(policy)
+    return policies
+
+
 def _about_replay(scored: Scored) -> Iterator[str]:
     best: dict[str, float] = {}
     for figure in scored.estimates:
@@ -336,14 +344,12 @@ def _about_replay(scored: Scored) -> Iterator[str]:
     early = unlikely_span(first, first) if isinstance(first, int) else None
     if early is not None:
         yield f"{early} {WHOLE_NUMBERS}"
-    for policy, reason in scored.cannot_act.items():
-        yield f"{policy} is not what it says: {reason}"
-    policies: dict[str, list[str]] = {}
-    for policy, reason in scored.placed_once.items():
-        policies.setdefault(reason, []).append(policy)
+    for reason, names in _by_reason(scored.cannot_act).items():
+        are = "is not what it says" if len(names) == 1 else "are not what they say"
+        yield f"{', '.join(names)} {are}: {reason}"
     yield from _about_luck(scored)
     decides = "decide" if scored.plan.rules.accept_placement else "do not decide"
-    for reason, names in policies.items() if scored.verdicts else ():
+    for reason, names in _by_reason(scored.placed_once).items() if scored.verdicts else ():
         yield (
             f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and "
             f"{decides} the exit code: another draw of luck may turn them."

@@ -429,6 +429,18 @@ def test_what_cannot_act_is_named() -> None:
     assert "twin is not what it says: no broker has a place" in texts
 
 
+def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
+    """A sweep of nine values of one shedder is one sentence, not nine."""
+    sweep = dict.fromkeys(("t5", "t10", "t20"), "no bytes are known")
+
+    texts = caveats(result(cannot_act={**sweep, "twin": "no broker has a place"}))
+
+    assert [text for text in texts if "what" in text and "say" in text][:2] == [
+        "t5, t10, t20 are not what they say: no bytes are known",
+        "twin is not what it says: no broker has a place",
+    ]
+
+
 def test_nothing_to_be_careful_about() -> None:
     """A complete log, given capacities, replicates that were placed anew: no caveats."""
     clean = {"capacity": "given", "induced_ratio": 0.0, "quarantined": 0}
