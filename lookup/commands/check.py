@@ -33,7 +33,7 @@ from lookup.commands.topics import lister_of
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.units import act_warnings, cannot_act, policies_named, rates_without
+from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings import EvaluationFile, load_serving, load_topics, obstacles_of, warnings_of
@@ -156,7 +156,7 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
     """Warn of what is permitted but probably not meant, whatever the log."""
     # Warnings come before mistakes, which are raised: a user should see both at once.
     reads = {policy.name: policy.reads for policy in policies}
-    for sentence in (*warnings_of(settings, reads), *obstacles_of(settings)):
+    for sentence in (*warnings_of(settings, reads), *obstacles_of(settings), *idle_weights_of(settings)):
         warn(sentence)
     rates = rates_without(settings)
     if rates is not None:

@@ -17,11 +17,9 @@ from lookup.commands.streams import data_console, plain_table, say, stdout, warn
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
-from lookup.engine.units import policies_named
+from lookup.engine.units import idle_weights
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.settings.policy import PolicySpec
-from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
 from lookup.simulate import Figures, Scenario, ScenarioFile, findings, read_scenario, run_policy, trends_text
 from lookup.simulate.judge import number_text
 from lookup.simulate.scenario import FigureName
@@ -36,12 +34,6 @@ _FORMS = ("table", "markdown")
 _NONE = "none"
 #: Figures of the matrix for a scenario without assertions: the balance it ends at, and its price.
 _FIGURES = ("balance", "usage_peak", "moves")
-
-
-_NO_RESOURCES = (
-    "weights of resources cannot act: a scenario knows one usage of a broker, not CPU, memory and bandwidth apart; "
-    "only if all are 0 is nothing shed"
-)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -101,20 +93,9 @@ def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
         policies = build_policies(registry, file.scenario.policies)
     except SettingsError as error:
         raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
-    weighing = [spec.name for spec in file.scenario.policies if _weighs_resources(spec)]
-    if weighing:
-        warn(f"{file.path}: {policies_named(weighing)}: {_NO_RESOURCES}")
+    for sentence in idle_weights(file.scenario.policies, "a scenario knows"):
+        warn(f"{file.path}: {sentence}")
     return policies
-
-
-def _weighs_resources(spec: PolicySpec) -> bool:
-    """Return if a policy has weights of resources that are not Pulsar's own; if all are 0, nothing is shed."""
-    defaults = PULSAR_DEFAULTS["4.x"]
-    weights = {key: value for key, value in spec.broker_conf.items() if key.endswith("ResourceWeight")}
-    written = [
-        key for part in (spec.shedder, spec.selector) if part for key in part.parameters if key.endswith("_weight")
-    ]
-    return bool(written) or any(value != defaults.get(key, value) for key, value in weights.items())
 
 
 def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, get_type_hints
 
 from lookup.engine.policy import Policy
@@ -16,10 +17,13 @@ from lookup.hooks.protocols import Conf, Shedder, Unit
 from lookup.model import BundleLoad, ClusterView
 from lookup.model.quoting import listed
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.policy import PolicySpec
+from lookup.settings.pulsar_keys import PULSAR_DEFAULTS, Scalar
+from lookup.settings.resolve import load_manager_keys
 
 __all__ = [
-    "Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "in_bytes", "limits_of", "policies_named",
-    "rates_without",
+    "Limit", "Rates", "act_warnings", "cannot_act", "goes_by_bytes", "idle_weights", "idle_weights_of", "in_bytes",
+    "limits_of", "policies_named", "rates_without",
 ]  # fmt: skip
 
 _FACTORS: Mapping[str, float] = {"bytes/s": 1.0, "MiB/s": 1024.0 * 1024.0, "messages/s": 1.0}
@@ -141,6 +145,37 @@ def act_warnings(sentences: Mapping[str, str], incumbent: str) -> list[str]:
     return [
         f"{policies_named(names)}: {text}{refused if incumbent in names else ''}" for text, names in by_text.items()
     ]
+
+
+def idle_weights(
+    specs: Iterable[PolicySpec], knows: str, keys: Mapping[str, Scalar] = MappingProxyType({})
+) -> list[str]:
+    """Return a warning that names the policies with weights of resources other than Pulsar's own; none if none has.
+
+    Args:
+        knows: what knows one usage of a broker only, with its verb.
+        keys: of the brokers' `broker.conf`; those of a policy count before them.
+    """
+    names = [spec.name for spec in specs if _weighs_resources(spec, {**keys, **spec.broker_conf})]
+    why = f"{knows} one usage of a broker, not CPU, memory and bandwidth apart"
+    all_0 = "if all are 0, a shedder that weighs them sheds nothing"
+    return [f"{policies_named(names)}: weights of resources cannot act: {why}; {all_0}"] if names else []
+
+
+def idle_weights_of(settings: EvaluationFile) -> list[str]:
+    """Return `idle_weights` of an evaluation; none with load that brokers reported, whose tables say what they give."""
+    if settings.evaluation.load == "reported":
+        return []
+    return idle_weights(settings.policies, "simulated load has", load_manager_keys(settings))
+
+
+def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
+    defaults = PULSAR_DEFAULTS["4.x"]
+    weights = {key: value for key, value in keys.items() if key.endswith("ResourceWeight")}
+    written = [
+        key for part in (spec.shedder, spec.selector) if part for key in part.parameters if key.endswith("_weight")
+    ]
+    return bool(written) or any(value != defaults.get(key, value) for key, value in weights.items())
 
 
 def policies_named(names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from uuid import uuid4
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy, shared_problems
 from lookup.engine.salting import probe_requests, unsalted_parts
-from lookup.engine.units import act_warnings, cannot_act
+from lookup.engine.units import act_warnings, cannot_act, idle_weights_of
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import Split, list_log, share_out
@@ -165,6 +165,8 @@ class _Run:
         recipe = ship(self.settings)
         tables = self.tables(run)
         for sentence in unknown_figures(policies, known_figures(run, tables)):
+            self.warn(sentence)
+        for sentence in idle_weights_of(self.settings):
             self.warn(sentence)
         idle = cannot_act(policies, known_rates(run, tables), partial(mean_load, self.settings))
         for sentence in act_warnings(idle, self.settings.evaluation.incumbent):

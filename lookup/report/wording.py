@@ -11,7 +11,7 @@ from typing import Any
 from scipy import special
 
 from lookup.engine.cycle_sums import CycleSums
-from lookup.model.quoting import quantity
+from lookup.model.quoting import listed, quantity
 from lookup.model.time import WHOLE_NUMBERS, moment_at, unlikely_span
 from lookup.replay.findings import Finding
 from lookup.report.comparison import (
@@ -345,8 +345,7 @@ def _about_replay(scored: Scored) -> Iterator[str]:
     if early is not None:
         yield f"{early} {WHOLE_NUMBERS}"
     for reason, names in _by_reason(scored.cannot_act).items():
-        are = "is not what it says" if len(names) == 1 else "are not what they say"
-        yield f"{', '.join(names)} {are}: {reason}"
+        yield f"{names[0] if len(names) == 1 else f'each of {listed(names)}'} is not what it says: {reason}"
     yield from _about_luck(scored)
     decides = "decide" if scored.plan.rules.accept_placement else "do not decide"
     for reason, names in _by_reason(scored.placed_once).items() if scored.verdicts else ():

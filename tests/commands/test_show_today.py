@@ -150,6 +150,23 @@ def test_check_names_the_shedder_that_cannot_act(lookup: Run, project: Path, log
     assert "cannot act" not in lookup("config", "check", "--config", project).err
 
 
+def test_check_names_weights_that_simulated_load_cannot_use(lookup: Run, project: Path) -> None:
+    """A log without reports gives one usage of a broker; Pulsar's own weights, and reported load, are no occasion."""
+    conf = project.parent / "broker.conf"
+    conf.write_text("loadBalancerCPUResourceWeight=1.0\n", encoding="latin-1")
+    usual = lookup("config", "check", "--config", project).err
+    conf.write_text("loadBalancerDirectMemoryResourceWeight=1.0\n", encoding="latin-1")
+    weighing = lookup("config", "check", "--config", project).err
+    project.write_text(
+        _EVALUATION.replace("[evaluation]", '[evaluation]\nload = "reported"', 1) + '[inputs]\nloads = "loads"\n',
+        encoding="utf-8",
+    )
+    reported = lookup("config", "check", "--config", project).err
+
+    said = "warning: policy 'today': weights of resources cannot act: simulated load has one usage of a broker"
+    assert (said in usual, said in weighing, said in reported) == (False, True, False)
+
+
 def test_check_waits_for_what_bundles_says(lookup: Run, project: Path, log: Path) -> None:
     """A table behind a URI is read by `evaluate` alone, which then knows of its bytes; nothing is suggested from it."""
     (project.parent / "broker.conf").write_text(_MODULAR, encoding="latin-1")

@@ -71,6 +71,24 @@ def test_pulsars_shedders_act_only_if_bytes_are_known(tmp_path: Path, sample: Pa
     assert cycles["today"]["accepted"] > 0
 
 
+def test_weights_that_cannot_act_are_said_before_a_run(tmp_path: Path, sample: Path) -> None:
+    """Once for all policies that have some; what simulated load gives is one usage of a broker."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("loadBalancerDirectMemoryResourceWeight=1\n", "latin-1")
+    own = {"name": "own", "selector": "random", "shedder": {"use": "threshold", "cpu_weight": 0.5}}
+    file = {
+        "evaluation": {"incumbent": "today", "seeds": [1]},
+        "inputs": {name: str(sample / name) for name in ("lookups", "brokers", "ownership")},
+        "policies": [{"name": "today", "from_broker_conf": str(conf)}, own, {"name": "any", "selector": "random"}],
+    }
+    warned: list[str] = []
+    replay(InProcess(), EvaluationFile.model_validate(file), str(tmp_path / "output"), warn=warned.append)
+
+    assert [warning.partition(":")[0] for warning in warned if "weights of resources cannot act" in warning] == [
+        "each of the policies today, own"
+    ]
+
+
 def test_every_cycle_is_a_row(tmp_path: Path, sample: Path) -> None:
     """As many as the report counts, each with what the shedder said; what was accepted moved."""
     outcome, _ = _replayed(tmp_path, sample, "ThresholdShedder", bytes_per_weight=1e9)
