@@ -49,6 +49,9 @@ REASONS: Mapping[str, str] = {
         "makes up for machines that do not tell the speed of their network; here a broker's `capacity` says what it "
         "carries"
     ),
+    "loadBalancerOverrideBrokerNics": (
+        "names the network cards whose speed counts; here a broker's `capacity` says what it carries"
+    ),
     "loadBalancerPlacementStrategy": (
         "of the simple load manager of early releases; today's key is `loadBalancerLoadPlacementStrategy`"
     ),

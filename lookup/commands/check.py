@@ -69,10 +69,16 @@ def run(arguments: argparse.Namespace) -> int:
     if is_about_topics(arguments.config):
         if arguments.against is not None:
             raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
-        lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
+        is_conf = Path(arguments.config).suffix == ".conf"
+        problems = _problems_of_conf(arguments.config) if is_conf else []
+        try:
+            lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
+        except SettingsError as error:
+            raise SettingsError([*problems, *(other for other in error.problems if other not in problems)]) from None
+        if problems:
+            raise SettingsError(problems)
         about = f"the settings of topics; lister {lister.name!r}"
-        if Path(arguments.config).suffix == ".conf":
-            _check_conf(arguments.config)
+        if is_conf:
             about = f"what is read of it: its keys of the load manager, and {about}; other keys are not looked at"
         stdout().write(f"{arguments.config}: no mistakes in {about}\n")
         return 0
@@ -128,19 +134,23 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_conf(path: str) -> None:
-    """Check the load manager's keys of a `broker.conf`, and warn of what Pulsar would ignore.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+def _problems_of_conf(path: str) -> list[str]:
+    """Return the mistakes in what a `broker.conf` says of the load manager, and warn of what Pulsar would ignore."""
+    written = {"name": "today", "from_broker_conf": path}
+    problems: list[str] = []
+    specs: Sequence[PolicySpec]
     try:
-        spec = PolicySpec.model_validate({"name": "today", "from_broker_conf": path})
+        specs = [PolicySpec.model_validate(written)]
     except ValidationError as error:
-        raise SettingsError([sentence for _, sentence in problems_of(error, PolicySpec)]) from None
-    for warning in spec.warnings:
+        problems += [sentence for _, sentence in problems_of(error, PolicySpec)]
+        specs = PolicySpec.right_in_part(written)
+    for warning in (warning for spec in specs for warning in spec.warnings):
         warn(warning)
-    build_policies(load_plugins(()), [spec])
+    try:
+        build_policies(load_plugins(()), specs)
+    except SettingsError as error:
+        problems += error.problems
+    return problems
 
 
 def _unreadable(settings: EvaluationFile) -> list[str]:

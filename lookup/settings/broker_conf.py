@@ -11,6 +11,7 @@ Source: `docs/pulsar/configuration.md`; the modular manager's order of filters a
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import (
     IMPL,
     MODULAR_MANAGER,
+    NUMBERS,
     PULSAR_DEFAULTS,
     Scalar,
     is_load_manager_key,
@@ -125,10 +127,11 @@ CHOOSING_KEYS = (
     "loadBalancerDistributeBundlesEvenlyEnabled",
     "defaultNamespaceBundleSplitAlgorithm",
 )
+_OLD_RELEASE = re.compile(r"[0-3](\.|\Z)")
 #: What is known of releases whose rules are not built.
 _OLDER = (
-    "rules of releases before 4.0 differ, among them UniformLoadShedder's, which up to 3.0 unloaded at less "
-    "difference (apache/pulsar #21906); the nearest is 4.x"
+    "rules of releases before 4.0 differ, among them UniformLoadShedder's, which in 3.0 unloaded 1,000 messages/s, or "
+    "bytes/s, more than the difference asks for (apache/pulsar #21906); the nearest is 4.x"
 )
 #: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
 _RESPELT = {
@@ -150,7 +153,10 @@ def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1")
     Raises:
         SettingsError: if the file is absent or a value is of the wrong kind; all mistakes together.
     """
-    pairs = _pairs(Path(path), encoding)
+    return _profile(path, _pairs(Path(path), encoding))
+
+
+def _profile(path: str | os.PathLike[str], pairs: Sequence[tuple[str, str]]) -> BrokerProfile:
     values = dict(pairs)
     given = {key: value for key, value in values.items() if value.strip()}
     fields: dict[str, Any] = {
@@ -161,7 +167,7 @@ def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1")
     fields.setdefault("load_manager_class_name", MODULAR_MANAGER)
     # All values, empty ones too: a lookup property may be empty.
     fields["properties"] = published_properties(values, fields.get("lookup_property_prefix", "lookup."))
-    fields["load_balancer"] = {key: _typed(value) for key, value in given.items() if is_load_manager_key(key)}
+    fields["load_balancer"] = _load_manager_keys(given)
     try:
         profile = BrokerProfile.model_validate({"file": str(path), **fields})
     except ValidationError as error:
@@ -191,46 +197,43 @@ class Today:
     table: Mapping[str, Any]
     #: a sentence for everything that Pulsar itself would only log
     warnings: tuple[str, ...] = ()
+    #: a sentence for every mistake; what is wrong is as if it were not written
+    problems: tuple[str, ...] = ()
 
 
 def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}) -> Today:
-    """Read a `broker.conf` as a policy.
+    """Read a `broker.conf` as a policy; its mistakes are noted, so that those of its parts can be found beside them.
 
     Args:
         pulsar: release whose defaults count if the file says nothing.
         beside: keys that count before those of the file, as if they stood in it.
 
     Raises:
-        SettingsError: if the file cannot be read, or names an unknown class or release or a text for a number; all
-            mistakes together.
+        SettingsError: if the file cannot be read.
     """
+    problems = []
     if pulsar not in PULSAR_DEFAULTS:
-        hint = suggestion(pulsar, list(PULSAR_DEFAULTS))
-        older = f"; {_OLDER}" if pulsar[:2] in ("1.", "2.", "3.") else ""
-        raise SettingsError(f"pulsar: there is no release {shown(pulsar)}; {hint}{older}")
-    profile = read_broker_conf(path)
-    given = {**profile.load_balancer, _MANAGER: profile.load_manager_class_name, **beside}
-    keys = {**PULSAR_DEFAULTS[pulsar], **given}
+        is_older = _OLD_RELEASE.match(pulsar) is not None
+        hint = _OLDER if is_older else suggestion(pulsar, list(PULSAR_DEFAULTS))
+        problems.append(f"pulsar: there is no release {shown(pulsar)}; {hint}")
+    defaults = PULSAR_DEFAULTS.get(pulsar, PULSAR_DEFAULTS["4.x"])
+    pairs = _pairs(Path(path), "latin-1")
+    values = dict(pairs)
+    profile = BrokerProfile(file=path, load_balancer=_load_manager_keys(values))
+    given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **profile.load_balancer, **beside}
+    sources = {key: "broker_conf" if key in beside else path for key in (*defaults, *given)}
+    try:
+        _profile(path, pairs)
+    except SettingsError as error:
+        problems += error.problems
+    mistakes = _mistakes({**defaults, **given})
+    problems += [f"{sources[key]}: {key}{sentence}" for key, sentence in mistakes.items()]
+    for key in mistakes:
+        given.pop(key, None)
+    keys = {**defaults, **given}
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
-    classes_of = {_MANAGER: list(_FILTERS)}
-    for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
-        classes_of[key] = [name for classes in parts.values() for name in classes]
-    sources = {key: "broker_conf" if key in beside else path for key in keys}
-    problems = [
-        f"{sources[key]}: {key}: there is no class {shown(keys[key])} that can be built; "
-        f"{suggestion(str(keys[key]), classes)}"
-        for key, classes in classes_of.items()
-        if keys[key] not in classes
-    ]
-    problems += [
-        f"{sources[key]}: {key} = {shown(keys[key])}: should be a valid number"
-        for key, default in PULSAR_DEFAULTS[pulsar].items()
-        if isinstance(keys[key], str) and not isinstance(default, str | bool)
-    ]
-    if problems:
-        raise SettingsError(problems)
     # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
     conf = {key: value for key, value in keys.items() if key not in (*CHOOSING_KEYS, *_RESPELT.values())}
     table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": conf}
@@ -240,6 +243,9 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
         f"{source}: Pulsar would ignore {printable(key)}, which it does not know; did you mean {meant!r}?"
         for key, (source, meant) in slips.items()
     ]
+    if problems:
+        # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
+        return Today(table, problems=(*problems, *ignored))
     warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
     if keys.get(_EXCLUDED):
         warnings.append(
@@ -247,6 +253,32 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
             "others are, and not shed"
         )
     return Today(table, tuple(warnings))
+
+
+def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
+    """Return the keys of the load manager, misspelt ones too, which the profile's `slips` names."""
+    return {
+        key: _typed(value)
+        for key, value in values.items()
+        if value.strip() and (is_load_manager_key(key) or near_miss(key) is not None)
+    }
+
+
+def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
+    """Return by key what is wrong with its value, as the rest of a sentence: no class, or no number."""
+    classes_of = {_MANAGER: list(_FILTERS)}
+    for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
+        classes_of[key] = [name for classes in parts.values() for name in classes]
+    wrong = {
+        key: f": there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
+        for key, classes in classes_of.items()
+        if keys[key] not in classes
+    }
+    return wrong | {
+        key: f" = {shown(value)}: should be a valid number"
+        for key, value in keys.items()
+        if isinstance(value, str | bool) and key in NUMBERS
+    }
 
 
 def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:

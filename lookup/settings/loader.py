@@ -346,9 +346,11 @@ def sound_tables(values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str,
     if isinstance(values.get("policies"), list):
         wrong_policies = inside.get("policies", ())
         tables["policies"] = tuple(
-            PolicySpec.model_validate(entry)
+            policy
             for index, entry in enumerate(values["policies"])
-            if index not in wrong_policies
+            for policy in (
+                PolicySpec.right_in_part(entry) if index in wrong_policies else [PolicySpec.model_validate(entry)]
+            )
         )
     return tables
 

@@ -10,6 +10,8 @@ from pydantic import (
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    ValidationError,
+    ValidationInfo,
     model_serializer,
     model_validator,
 )
@@ -25,6 +27,8 @@ from lookup.settings.pulsar_keys import Release, Scalar
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
 
 OnError = Literal["stop", "fail-closed", "skip"]
+#: Context of a validation that takes mistakes of a `broker.conf` as if they were not written.
+_FORGIVING = "forgiving"
 
 
 class PartSpec(Strict):
@@ -141,9 +145,20 @@ class PolicySpec(Strict):
         own = f"policy {shown(self.name)} broker_conf"
         return {key: self._conf_sources.get(key, own) for key in self.broker_conf}
 
+    @classmethod
+    def right_in_part(cls, written: Mapping[str, Any]) -> tuple[Self, ...]:
+        """Return a policy that is wrong as if the mistakes of its `broker.conf` were not written; none if more is.
+
+        For checks, which say what is wrong with the rest beside them.
+        """
+        try:
+            return (cls.model_validate(written, context=_FORGIVING),)
+        except ValidationError:
+            return ()
+
     @model_validator(mode="wrap")
     @classmethod
-    def _from_broker_conf(cls, written: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _from_broker_conf(cls, written: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """Put what a `broker.conf` says in the place of its path: a policy travels without the file."""
         path = written.get("from_broker_conf") if isinstance(written, Mapping) else None
         if not isinstance(path, str):
@@ -160,6 +175,8 @@ class PolicySpec(Strict):
             today = read_today(path, str(written.get("pulsar") or "4.x"), keys)
         except SettingsError as error:
             raise ValueError(str(error)) from None
+        if info.context != _FORGIVING:
+            refuse(today.problems)
         spec = handler({**today.table, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}

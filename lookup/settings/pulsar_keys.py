@@ -6,6 +6,7 @@ Source: `docs/pulsar/configuration.md` (ServiceConfiguration of Pulsar 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import PlainValidator
@@ -13,8 +14,8 @@ from pydantic import PlainValidator
 from lookup.model.quoting import closest, shown
 
 __all__ = [
-    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "PULSAR_DEFAULTS", "Release", "Scalar", "is_load_manager_key",
-    "near_miss",
+    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
+    "is_load_manager_key", "near_miss",
 ]  # fmt: skip
 
 
@@ -86,6 +87,7 @@ LOAD_MANAGER_KEYS = (
     "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
     "loadBalancerNamespaceMaximumBundles",
     "loadBalancerOverrideBrokerNicSpeedGbps",
+    "loadBalancerOverrideBrokerNics",
     "loadBalancerPlacementStrategy",
     "loadBalancerReportUpdateMaxIntervalMinutes",
     "loadBalancerReportUpdateMinIntervalMillis",
@@ -181,12 +183,44 @@ _FIVE: Mapping[str, Scalar] = {
 PULSAR_DEFAULTS: Mapping[str, Mapping[str, Scalar]] = {"4.x": _FOUR, "5.0": _FIVE}
 
 
+#: Keys whose values are numbers: those with such a default above, and others.
+NUMBERS = frozenset(
+    {
+        *(key for key, value in _FOUR.items() if not isinstance(value, str | bool)),
+        "defaultNumberOfNamespaceBundles",
+        "loadBalancerBandwithInResourceWeight",
+        "loadBalancerBandwithOutResourceWeight",
+        "loadBalancerBrokerComfortLoadLevelPercentage",
+        "loadBalancerBrokerUnderloadedThresholdPercentage",
+        "loadBalancerHostUsageCheckIntervalMinutes",
+        "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis",
+        "loadBalancerOverrideBrokerNicSpeedGbps",
+        "loadBalancerReportUpdateMaxIntervalMinutes",
+        "loadBalancerReportUpdateMinIntervalMillis",
+        "loadBalancerReportUpdateThresholdPercentage",
+        "loadBalancerResourceQuotaUpdateIntervalMinutes",
+        "loadBalancerServiceUnitStateMaxConcurrentOverrides",
+        "loadBalancerServiceUnitStateMonitorIntervalInSeconds",
+        "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "loadBalancerSheddingIntervalMinutes",
+        "loadBalancerSplitIntervalMinutes",
+        "namespaceBundleUnloadingTimeoutMs",
+    }
+)
+
+
 def is_load_manager_key(key: str) -> bool:
     """Return whether a key of a `broker.conf` belongs to the load manager."""
     return key.startswith("loadBalancer") or key in LOAD_MANAGER_KEYS
 
 
+@lru_cache(maxsize=4096)
 def near_miss(key: str) -> str | None:
-    """Return the known key that an unknown one was probably meant to be."""
+    """Return the known key that an unknown one was probably meant to be.
+
+    Of the keys of Pulsar's that are no load manager's, none is taken for a slip.
+    """
+    known = (*LOAD_MANAGER_KEYS, "loadManagerClassName")
     # The cutoff is stricter than that of other names: the keys share long beginnings, so that unlike ones look alike.
-    return None if key in LOAD_MANAGER_KEYS else closest(key, LOAD_MANAGER_KEYS, cutoff=0.8)
+    return None if key in known else closest(key, known, cutoff=0.8)

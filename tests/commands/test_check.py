@@ -198,12 +198,23 @@ def test_settings_of_topics_are_checked(lookup: Run, tmp_path: Path) -> None:
 def test_a_broker_conf_is_checked_for_the_load_manager_as_well(lookup: Run, tmp_path: Path) -> None:
     """All mistakes at once, of classes, kinds and ranges; what Pulsar would ignore is a warning."""
     conf = tmp_path / "broker.conf"
-    conf.write_text("loadBalancerLoadSheddingStrategy=x.NoSuchShedder\nloadBalancerBrokerMaxTopics=abc\n")
-    first, second = lookup("config", "check", "--config", conf).mistakes
-    assert first.startswith(f"{conf}: loadBalancerLoadSheddingStrategy: there is no class 'x.NoSuchShedder'")
-    assert second == f"{conf}: loadBalancerBrokerMaxTopics = 'abc': should be a valid number"
-    conf.write_text("loadBalancerHistoryResourcePercentage=9\n")
-    assert "loadBalancerHistoryResourcePercentage = 9" in lookup("config", "check", "--config", conf).mistakes[0]
+    wrong = {
+        "loadBalancerLoadSheddingStrategy": ("x.NoSuchShedder", "there is no class 'x.NoSuchShedder'"),
+        "loadBalancerBrokerMaxTopics": ("abc", "should be a valid number"),
+        "loadBalancerNamespaceBundleMaxTopics": ("-5", "should be greater than or equal to 0"),
+        "subscriptionPatternMaxLength": ("long", "should be a whole number"),
+    }
+    conf.write_text("".join(f"{key}={value}\n" for key, (value, _) in wrong.items()))
+    mistakes = lookup("config", "check", "--config", conf).mistakes
+    evaluation(tmp_path, f'[[brokers]]\nid = "b:8080"\n[[policies]]\nname = "p"\nfrom_broker_conf = "{conf}"\n')
+    inside = lookup("config", "check", "--config", tmp_path / "evaluation.toml").mistakes
+
+    assert len(mistakes) == len(wrong)
+    for found, (key, (_, sentence)) in zip(mistakes, wrong.items(), strict=True):
+        assert found.startswith(f"{conf}: {key}")
+        assert sentence in found
+    # An evaluation does not read the settings of topics.
+    assert len(inside) == len(wrong) - 1
 
     conf.write_text("loadBalancerBrokerThresholdShedderPercentge=10\n")
     ran = lookup("config", "check", "--config", conf)

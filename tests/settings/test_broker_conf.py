@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lookup.engine.reporting import Cadence
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.settings import BrokerProfile, PolicySpec, load_broker_profile, load_policies, read_broker_conf
+from lookup.settings.problems import problems_of
 from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS, MODULAR_MANAGER
 from lookup_policies.splits import FlowOrQpsEquallyDivide
 
@@ -172,6 +174,7 @@ def test_all_of_pulsar_s_own_keys_are_known(tmp_path: Path) -> None:
     # Empty in the file, so Pulsar's default; and one of a later release.
     assert set(LOAD_MANAGER_KEYS) - set(profile.load_balancer) == {
         "loadBalancerOverrideBrokerNicSpeedGbps",
+        "loadBalancerOverrideBrokerNics",
         "loadBalancerSheddingExcludedNamespaces",
     }
     assert profile.load_balancer["loadBalancerResourceQuotaUpdateIntervalMinutes"] == 15
@@ -184,6 +187,21 @@ def test_a_key_that_pulsar_does_not_know_is_no_mistake(tmp_path: Path) -> None:
     assert profile.load_balancer == {"loadBalancerBrokerMaxTopic": 5, "loadBalancerQuuxes": True}
     assert profile.slips == {"loadBalancerBrokerMaxTopic": "loadBalancerBrokerMaxTopics"}
     assert BrokerProfile.model_validate(profile.model_dump()) == profile
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("lodBalancerEnabled", "loadBalancerEnabled"),
+        ("loadManagerClasName", "loadManagerClassName"),
+        ("lowerBoundarySheddingEnable", "lowerBoundarySheddingEnabled"),
+        ("maxUnloadPercentge", "maxUnloadPercentage"),
+        ("managedLedgerMaxEntriesPerLedgr", None),
+    ],
+)
+def test_a_slip_may_be_in_any_letter_of_a_key(tmp_path: Path, key: str, meant: str | None) -> None:
+    """Keys of the load manager are found by what they resemble, not only by how they begin; others are left alone."""
+    assert _read(tmp_path, f"{key}=1").slips == ({} if meant is None else {key: meant})
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("TRUE", True), ("False", False), ("true ", True), ("fALSE", False)])
@@ -453,6 +471,29 @@ def test_an_unknown_class_is_a_sentence(tmp_path: Path, line: str, sentence: str
     assert "broker.conf: " in str(caught.value)
 
 
+def test_all_mistakes_of_a_file_are_said_at_once(tmp_path: Path) -> None:
+    """Of a broker, classes, numbers that nothing here reads, misspelt keys: one sentence each, in one go."""
+    with pytest.raises(ValidationError) as caught:
+        _spec(
+            tmp_path,
+            "webServicePort=http",
+            f"loadBalancerLoadSheddingStrategy={IMPL}NoSuchShedder",
+            "loadBalancerSheddingIntervalMinutes=often",
+            "loadBalancerBrokerMaxTopic=5",
+            broker_conf={"loadBalancerBrokerThresholdShedderPercentage": "abc"},
+        )
+
+    meant = "loadBalancerBrokerMaxTopics"
+    mistakes = [sentence for _, sentence in problems_of(caught.value, PolicySpec)]
+    assert [mistake.removeprefix(f"{tmp_path}/broker.conf: ").split(":")[0] for mistake in mistakes] == [
+        "webServicePort",
+        "loadBalancerLoadSheddingStrategy",
+        "broker_conf",
+        "loadBalancerSheddingIntervalMinutes = 'often'",
+        f"Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know; did you mean {meant!r}?",
+    ]
+
+
 def test_an_unknown_release_and_one_without_a_file_are_sentences(tmp_path: Path) -> None:
     """`pulsar` says which defaults a file is completed by."""
     with pytest.raises(ValidationError, match=r"there is no release '6\.0'"):
@@ -510,10 +551,13 @@ def test_a_key_that_chooses_parts_needs_a_file(tmp_path: Path) -> None:
 
 def test_rules_of_older_releases_are_said_to_differ(tmp_path: Path) -> None:
     """They are not built; what is known of them is named."""
-    with pytest.raises(
-        ValidationError, match=r"no release '3\.0'.*before 4\.0 differ, among them UniformLoadShedder's"
-    ):
+    with pytest.raises(ValidationError) as caught:
         _spec(tmp_path, pulsar="3.0")
+
+    assert re.search(
+        r"no release '3\.0'; rules .*before 4\.0 differ, among them UniformLoadShedder's", str(caught.value)
+    )
+    assert "did you mean" not in str(caught.value)
 
 
 def test_a_policy_travels_without_its_file(tmp_path: Path) -> None:
