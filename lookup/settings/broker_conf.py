@@ -129,9 +129,9 @@ CHOOSING_KEYS = (
 )
 _OLD_RELEASE = re.compile(r"[0-3](\.|\Z)")
 #: What is known of releases whose rules are not built.
+_MORE = "unloaded 1,000 messages/s, or bytes/s, more than the difference asks for (apache/pulsar #21906)"
 _OLDER = (
-    "rules of releases before 4.0 differ, among them UniformLoadShedder's, which in 3.0 unloaded 1,000 messages/s, or "
-    "bytes/s, more than the difference asks for (apache/pulsar #21906); the nearest is 4.x"
+    f"rules of releases before 4.0 differ, among them UniformLoadShedder's, which in 3.0 {_MORE}; the nearest is 4.x"
 )
 #: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
 _RESPELT = {
@@ -201,22 +201,22 @@ class Today:
     problems: tuple[str, ...] = ()
 
 
-def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}) -> Today:
+def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}) -> Today:
     """Read a `broker.conf` as a policy; its mistakes are noted, so that those of its parts can be found beside them.
 
     Args:
-        pulsar: release whose defaults count if the file says nothing.
+        pulsar: release whose defaults count if the file says nothing; None is 4.x, with a hint where it matters.
         beside: keys that count before those of the file, as if they stood in it.
 
     Raises:
         SettingsError: if the file cannot be read.
     """
     problems = []
-    if pulsar not in PULSAR_DEFAULTS:
+    if pulsar is not None and pulsar not in PULSAR_DEFAULTS:
         is_older = _OLD_RELEASE.match(pulsar) is not None
         hint = _OLDER if is_older else suggestion(pulsar, list(PULSAR_DEFAULTS))
         problems.append(f"pulsar: there is no release {shown(pulsar)}; {hint}")
-    defaults = PULSAR_DEFAULTS.get(pulsar, PULSAR_DEFAULTS["4.x"])
+    defaults = PULSAR_DEFAULTS.get(pulsar or "4.x", PULSAR_DEFAULTS["4.x"])
     pairs = _pairs(Path(path), "latin-1")
     values = dict(pairs)
     profile = BrokerProfile(file=path, load_balancer=_load_manager_keys(values))
@@ -247,6 +247,10 @@ def read_today(path: str, pulsar: str = "4.x", beside: Mapping[str, Scalar] = {}
         # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
         return Today(table, problems=(*problems, *ignored))
     warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
+    if pulsar is None and table.get("shedder") == "uniform":
+        warnings.append(
+            f'UniformLoadShedder is taken to be that of Pulsar 4.x; in 3.0 it {_MORE}; write pulsar = "4.x" if it is'
+        )
     if keys.get(_EXCLUDED):
         warnings.append(
             f"{_EXCLUDED}: Pulsar gives bundles of these namespaces to brokers in turn; here they are placed as all "

@@ -172,7 +172,8 @@ class PolicySpec(Strict):
             # What is wrong is said of the keys themselves.
             return handler({"selector": "best", **own})
         try:
-            today = read_today(path, str(written.get("pulsar") or "4.x"), keys)
+            release = written.get("pulsar")
+            today = read_today(path, None if release is None else str(release), keys)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         if info.context != _FORGIVING:

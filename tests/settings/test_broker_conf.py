@@ -560,6 +560,16 @@ def test_rules_of_older_releases_are_said_to_differ(tmp_path: Path) -> None:
     assert "did you mean" not in str(caught.value)
 
 
+def test_a_shedder_whose_rule_has_changed_is_said_to_be_todays(tmp_path: Path) -> None:
+    """Only if no release is named, and only if it sheds."""
+    line = f"loadBalancerLoadSheddingStrategy={IMPL}UniformLoadShedder"
+    hint = "UniformLoadShedder is taken to be that of Pulsar 4.x; in 3.0 it unloaded 1,000 messages/s"
+
+    assert [warning for warning in _spec(tmp_path, line).warnings if warning.startswith(hint)]
+    assert _spec(tmp_path, line, pulsar="4.x").warnings == ()
+    assert _spec(tmp_path, line, "loadBalancerSheddingEnabled=false").warnings == ()
+
+
 def test_a_policy_travels_without_its_file(tmp_path: Path) -> None:
     """What was read is in the settings, and the table of the policy builds it again."""
     spec = _spec(tmp_path, EXTENSIBLE, TRANSFER, "loadBalancerBrokerMaxTopics=9")
