@@ -102,8 +102,9 @@ NOTES: Mapping[str, str] = {
     "loadBalancerNamespaceBundleMaxMsgRate": _LONG_RUN,
     "loadBalancerSheddingExcludedNamespaces": (
         "PIP-380 (PR 23549), not in 4.0.4, in 4.2.4: `TopKBundles`, `TransferShedder`, "
-        "`ModularLoadManagerImpl.doLoadShedding`. Placement in turn, by `ModularLoadManagerImpl.selectBroker` and "
-        "`ExtensibleLoadManagerImpl`, is not modelled, and a warning says so"
+        "`ModularLoadManagerImpl.doLoadShedding`. Placement in turn (`ModularLoadManagerImpl.selectBroker`, "
+        "`ExtensibleLoadManagerImpl.getBrokerSelectionStrategy`) is selector `by-namespace`. If the choice in turn is "
+        "overloaded, Pulsar's modular manager asks its placement strategy; here the second choice is in turn as well"
     ),
 }
 

@@ -251,11 +251,6 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
         warnings.append(
             f'UniformLoadShedder is taken to be that of Pulsar 4.x; in 3.0 it {_MORE}; write pulsar = "4.x" if it is'
         )
-    if keys.get(_EXCLUDED):
-        warnings.append(
-            f"{_EXCLUDED}: Pulsar gives bundles of these namespaces to brokers in turn; here they are placed as all "
-            "others are, and not shed"
-        )
     return Today(table, tuple(warnings))
 
 
@@ -293,7 +288,7 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
         "filters": [
             _ONLY_SYSTEM if part == "even-distribution" and not is_even else part for part in _FILTERS[manager]
         ],
-        "selector": _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement),
+        "selector": _selector(keys, _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement)),
         "on_error": "skip",
     }
     if manager == MODULAR_MANAGER:
@@ -309,6 +304,13 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
         # The extensible manager does not read the key: its children stay with the owner of their parent.
         table["unload_children"] = manager == MODULAR_MANAGER and _is_on(keys, _UNLOAD_CHILDREN)
     return table
+
+
+def _selector(keys: Mapping[str, Scalar], placement: Any) -> Any:
+    """Return a placement that gives bundles of namespaces that are not shed to brokers in turn (PIP-380)."""
+    # Pulsar separates the members of a set by commas.
+    excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]
+    return {"use": "by-namespace", "namespaces": excluded, "child": placement} if excluded else placement
 
 
 def _misplaced(keys: Mapping[str, Scalar], given: Mapping[str, Scalar], manager: str) -> list[str]:

@@ -24,7 +24,7 @@ from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUs
 from lookup_policies.threshold import Overload, Threshold
 from lookup_policies.transfer import Transfer
 from lookup_policies.uniform import Uniform
-from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
+from lookup_policies.wrappers import ByNamespace, Explore, Fallback, ZoneSpill
 
 __all__ = ["FILTERS", "LISTERS", "SCORERS", "SELECTORS", "SHEDDERS", "SPLITTERS", "SPLIT_ALGORITHMS"]
 
@@ -46,6 +46,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     Explore,
     Fallback,
     ZoneSpill,
+    ByNamespace,
 )
 SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg)
 SPLITTERS: tuple[type[Splitter], ...] = (DefaultSplit, ModularSplit)

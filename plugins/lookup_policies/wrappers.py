@@ -1,4 +1,4 @@
-"""Wraps other selectors: explores now and then, falls back from one to the next, keeps requests in their zone.
+"""Wraps other selectors: explores, falls back from one to the next, keeps requests in a zone, tells namespaces apart.
 
 The wrappers share `shares_of`, which asks a child for its odds, and `OneChild`, the base of those with a single child.
 """
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from lookup.errors import ContractError
 from lookup.hooks import Ge, Le, Observing, Offer, Remembering, Selector, reads_of
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best
 from lookup_policies.strategies import LeastResourceUsage
 
-__all__ = ["Explore", "Fallback", "OneChild", "ZoneSpill", "shares_of"]
+__all__ = ["ByNamespace", "Explore", "Fallback", "OneChild", "ZoneSpill", "shares_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -184,6 +185,90 @@ class Fallback:
             if shares.any():
                 return shares
         return np.zeros(len(brokers))
+
+
+@dataclass(frozen=True)
+class ByNamespace:
+    """Ask one selector about bundles of some namespaces, and the child about all others.
+
+    Pulsar does so with namespaces that are excluded from shedding: what will not be unloaded again is given to brokers
+    in turn, whatever the placement strategy.
+
+    Match -> Result -> Reason:
+        * the bundle's namespace is one of `namespaces` -> the odds of `inside`
+        * otherwise -> the odds of the child
+
+    Both keep what they remember in one memory, under the child's key; two selectors that go in turn share the turn.
+
+    Source: ModularLoadManagerImpl.selectBroker, ExtensibleLoadManagerImpl.getBrokerSelectionStrategy (PIP-380).
+    """
+
+    name: ClassVar[str] = "by-namespace"
+
+    #: the namespaces that are asked about apart
+    namespaces: tuple[str, ...] = ()
+    #: the selector for these
+    inside: Selector = RoundRobin()
+    #: the selector for all others
+    child: Selector = LeastResourceUsage()
+
+    @property
+    def memory_key(self) -> str:
+        """Return the child's: it may share its memory with a shedder."""
+        return str(getattr(self.child, "memory_key", self.child.name))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the namespace, and what either selector reads."""
+        return frozenset({"namespace"}) | reads_of(self.inside) | reads_of(self.child)
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Return whether one of the two is."""
+        return any(getattr(part, "order_sensitive", False) for part in (self.inside, self.child))
+
+    @property
+    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
+        """Return a function that calls `remember` of the selector that was asked, if it has it.
+
+        Raises:
+            AttributeError: if neither has, so that the wrapper is not taken for one with memory.
+        """
+        if not hasattr(self.inside, "remember") and not hasattr(self.child, "remember"):
+            raise AttributeError("no child of this by-namespace keeps anything")
+
+        def remember_one(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
+            """Let the selector that was asked note a new owner."""
+            part = self._asked(request)
+            if hasattr(part, "remember"):
+                part.remember(memory, request, broker)
+
+        return remember_one
+
+    @property
+    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
+        """Return a function that calls `observe` of the selector that was asked, if it has it.
+
+        Raises:
+            AttributeError: if neither has.
+        """
+        if not hasattr(self.inside, "observe") and not hasattr(self.child, "observe"):
+            raise AttributeError("no child of this by-namespace observes anything")
+
+        def observe_one(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+            """Let the selector that was asked note an assignment and its offer."""
+            part = self._asked(request)
+            if hasattr(part, "observe"):
+                part.observe(memory, request, broker, offer)
+
+        return observe_one
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return the odds of the selector for the bundle's namespace."""
+        return shares_of(self._asked(request), request, brokers, scores, view)
+
+    def _asked(self, request: LookupRequest) -> Selector:
+        return self.inside if request.namespace in self.namespaces else self.child
 
 
 #: Share by zone, in [0, 1]; None is the zone of brokers that publish none.

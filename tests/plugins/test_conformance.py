@@ -20,7 +20,7 @@ from lookup_policies.splits import FlowOrQpsEquallyDivide, TopicCountEquallyDivi
 from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUsage, LeastResourceUsageWithWeight
 from lookup_policies.threshold import Threshold
 from lookup_policies.transfer import Transfer
-from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
+from lookup_policies.wrappers import ByNamespace, Explore, Fallback, ZoneSpill
 
 _CLASSES: list[type[Any]] = [
     *lookup_policies.FILTERS,
@@ -33,6 +33,7 @@ _CLASSES: list[type[Any]] = [
 _OTHERS: list[Any] = [
     AntiAffinity(failure_domains_enabled=True),
     Best(min_score=0.7),
+    ByNamespace(namespaces=("team/a",), child=Rendezvous()),
     BoundedConsistentHash(epsilon=0.01, points=3),
     DefaultSplit(hit_threshold=0, max_splits=1, algorithm=TopicCountEquallyDivide()),
     DefaultSplit(hit_threshold=0, algorithm=FlowOrQpsEquallyDivide(quirks="intended"), quirks="intended"),

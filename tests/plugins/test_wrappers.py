@@ -1,4 +1,4 @@
-"""The wrappers `explore`, `fallback` and `zone-spill`, and how the answer of a child is read."""
+"""The wrappers `explore`, `fallback`, `zone-spill` and `by-namespace`, and how the answer of a child is read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from lookup.errors import ContractError
 from lookup.hooks import reads_of
 from lookup.model import ClusterView
 from lookup.testing import broker, candidates, cluster, engine_request, request
+from lookup_policies.avg import AvgPlacement
 from lookup_policies.hashing import Rendezvous
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, Random
 from lookup_policies.strategies import LeastResourceUsage
-from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
+from lookup_policies.wrappers import ByNamespace, Explore, Fallback, ZoneSpill
 from tests.plugins.worlds import shares
 
 VIEW = cluster("b1", "b2", "b3", "b4")
@@ -237,3 +238,31 @@ def test_zone_spill_keeps_its_childs_memory() -> None:
 
     assert memory == {"counter": 1}
     assert not hasattr(ZoneSpill(), "remember")
+
+
+_IN_TURN = ByNamespace(namespaces=("t/turn",), child=AvgPlacement())
+_TURN, _OTHER = "t/turn/0x00000000_0x80000000", "t/n/0x00000000_0x80000000"
+
+
+def test_by_namespace_asks_another_selector_about_some_namespaces() -> None:
+    """Each states its odds, and notes a new owner, as if it were asked about these bundles alone."""
+    memory: dict[str, Any] = {}
+    view = cluster("b1", "b2", "b3", memory=memory)
+    for bundle in (_TURN, _OTHER):
+        _IN_TURN.remember(memory, engine_request(bundle), view.brokers[2])
+
+    assert memory == {"counter": 1, "bound": {_OTHER: "b3"}}
+    assert shares(_IN_TURN, view, asked=engine_request(_TURN)) == {"b2": 1.0}
+    assert shares(_IN_TURN, view, asked=engine_request(_OTHER)) == {"b3": 1.0}
+
+
+def test_by_namespace_is_as_forgetful_as_its_children() -> None:
+    """Reads, order and memory are those of both; the memory has the child's key, which a shedder may share."""
+    plain = ByNamespace(inside=Random(), child=Rendezvous())
+
+    assert reads_of(plain) == {"namespace", "bundle", "view.salt"}
+    assert (_IN_TURN.memory_key, plain.memory_key) == ("avg", "rendezvous")
+    assert (_IN_TURN.order_sensitive, plain.order_sensitive) == (True, False)
+    assert not hasattr(plain, "remember")
+    assert not hasattr(plain, "observe")
+    assert hasattr(_IN_TURN, "observe")

@@ -51,6 +51,7 @@ _OWNING: tuple[dict[str, Any], ...] = (
     {"selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"selector": {"use": "power-of-two", "by": "bundles"}},
     {"selector": "round-robin"},
+    {"selector": {"use": "by-namespace", "namespaces": ["t1/a"], "child": "avg-placement"}, "shedder": "avg"},
     {
         "filters": ["isolation", "anti-affinity", "even-distribution"],
         "selector": "least-long-term-message-rate",

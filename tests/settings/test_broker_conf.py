@@ -662,17 +662,20 @@ def test_without_shedding_there_is_no_destination_to_choose(tmp_path: Path) -> N
     assert not _built(_spec(tmp_path, "loadBalancerSheddingEnabled=false")).destination_first
 
 
-def test_namespaces_may_be_left_out_of_shedding(tmp_path: Path) -> None:
-    """By commas, as Pulsar reads a set; that both managers place their bundles in turn is said."""
+@pytest.mark.parametrize(("lines", "child"), [((), "least-long-term-message-rate"), ((EXTENSIBLE, TRANSFER), None)])
+def test_namespaces_may_be_left_out_of_shedding(tmp_path: Path, lines: tuple[str, ...], child: str | None) -> None:
+    """By commas, as Pulsar reads a set; both managers place their bundles in turn, and all others as before."""
     key = "loadBalancerSheddingExcludedNamespaces"
-    spec = _spec(tmp_path, f"{key}=team/a, team/b")
-    other = _spec(tmp_path, EXTENSIBLE, TRANSFER, f"{key}=team/a")
+    spec = _spec(tmp_path, *lines, f"{key}=team/a, team/b")
+    built = build_policies(REGISTRY, [spec], spec.broker_conf)[0]
 
-    assert build_policies(REGISTRY, [spec], spec.broker_conf)[0].excluded_namespaces == {"team/a", "team/b"}
-    assert _built(other).excluded_namespaces == {"team/a"}
-    for warnings in (spec.warnings, other.warnings):
-        assert [warning.partition(":")[0] for warning in warnings] == [key]
-    assert _spec(tmp_path, f"{key}=").warnings == ()
+    assert built.excluded_namespaces == {"team/a", "team/b"}
+    assert built.selector.name == "by-namespace"
+    table = policy_table(built)["selector"]
+    assert (table["namespaces"], table["inside"]["use"]) == (["team/a", "team/b"], "round-robin")
+    assert table["child"]["use"] == (child or "least-resource-usage")
+    assert spec.warnings == ()
+    assert _built(_spec(tmp_path, *lines, f"{key}=")).selector.name == (child or "least-resource-usage")
 
 
 @pytest.mark.parametrize(
