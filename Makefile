@@ -64,6 +64,8 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
+	$(BIN)/python scripts/rooms.py
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 dist: $(VENV)/.installed-test
