@@ -65,3 +65,21 @@ def test_too_many_events_to_be_sorted_are_refused(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(ValueError, match="more than 1,500 are too many to be put in order; sort the file"):
         list(in_order(_events(*range(2_000 * _S, 0, -_S))))
+
+
+@pytest.mark.parametrize("how", ["newest first", "in no order"])
+def test_a_log_that_loses_its_order_is_put_in_order_from_there_on(how: str) -> None:
+    """An export may be joined to a log; what came before is as it was."""
+    events = _events(*range(0, 3_000 * _S, _S))
+    first, rest = events[:1_200], events[1_200:]
+    other = rest[::-1] if how == "newest first" else Random(1).sample(rest, len(rest))
+
+    assert list(in_order([*first, *other])) == events
+
+
+def test_files_that_are_joined_anywhere_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long they are; a step back is a joint, wherever it is."""
+    monkeypatch.setattr("lookup.logs.readers.ordering._MOST", 1_500)
+    events = _events(*range(5_000 * _S, 7_500 * _S, _S), *range(0, 2_500 * _S, _S))
+
+    assert list(in_order(events)) == events
