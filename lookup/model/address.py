@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
-__all__ = ["host_of", "is_ip", "is_loopback"]
+__all__ = ["host_of", "ips_of", "is_ip", "is_loopback"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -27,6 +27,16 @@ def host_of(address: str) -> str:
         return text
     # Behind a zone, `::1%0:4000`, stands a port.
     return text if ":" in host and "%" not in host and is_ip(text) else host
+
+
+def ips_of(address: str) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...]:
+    """Return the addresses by which the host of an address may be in a network; ValueError if it is a name.
+
+    One that a server writes as IPv6, `::ffff:10.0.0.1`, is the one of IPv4 as well.
+    """
+    found = ipaddress.ip_address(host_of(address))
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (found,) if mapped is None else (found, mapped)
 
 
 def is_ip(text: str) -> bool:

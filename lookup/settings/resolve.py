@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from lookup.model.address import host_of
+from lookup.model.address import host_of, ips_of
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
 from lookup.model.quoting import listed
@@ -52,7 +52,7 @@ class ClientRule:
         if self.glob is not None:
             return fnmatchcase(client, self.glob) or fnmatchcase(host, self.glob)
         try:
-            return self.cidr is not None and ipaddress.ip_address(host) in ipaddress.ip_network(self.cidr)
+            return self.cidr is not None and any(ip in ipaddress.ip_network(self.cidr) for ip in ips_of(client))
         except ValueError:
             return False  # a name is in no network
 

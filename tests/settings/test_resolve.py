@@ -250,6 +250,8 @@ def test_the_topology_keeps_its_levels(tmp_path: Path) -> None:
         ("2001:db8::/32", None, "2001:db8::1", True),
         ("2001:db8::/32", None, "/[2001:db8::1]:6650", True),
         ("2001:db8::/32", None, "10.1.2.3", False),
+        ("10.1.0.0/16", None, "/[::ffff:10.1.2.3]:4000", True),
+        ("::ffff:0:0/96", None, "::ffff:10.1.2.3", True),
         ("::1/128", None, "/0:0:0:0:0:0:0:1:40003", True),
         (None, "fd00:*", "/[fd00::1]:40003", True),
         (None, "*.example.com", "a.example.com", True),

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from lookup.model.address import host_of
+from lookup.model.address import ips_of
 from lookup.model.quoting import shown, suggestion
 
 __all__ = ["LabelRule", "Template", "label_rule", "topic_template", "value_template"]
@@ -210,10 +210,10 @@ def _cidr(table: Mapping[str, Any]) -> _Finder:
     def find(text: str) -> str | None:
         """Return the label of the narrowest network that an address is in."""
         try:
-            address = ipaddress.ip_address(host_of(text.strip()))
+            addresses = ips_of(text.strip())
         except ValueError:
             return None
-        return next((label for network, label in networks if address in network), None)
+        return next((label for network, label in networks if any(ip in network for ip in addresses)), None)
 
     return find
 

@@ -111,6 +111,9 @@ _RULES: tuple[dict[str, Any], ...] = (
         ({"rule": "cidr", "networks": {"10.0.0.0/8": "wide", "10.1.0.0/16": "narrow"}}, "10.1.2.3", "narrow"),
         ({"rule": "cidr", "networks": {"10.0.0.0/8": "wide", "10.1.0.0/16": "narrow"}}, "10.2.2.3", "wide"),
         ({"rule": "cidr", "networks": {"10.0.0.0/8": "wide"}, "default": "out"}, "not-an-address", "out"),
+        ({"rule": "cidr", "networks": {"10.0.0.0/8": "wide"}, "default": "out"}, "::ffff:10.1.2.3", "wide"),
+        ({"rule": "cidr", "networks": {"10.0.0.0/8": "wide"}, "default": "out"}, "[::ffff:10.1.2.3]:4000", "wide"),
+        ({"rule": "cidr", "networks": {"fe80::/10": "link"}, "default": "out"}, "fe80::1%eth0", "link"),
     ],
 )
 def test_a_rule_finds_its_label(rule: dict[str, Any], host: str, label: str | None) -> None:
