@@ -6,7 +6,6 @@ tasks. Order matters: if rows carry no `seq`, the sorted path and the place in t
 
 from __future__ import annotations
 
-import codecs
 import fnmatch
 import glob
 import io
@@ -29,19 +28,18 @@ from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
+from lookup.logs.decoding import LATIN_1
 from lookup.model.documents import TableName, special_kind
 from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
-    "LATIN_1", "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines",
+    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines",
     "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
 ]  # fmt: skip
 
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
 UNFINISHED = "_unfinished"
 
-#: How `open_lines` reads bytes that are no UTF-8, as `errors` of a decoder.
-LATIN_1 = "lookup-latin-1"
 #: What colours text on a terminal: no reader has a use for it.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Kinds of the stores that this process has connected to.
@@ -86,15 +84,6 @@ class Split:
     groups: int
     #: rows of the file before the first of the split
     first_row: int
-
-
-def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return error.object[error.start : error.end].decode("latin-1"), error.end
-
-
-codecs.register_error(LATIN_1, _as_latin_1)
 
 
 def locate(path: str) -> tuple[arrow_fs.FileSystem, str]:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal
-from urllib.parse import unquote
 
-from lookup.logs.readers.jetty_access import http_lookup
+from lookup.logs.decoding import unquoted
+from lookup.logs.readers.jetty_access import LOOKUP_PATH, http_lookup
 from lookup.logs.readers.objects import flattened, object_of, value_at
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
 from lookup.logs.readers.values import number_of, other_delimiter, unreadable
@@ -86,7 +86,8 @@ class DelimitedReader:
     quote: str = ""
     #: lines that begin with it are not read
     comment: str = ""
-    #: whether lines that `pattern` does not match are of another kind, and passed over
+    #: whether lines that `pattern` does not match are of another kind, and passed over; not those with a
+    #: lookup over HTTP where `http_lookup` reads them
     passes_over: bool = False
     #: columns that are percent-encoded in the log, such as parts of a path
     decode: tuple[str, ...] = ()
@@ -164,7 +165,7 @@ class DelimitedReader:
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
         """Return the values of a row, None if the mapping is for other records."""
         if self.decode:
-            record |= {name: unquote(record[name]) for name in self.decode if name in record}
+            record |= {name: unquoted(record[name]) for name in self.decode if name in record}
         if not all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
             return None
         if self.format == "json":
@@ -253,7 +254,7 @@ def _header(cut: _Cutter, line: str) -> list[str]:
 def _cutter(reader: DelimitedReader) -> _Cutter:
     """Return the function that cuts lines as the mapping says."""
     if reader.pattern:
-        return _pattern_cutter(reader.pattern, passes_over=reader.passes_over)
+        return _pattern_cutter(reader)
     if not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
     if not reader.quote:
@@ -277,9 +278,9 @@ class _OtherLine(Exception):  # noqa: N818  # no error
     """A line that is of another kind, by the mapping."""
 
 
-def _pattern_cutter(text: str, *, passes_over: bool) -> _Cutter:
+def _pattern_cutter(reader: DelimitedReader) -> _Cutter:
     try:
-        pattern = re.compile(text)
+        pattern = re.compile(reader.pattern)
     except re.error as error:
         raise ValueError(f"`pattern` is no regular expression: {error}") from None
     # A group without a name would shift the values against the names.
@@ -289,7 +290,8 @@ def _pattern_cutter(text: str, *, passes_over: bool) -> _Cutter:
     def cut(line: str) -> Sequence[str]:
         """Return the values of the pattern's groups."""
         match = pattern.fullmatch(line)
-        if match is None and passes_over:
+        # A line with a lookup over HTTP is of this kind, whatever else is in it.
+        if match is None and reader.passes_over and not (reader.http_lookup and LOOKUP_PATH in line):
             raise _OtherLine
         if match is None:
             raise ValueError("the line does not match `pattern`")

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
+from lookup.logs.decoding import LATIN_1, unquoted
 from lookup.logs.readers.layouts import LineLayout, LogOrigin, message_of
 from lookup.logs.readers.values import number_of, unreadable
 from lookup.model.address import host_of
@@ -19,18 +20,19 @@ from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown
 from lookup.model.time import parse_access_time
 
-__all__ = ["RESULT_OF_STATUS", "JettyAccessReader", "http_lookup"]
+__all__ = ["LOOKUP_PATH", "RESULT_OF_STATUS", "JettyAccessReader", "http_lookup"]
 
 #: Results by the status of the answer; others are failures.
 RESULT_OF_STATUS = {"200": "connect", "307": "redirect"}
-_PATH = "/lookup/v2/topic/"
+#: The path of every lookup over HTTP, in front of the topic.
+LOOKUP_PATH = "/lookup/v2/topic/"
 _NCSA = re.compile(
     r"(?P<client>\S+) - .{1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     r"\"(?P<method>[A-Z]+) (?P<uri>\S+)[^\"]*\" (?P<status>\d{3}) (?:\d+|-)"
     # Servers before Pulsar write more of their own behind the common part.
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?:(?: (?P<latency>\d+))?\s*|\s.*)\Z"
 )
-_URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?")
+_URI = re.compile(r"(?:https?://(?P<asked>[^/]+))?/lookup/v2/topic/(?P<path>[^?#\s]*)(?:\?(?P<query>[^#\s]*))?")
 #: A line that has the path but none of these is of another log, a client's for instance; the last one is all that is
 #: left of a request whose line was cut off.
 _MARKS = ("RequestLog", "HTTP/", '"GET ')
@@ -51,7 +53,7 @@ class JettyAccessReader(LogOrigin):
         known = {**self.cluster_of(source), "asked_broker": self.broker_of(source)}
         fixed = {name: value for name, value in known.items() if value is not None}
         for number, line in lines:
-            if _PATH not in line or not any(mark in line for mark in _MARKS):
+            if LOOKUP_PATH not in line or not any(mark in line for mark in _MARKS):
                 layout.pass_over(line)
                 continue
             try:
@@ -109,9 +111,9 @@ def http_lookup(uri: str) -> dict[str, Any] | None:
         return None
     if len(parts) != 4:
         raise ValueError(f"path {shown(match['path'])} is not of the form domain/tenant/namespace/topic")
-    query = parse_qs(match["query"] or "")
+    query = parse_qs(match["query"] or "", errors=LATIN_1)
     return {
-        "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquote(parts[3])}",
+        "topic": f"{parts[0]}://{parts[1]}/{parts[2]}/{unquoted(parts[3])}",
         "authoritative": query.get("authoritative", ["false"])[-1].lower() == "true",
         "listener": query.get("listenerName", [None])[-1],
         "asked_broker": match["asked"],
