@@ -67,6 +67,9 @@ _SHIPPED = {
 }
 #: A line of a broker's log in JSON: with every topic in its context it would pass for a table of lookups.
 _BROKER_JSON = re.compile(r'"loggerName"\s*:\s*"(?:org\.apache\.pulsar|o\.a\.p)\.')
+#: The logger in a line of a text log of Pulsar's: with a topic in each line it would pass for a table as well.
+_PULSAR_TEXT = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\W+(?:org\.apache\.pulsar|o\.a\.p)\.")
+_BROKER_TEXT = re.compile(_PULSAR_TEXT.pattern + r"(?:broker|b)\.")
 #: The two addresses of a broker in the answer that brokers up to 4.2 log: that of clients, and the one with its id.
 _ADDRESSES = re.compile(r"brokerUrl=(pulsar://[^,}\s]+), .*?httpUrl=https?://([^,}\s]+)")
 
@@ -303,9 +306,10 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
     yield pulsar
     yield [Proposal("an access log in the common or combined form", _ACCESS)]
     yield [Proposal(what, f'use = "shipped:{name}"\n') for name, what in _SHIPPED.items()]
-    if not any(map(_BROKER_JSON.search, texts)):
+    if not any(_BROKER_JSON.search(text) or _PULSAR_TEXT.search(text) for text in texts):
         yield from (proposals for table in tables if (proposals := column_mappings(table)))
-    for name in registry.classes["log_readers"]:
+    # Those of tables were tried as such.
+    for name in filter(lambda name: name not in ("csv", "jsonl"), registry.classes["log_readers"]):
         yield [Proposal(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
 
 
@@ -343,7 +347,7 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     owned = "an `owned` row names no broker"
     others = [trial for trial in tried if not trial.lookups and (trial.others or trial.reasons[owned])]
     other = next((trial.proposal.what for trial in others), None)
-    if other is None and any(map(_BROKER_JSON.search, texts)):
+    if other is None and any(_BROKER_JSON.search(text) or _BROKER_TEXT.search(text) for text in texts):
         other = _PULSAR["pulsar-broker"]
     if other is not None:
         return (
@@ -362,6 +366,11 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     # Words have blanks between them, and are no table for that.
     tables = [table for table in tables_of(texts) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
+    refused = [trial for trial in tried if table is not None and trial.proposal.what == table.what and trial.reasons]
+    if refused:
+        reason, count = refused[0].reasons.most_common(1)[0]
+        what = refused[0].proposal.what
+        return f"looks like {what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
     if table is not None:
         return (
             f"looks like {table.what}, but {missing_columns(table)}; say in a mapping which column is what, see "

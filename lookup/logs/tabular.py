@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import pairwise
-from urllib.parse import unquote
 
 from lookup.logs.columns import RESULTS, TABLES
+from lookup.logs.decoding import unquoted
 from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
 from lookup.logs.readers.objects import flattened, object_of
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
-from lookup.model.quoting import listed
+from lookup.model.quoting import listed, shown
 from lookup.model.time import time_parser
 
 __all__ = [
@@ -46,6 +46,8 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "weight": ("weight", "bytes", "body_bytes_sent", "size", "length", "response_bytes"),
     "cluster": ("cluster", "dc", "datacenter", "data_center"),
 }  # fmt: skip
+#: Of the names of a broker's column those of which one value is an answer, and no load balancer's name.
+_OWNERS = ("broker", "owner", "broker_id")
 _KNOWN = frozenset(column.name for column in TABLES["lookups"])
 #: Different values among the first rows of a column that may hold labels, and those that are shown of one.
 _FEW, _SHOWN = 20, 5
@@ -62,13 +64,18 @@ _DATES = ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y"
 #: Formats that only a day above 12 tells apart.
 _SWAPPED = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "%I:%M:%S %p")
-_TIMES = ("iso", "access", "%Y-%m-%d %H:%M:%S,%f", *(f"{date} {clock}" for date in _DATES for clock in _CLOCKS))
+_WRITTEN = tuple(f"{date} {clock}" for date in _DATES for clock in _CLOCKS)
+_TIMES = ("iso", "access", "%Y-%m-%d %H:%M:%S,%f", *_WRITTEN, *(f"{form} %z" for form in _WRITTEN))
 #: The end of a time that says its zone.
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+#: An offset alone, in a column of its own.
+_ZONE = re.compile(r"[+-]\d\d:?\d\d", re.ASCII)
+#: Zones by the names that logs have for them; several mean different ones in different countries.
+_ZONE_NAMES = frozenset("BST CET CEST CST CDT EET EEST EST EDT IST JST MSK MST MDT PST PDT WET WEST".split())
 _PATH = re.compile(r"/|https?://")
 _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
-#: The path of Pulsar's own lookup over HTTP.
-_HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/]+)?/lookup/v2/topic/")
+#: The path of Pulsar's own lookup over HTTP, alone, in a request or in a URL.
+_HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/\s]+)?(?:/[^/\s?]+)*?/lookup/v2/topic/")
 #: A key before its value.
 _KEYED = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
 #: A date without a time of day.
@@ -192,6 +199,9 @@ def canonical_mapping(table: Table) -> Proposal | None:
     names = list(table.columns)
     if not table.header or not {"ts", "topic"} <= set(names) or _has_use(names):
         return None
+    # Days have their time in another column, or none.
+    if table.columns["ts"] and all(map(_DATE.fullmatch, table.columns["ts"])):
+        return None
     forms = Counter(_format_of([value]) for value in table.columns["ts"])
     if forms.most_common(1)[0][0] not in (None, "iso", "unix_us"):
         return None
@@ -225,23 +235,40 @@ def column_mappings(table: Table) -> list[Proposal]:
     values = _values_of(columns, times[0])
     form = str(_format_of(values))
     other = _SWAPPED.get(form[:5], "") + form[5:]
+    note = _note(columns, times[0], topics[0])
     if other == form[5:] or _format_of(values, (other,)) is None:
-        return [Proposal(table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], form)))]
+        when = _timestamp(columns, times[0], form)
+        return [Proposal(table.what, _mapping(table, times[0], topics[0], when), note=note)]
     doubts = {
         form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
         other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
     }
     return [
-        Proposal(table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], each, doubt)), doubt)
+        Proposal(
+            table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], each, doubt)), doubt, note
+        )
         for each, doubt in doubts.items()
     ]
+
+
+def _note(columns: Mapping[str, Sequence[str]], time: str, topic: str) -> str:
+    """Return what of the columns is not read, though it looks as if it should be; empty if there is nothing."""
+    notes = []
+    behind = _behind(columns, time)
+    zones = sorted({*columns[behind]}) if behind is not None else []
+    if zones and _ZONE_NAMES.issuperset(zones):
+        notes.append(f"times are read as UTC, and {behind} says {listed(zones)}: give `timezone` beside the format")
+    odd = next((value for value in columns.get("weight", ()) if not _is_number(value)), None)
+    if odd is not None and topic != "weight":
+        notes.append(f"the column weight is not read, for {shown(odd)} is no weight")
+    return "; ".join(notes)
 
 
 def _values_of(columns: Mapping[str, Sequence[str]], time: str) -> Sequence[str]:
     """Return the values of a column, or of a template of two."""
     if time in columns:
         return columns[time]
-    return [" ".join(parts) for parts in zip(*(columns[name] for name in time[1:-1].split("} {")), strict=True)]
+    return [" ".join(parts) for parts in zip(*(columns[name] for name in _columns_of(time)), strict=True)]
 
 
 def _cut(text: str, delimiter: str, quote: str) -> list[str]:
@@ -309,15 +336,49 @@ def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
         for first, second in pairwise(columns):
             if _format_of([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
                 times.append(f"{{{first}}} {{{second}}}")
-    shaped = [[name for name in columns if _mostly(form, columns[name])] for form in (_TOPIC, _HTTP_LOOKUP, _PATH)]
+    times = [_with_zone(columns, time) for time in times[:1]] + times[1:]
+    shaped = [[name for name in columns if is_all(columns[name])] for is_all in (_are_topics, _has_lookups, _are_paths)]
     encoded = [name for name in columns if _is_encoded_topic(columns[name])]
     # What three parts between slashes say in every row is no topic, but a server of some kind.
     short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
     by_name = _named(columns, _NAMES["topic"])
-    taken = {name for time in times[:1] for name in (time, *time.strip("{}").split("} {"))}
+    taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
     candidates = dict.fromkeys([*shaped[0], *shaped[1], *encoded, *by_name, *short, *shaped[2]])
     left = [name for name in candidates if name not in taken]
     return times, sorted(left, key=lambda name: not _may_tell(columns[name]))
+
+
+def _columns_of(time: str) -> list[str]:
+    """Return the columns of a time: itself, or those of a template."""
+    return time.strip("{}").split("} {")
+
+
+def _with_zone(columns: Mapping[str, Sequence[str]], time: str) -> str:
+    """Return a time with the column of offsets behind it, if there is one."""
+    behind = _behind(columns, time)
+    if behind is None or not all(map(_ZONE.fullmatch, columns[behind])):
+        return time
+    joined = " ".join(f"{{{name}}}" for name in (*_columns_of(time), behind))
+    return time if _format_of(_values_of(columns, joined)) is None else joined
+
+
+def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
+    """Return the column behind those of a time, None if they are the last."""
+    names = list(columns)
+    return next(iter(names[names.index(_columns_of(time)[-1]) + 1 :]), None)
+
+
+def _are_topics(values: Sequence[str]) -> bool:
+    return _mostly(_TOPIC, values)
+
+
+def _has_lookups(values: Sequence[str]) -> bool:
+    """Return if a column holds requests of which some are Pulsar's lookups over HTTP, percent-encoded or not."""
+    return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(unquoted(value)) for value in values)
+
+
+def _are_paths(values: Sequence[str]) -> bool:
+    return _mostly(_PATH, values)
 
 
 def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
@@ -332,7 +393,7 @@ def _may_tell(values: Sequence[str]) -> bool:
 
 def _is_encoded_topic(values: Sequence[str]) -> bool:
     """Return if a column holds whole names of topics, percent-encoded."""
-    return any("%" in value for value in values) and _mostly(_TOPIC, [unquote(value) for value in values])
+    return any("%" in value for value in values) and _mostly(_TOPIC, [unquoted(value) for value in values])
 
 
 def missing_columns(table: Table) -> str:
@@ -346,7 +407,7 @@ def missing_columns(table: Table) -> str:
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
     """Return if a column holds topics without domain: tenant, namespace and name."""
-    return not _named([name], _PATHS) and all(map(_SHORT_TOPIC.match, values))
+    return not _named([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
 
 
 def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
@@ -358,7 +419,7 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
         when: lines about the time.
     """
     columns = table.columns
-    taken = {time, *time.strip("{}").split("} {"), topic}
+    taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
     lines += [*when, _topic(columns, topic)]
@@ -369,6 +430,8 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
             names = sorted(
                 filter(lambda name: _may_tell(columns[name]), names), key=lambda n: not _are_addresses(columns[n])
             )
+        if what == "broker":
+            names = [name for name in names if _may_tell(columns[name]) or name.lower() in _OWNERS]
         name = next(iter(names), None)
         if name is not None:
             taken.add(name)
@@ -378,10 +441,10 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
         if name in columns and (name != "result" or {*RESULTS, ""}.issuperset(columns[name])):
             taken.add(name)
             lines.append(f"{name} = {toml_text(name)}")
-    if "result" not in columns and _mostly(_HTTP_LOOKUP, columns[topic]):
+    if "result" not in columns and _has_lookups(columns[topic]):
         lines += [_result_of(name) for name in _named(columns, _NAMES["status"])[:1] if name not in taken]
     # An answer to a lookup over HTTP is as long as a name, and no measure of demand.
-    weighing = () if _mostly(_HTTP_LOOKUP, columns[topic]) else _NAMES["weight"]
+    weighing = () if _has_lookups(columns[topic]) else _NAMES["weight"]
     weights = [name for name in _named(columns, weighing) if name not in taken]
     weights = [name for name in weights if all(map(_is_number, columns[name]))]
     if weights:
@@ -434,8 +497,9 @@ def _timestamp(columns: Mapping[str, Sequence[str]], time: str, form: str, doubt
 
 def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
     """Return the line of a mapping that says for what a lookup came."""
-    if _mostly(_HTTP_LOOKUP, columns[topic]):
-        return f"http_lookup = {toml_text(topic)}"
+    if _has_lookups(columns[topic]):
+        is_encoded = not any(map(_HTTP_LOOKUP.match, columns[topic]))
+        return f"http_lookup = {toml_text(topic)}" + (f"\ndecode = {toml_text([topic])}" if is_encoded else "")
     if _is_encoded_topic(columns[topic]):
         return f"topic = {toml_text(f'{{{topic}}}')}\ndecode = {toml_text([topic])}"
     # One odd name among many does not make paths of all of them.

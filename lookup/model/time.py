@@ -38,6 +38,7 @@ _US = timedelta(microseconds=1)
 _UNIX = {"unix": 1_000_000_000, "unix_ms": 1_000_000, "unix_us": 1_000, "unix_ns": 1}
 #: A count since the epoch; 19 digits are more than any int64 of µs holds.
 _NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?\Z", re.ASCII)
+_BLANK = re.compile(r" (?=(?:Z|[+-]\d\d:?\d\d)\Z)", re.ASCII)
 # `strptime("%b")` follows the process's locale; servers write English whatever it is.
 _MONTHS = {
     name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)
@@ -140,9 +141,15 @@ def _unclear(text: str, zone: tzinfo, error: _ClockError) -> ValueError:
 
 
 def parse_iso(text: str, zone: tzinfo = UTC) -> int:
-    """Read ISO-8601 with `.` or `,` before fractions; a text without offset is in `zone`."""
+    """Read ISO-8601 with `.` or `,` before fractions, maybe a blank before the offset; without one it is in `zone`."""
+    text = text.strip()
     try:
-        return _placed(datetime.fromisoformat(text.strip()), zone)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            # Some write a blank before the offset.
+            moment = datetime.fromisoformat(_BLANK.sub("", text, count=1))
+        return _placed(moment, zone)
     except _ClockError as error:
         raise _unclear(text, zone, error) from None
     except (ValueError, OverflowError):

@@ -354,6 +354,7 @@ def _rows(found: Recognised, path: Path) -> list[Any]:
     [
         ("date,topic", "2026-01-31,{}", "date has days without a time, which would put all lookups at midnight"),
         ("day;what", "20260131;{}", "day has days without a time"),
+        ("ts,topic", "2026-01-31,{}", "ts has days without a time"),
     ],
 )
 def test_days_without_a_time_are_refused(tmp_path: Path, header: str, row: str, sentence: str) -> None:
@@ -389,15 +390,121 @@ def test_one_short_name_makes_no_paths_of_all_names(tmp_path: Path) -> None:
     assert (type(odd), first.values["topic"]) == (Unreadable, f"{_TOPIC}-0") or found.first["topic"] == f"{_TOPIC}-0"
 
 
+def test_one_short_name_makes_no_paths_of_names_without_domain(tmp_path: Path) -> None:
+    """It goes to quarantine, as among names with one."""
+    lines = [f"1769860800,t/ns/orders-{number}" for number in range(30)]
+
+    found = _recognised(tmp_path, "\n".join(["time,topic", "1769860799,orders", *lines]) + "\n")
+
+    assert found.first["topic"] == f"{_TOPIC}-0"
+
+
 @pytest.mark.parametrize(
-    "path", ["/lookup/v2/topic/persistent/t/ns/orders", "http://x:80/lookup/v2/topic/persistent/t/ns/orders"]
+    ("header", "row"),
+    [
+        ("date,time,zone,topic", "2026-01-31,14:00:00,+02:00,{}"),
+        ("day,clock,offset,topic", "01/31/2026,02:00:00 PM,+0200,{}"),
+        ("when,offset,topic", "2026-01-31 14:00:00,+0200,{}"),
+        ("when,topic", "2026-01-31 14:00:00.0 +0200,{}"),
+    ],
+)
+def test_an_offset_behind_a_time_belongs_to_it(tmp_path: Path, header: str, row: str) -> None:
+    """In a column of its own as well; without it all lookups would be hours late."""
+    found = _recognised(tmp_path, f"{header}\n" + f"{row.format(_TOPIC)}\n" * 3)
+
+    (first, *_) = _rows(found, tmp_path / "x.log")
+    assert first.values["ts"] == 1769860800_000_000
+
+
+def test_what_looks_as_if_it_counted_and_is_not_read_is_noted(tmp_path: Path) -> None:
+    """A zone's name may mean several, and a text is no weight."""
+    rows = [f"2026-01-31 12:00:{n:02},CET,{_TOPIC},{'heavy' if n == 7 else n}\n" for n in range(9)]
+
+    found = _recognised(tmp_path, "when,zone,topic,weight\n" + "".join(rows))
+
+    times = "times are read as UTC, and zone says CET: give `timezone` beside the format"
+    assert found.notes == [f"{times}; the column weight is not read, for 'heavy' is no weight"]
+
+
+def test_a_load_balancer_is_no_broker(tmp_path: Path) -> None:
+    """A server that answers every request stands in front of the brokers; a broker may be the only one."""
+    rows = [f"2026-01-31T12:00:{n:02}Z,lb-1.example,{_TOPIC}-{n % 4}\n" for n in range(30)]
+
+    server, broker = (_recognised(tmp_path, f"time,{name},topic\n" + "".join(rows)) for name in ("server", "broker"))
+
+    assert (server.brokers, broker.brokers) == ([], ["lb-1.example"])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "org.apache.pulsar.broker.X - Trying to acquire ownership of t/ns/0x00000000_0x40000000",
+        "o.a.p.b.X - Trying to acquire ownership of t/ns/0x00000000_0x40000000",
+    ],
+)
+def test_a_log_of_pulsar_is_no_table_with_blanks(tmp_path: Path, message: str) -> None:
+    """Bundles, and topics in other lines, would be taken for what was looked up."""
+    line = f"2026-01-31T12:00:00,250+0000 [main] INFO  {message}\n"
+
+    with pytest.raises(InputError, match="is a log of a Pulsar broker, but no lookup is in the first 9 lines"):
+        _recognised(tmp_path, line * 9)
+
+
+def test_requests_that_cannot_be_read_are_said_with_the_reason(tmp_path: Path) -> None:
+    """Not that columns were missing."""
+    with pytest.raises(InputError, match="30 lines of 31 cannot be read: path 'persistent/t/ns' is not of the form"):
+        _recognised(tmp_path, "time,uri\n" + "2026-01-31T12:00:00Z,/lookup/v2/topic/persistent/t/ns\n" * 30)
+
+
+@pytest.mark.parametrize("name", ["haproxy", "aws-load-balancer"])
+def test_a_line_with_a_lookup_is_never_of_another_kind(name: str) -> None:
+    """One that a pattern does not match goes to quarantine; others are passed over."""
+    reader = reader_of(load_plugins(), {"use": f"shipped:{name}"}, "mapping")
+    lines = enumerate(["Proxy started", '"GET /lookup/v2/topic/persistent/t/ns/orders HTTP/1.1"'], start=1)
+
+    (odd,) = reader.parse(iter(lines), "x.log")
+
+    assert (type(odd), odd.line) == (Unreadable, 2)
+
+
+@pytest.mark.parametrize("client", ["10.0.0.1", "fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1"])
+def test_load_balancers_log_clients_of_every_kind(client: str) -> None:
+    """With a zone, and IPv4 as IPv6."""
+    path = '"GET http://x:80/lookup/v2/topic/persistent/t/ns/orders HTTP/1.1"'
+    bracketed = f"[{client}]" if ":" in client else client
+    lines = {
+        "haproxy": f"Jan 31 12:00:00 lb haproxy[9]: {client}:4000 [31/Jan/2026:12:00:00.003] in p/b 0/0/1/2/3 200 132 "
+        f"- - ---- 1/1/0/0/0 0/0 {path}",
+        "aws-load-balancer": f"http 2026-01-31T12:00:00.1Z app/lb/50 {bracketed}:4000 10.0.0.9:8080 0.0 0.1 0.0 200 "
+        f'200 34 366 {path} "curl" - a',
+    }
+
+    rows = [
+        next(iter(reader_of(load_plugins(), {"use": f"shipped:{name}"}, "mapping").parse(iter([(1, line)]), "x")))
+        for name, line in lines.items()
+    ]
+
+    assert [row.values["client"] for row in rows if isinstance(row, Row)] == [client, client]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/lookup/v2/topic/persistent/t/ns/orders",
+        "http://x:80/lookup/v2/topic/persistent/t/ns/orders",
+        "/pulsar/lookup/v2/topic/persistent/t/ns/orders",
+        "GET /lookup/v2/topic/persistent/t/ns/orders?a=b HTTP/1.1",
+        "%2Flookup%2Fv2%2Ftopic%2Fpersistent%2Ft%2Fns%2Forders",
+        "https%3A%2F%2Fx%2Flookup%2Fv2%2Ftopic%2Fpersistent%2Ft%2Fns%2Forders",
+    ],
 )
 def test_lookups_over_http_are_known_in_any_log(tmp_path: Path, path: str) -> None:
     """Their paths are no topics; other requests are passed over."""
     lines = [
         {"time": f"2026-01-31T12:00:{n:02}Z", "uri": path, "status": 307, "host": "x", "bytes": 93} for n in range(30)
     ]
-    lines.append({**lines[0], "uri": "/admin/v2/clusters"})
+    # Lookups may be few among the requests.
+    lines += [{**lines[0], "uri": f"/admin/v2/clusters/{n}"} for n in range(70)]
 
     found = _recognised(tmp_path, "".join(json.dumps(line) + "\n" for line in lines))
 
