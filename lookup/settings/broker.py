@@ -34,8 +34,8 @@ __all__ = ["BrokerEntry", "BrokerProfile", "LocationEntry"]
 
 #: Most brokers of a template: more than any cluster has, few enough for the memory.
 _MAX_COUNT = 100_000
-#: An IPv6 address without brackets, with a port behind it or not.
-_BARE_IPV6 = re.compile(r"[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}")
+#: An IPv6 address without brackets or with one alone, with a zone and a port behind it or not.
+_BARE_IPV6 = re.compile(r"\[[^\]]*|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%.*|\])?(?::\d+)?")
 _SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 
 
@@ -210,7 +210,7 @@ class BrokerEntry(Strict):
             problems.append(f"until: {self.until.isoformat()} should be later than from, {self.from_.isoformat()}")
         if self.id is None and not _id_of(self.profile):
             problems.append("id: is missing, and no profile gives an advertised address and a web service port")
-        if _BARE_IPV6.fullmatch(self.id or ""):
+        if _BARE_IPV6.fullmatch(numbered(self.id or "", 0)):
             problems.append(f"id: an IPv6 address stands in brackets, like [fd00::1]:8080, not {shown(self.id)}")
         if self.count is None:
             problems += self._missing_count()
