@@ -11,7 +11,10 @@ author = "the pulsar-lookup authors"
 copyright = "the pulsar-lookup authors, Apache-2.0"
 version = release = version_of("pulsar-lookup")
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Types are in the signatures.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist"]
