@@ -47,7 +47,7 @@ class Selection:
 class Examined:
     """As much of an evaluation as can be understood, and everything that is wrong with it."""
 
-    findings: Findings
+    findings: Findings[EvaluationFile]
     #: None if the plug-ins cannot be loaded
     registry: Registry | None
     #: those that can be built, in the order of the settings

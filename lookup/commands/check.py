@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -28,15 +29,17 @@ from lookup.commands.options import (
     require_extra,
     settings_flags,
 )
+from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
-from lookup.engine.build import build_policies
+from lookup.engine.build import build_lister, build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
-from lookup.errors import InputError, SettingsError
+from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings import EvaluationFile, load_serving, load_topics, obstacles_of, warnings_of
+from lookup.settings import CollectSection, EvaluationFile, ServingSection, load_topics, obstacles_of, warnings_of
+from lookup.settings.loader import examine_serving
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 
@@ -103,35 +106,67 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     """Check settings of the decision server as far as `lookup serve` does before it listens.
 
     Raises:
-        SettingsError: all mistakes of their form together; if there is none, all of policies, token and record.
+        SettingsError: all mistakes together.
     """
     require_extra("serve", "pyarrow", extra="serve")
-    from lookup.serve.policies import served_policies
-
     if arguments.against is not None:
         raise SettingsError("--against: holds an evaluation against a log; these are settings of the decision server")
-    settings = load_serving(arguments.config, settings_flags(arguments))
-    problems: list[str] = []
-    for sentence in settings.serving.warnings:
-        warn(sentence)
-    try:
-        for sentence in served_policies(settings).warnings:
+    findings = examine_serving(arguments.config, settings_flags(arguments))
+    settings = findings.settings
+    if settings is not None:
+        for sentence in settings.serving.warnings:
             warn(sentence)
-    except SettingsError as error:
-        problems += error.problems
-    try:
-        settings.serving.token()
-    except SettingsError as error:
-        problems += error.problems
-    record = Path(settings.serving.record)
-    if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
-        problems.append(f"serving.record: {record} is no folder that can be written to")
-    if problems:
+    problems = [*findings.problems, *_unserved(findings.sound), *_unusable(findings.sound)]
+    if problems or settings is None:
         raise SettingsError(problems)
     policies = quantity(len(settings.policies), "policy", "policies")
     about = f"the settings of the decision server; {policies}; the cluster was not asked"
     stdout().write(f"{arguments.config}: no mistakes in {about}\n")
     return 0
+
+
+def _unserved(sound: Mapping[str, Any]) -> list[str]:
+    """Return a mistake for every part that cannot be built of what is right in the server's settings, and warn."""
+    from lookup.serve.policies import examined_policies
+
+    try:
+        registry = load_plugins(sound.get("plugin_files", ()))
+    except PluginError as error:
+        return [str(error)]
+    # If the collector's table is wrong it is not known whether there will be owners: one mistake causes no others.
+    has_owners = "collect" not in sound or getattr(sound["collect"], "service_url", "") is not None
+    masked = getattr(sound.get("serving"), "masked", ())
+    policies = sound.get("policies", ())
+    _, problems, warnings = examined_policies(registry, policies, masked, has_owners=has_owners)
+    for sentence in warnings:
+        warn(sentence)
+    lister = getattr(sound.get("topics"), "lister", None)
+    if lister is not None:
+        try:
+            build_lister(registry, lister, "topics.lister")
+        except SettingsError as error:
+            problems += error.problems
+    return problems
+
+
+def _unusable(sound: Mapping[str, Any]) -> list[str]:
+    """Return a mistake for every file and folder that the server's settings name and that it could not use."""
+    problems: list[str] = []
+    # Of a table that is wrong only the right keys are known; for the others stands what counts without them.
+    section, collect = vars(sound.get("serving") or SimpleNamespace()), sound.get("collect")
+    try:
+        ServingSection.model_construct(**section).token()
+    except SettingsError as error:
+        problems += error.problems
+    record = Path(section.get("record", "."))
+    if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
+        problems.append(f"serving.record: {record} is no folder that can be written to")
+    if collect is not None:
+        try:
+            credentials_of(CollectSection.model_construct(**vars(collect)))
+        except (SettingsError, InputError) as error:
+            problems += getattr(error, "problems", (str(error),))
+    return problems
 
 
 def _problems_of_conf(path: str) -> list[str]:

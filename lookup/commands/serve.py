@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lookup.collect.observing import Record
     from lookup.collect.sources import AdminRest, Credentials, Source
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND", "add_arguments", "credentials_of", "run"]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -56,9 +56,9 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
     """Make the source of the state topic, and close its client at the end.
 
     Raises:
-        SettingsError, InputError: as `_credentials` does.
+        SettingsError, InputError: as `credentials_of` does.
     """
-    credentials = _credentials(section)
+    credentials = credentials_of(section)
     from lookup.collect.sources import TopicSource, pulsar_client
     from lookup.logs.system_topics import STATE_TOPIC
 
@@ -74,16 +74,16 @@ def _admin_rest(section: CollectSection) -> AdminRest:
     """Make the source of topics.
 
     Raises:
-        SettingsError, InputError: as `_credentials` does.
+        SettingsError, InputError: as `credentials_of` does.
     """
-    credentials = _credentials(section)
+    credentials = credentials_of(section)
     from lookup.collect.sources import AdminRest
 
     assert section.admin is not None
     return AdminRest(section.admin, credentials)
 
 
-def _credentials(section: CollectSection) -> Credentials:
+def credentials_of(section: CollectSection) -> Credentials:
     """Read what the settings and the environment prove us by.
 
     Raises:

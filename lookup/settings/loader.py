@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lookup.errors import SettingsError
+from lookup.settings.base import WholeFile
 from lookup.settings.evaluation import EvaluationFile, cross_problems
 from lookup.settings.files import absent_files, load_broker_profile, load_policies
 from lookup.settings.layers import (
@@ -33,24 +34,34 @@ from lookup.settings.layers import (
     values_of,
 )
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, unknown_keys, without
-from lookup.settings.serving import ServingFile
+from lookup.settings.problems import (
+    Loc,
+    key_path,
+    place,
+    place_meant,
+    problems_of,
+    table_at,
+    unknown_keys,
+    without,
+)
+from lookup.settings.serving import ServingFile, serving_problems
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
 __all__ = [
-    "Findings", "describe", "examine_evaluation", "load_evaluation", "load_serving", "load_topics", "named_policies",
-    "right_values", "sound_tables",
+    "Findings", "describe", "examine_evaluation", "examine_serving", "load_evaluation", "load_serving", "load_topics",
+    "named_policies", "right_values", "sound_tables",
 ]  # fmt: skip
 
 Content = TypeVar("Content")
+File = TypeVar("File", bound=WholeFile)
 
 
 @dataclass(frozen=True)
-class Findings:
-    """The result of reading an evaluation: settings or problems, and in either case the valid tables."""
+class Findings(Generic[File]):
+    """The result of reading an evaluation or the server's settings: they or problems, and always the valid tables."""
 
-    settings: EvaluationFile | None
+    settings: File | None
     #: by its key in the file, every table that is valid by itself, defaults included
     tables: Mapping[str, Any]
     #: one sentence each, with source and key path
@@ -87,7 +98,7 @@ def examine_evaluation(
     environ: Mapping[str, str] | None = None,
     *,
     source: str = "command line",
-) -> Findings:
+) -> Findings[EvaluationFile]:
     """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller that checks more.
 
     Args:
@@ -104,6 +115,8 @@ def examine_evaluation(
     except SettingsError as error:
         return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
     reading = _Reading(
+        EvaluationFile,
+        cross_problems,
         "settings" if isinstance(path, Mapping) else str(path),
         [*flags.problems, *variables.problems, *topology.problems],
     )
@@ -181,38 +194,29 @@ def load_serving(
     Raises:
         SettingsError: all mistakes together.
     """
+    findings = examine_serving(path, overrides, environ)
+    if findings.settings is None:
+        raise SettingsError(findings.problems)
+    return findings.settings
+
+
+def examine_serving(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Findings[ServingFile]:
+    """Read settings as `load_serving` does, but return the mistakes, for a caller that checks more."""
     flags, topology = FlagSource(overrides or {}, model=ServingFile), TopologyFileSource(ServingFile)
     variables = VariableSource(os.environ if environ is None else environ, model=ServingFile)
-    problems = [*flags.problems, *variables.problems]
     try:
         tree = joined(flags, variables, FileSource(Path(path), model=ServingFile), topology, model=ServingFile)
     except SettingsError as error:
-        raise SettingsError([*problems, *error.problems]) from None
-    problems += topology.problems
-    origins, values = origins_of(tree), values_of(tree)
-    mistakes: list[tuple[Loc, str]] = [
-        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
-    ]
-    if isinstance(values.get("policies"), list):
-        policies: list[object] = []
-        for entry in values["policies"]:
-            try:
-                policies += load_policies(entry) if isinstance(entry, str) else [entry]
-            except SettingsError as error:
-                problems += error.problems
-        values["policies"] = policies
-    settings: ServingFile | None = None
-    try:
-        settings = ServingFile.model_validate(values)
-    except ValidationError as error:
-        # A policy that could not be read is missing for that reason alone.
-        mistakes += [(loc, sentence) for loc, sentence in problems_of(error, ServingFile) if loc or len(problems) == 0]
-    for loc, sentence in mistakes:
-        origin = origin_at(place_meant(loc, sentence), origins) or str(path)
-        problems.append(f"{origin}: {place(loc, sentence)}")
-    if settings is None or problems:
-        raise SettingsError(tuple(dict.fromkeys(problems)))
-    return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
+        return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
+    problems = [*flags.problems, *variables.problems, *topology.problems]
+    reading = _Reading(ServingFile, serving_problems, str(path), problems)
+    if topology.problems:
+        reading.incomplete.add("topology")
+    return reading.finish(tree)
 
 
 def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, str]]:
@@ -225,10 +229,13 @@ def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, s
 
 
 @dataclass
-class _Reading:
-    """Values with their origins on the way to an `EvaluationFile`, and the problems so far."""
+class _Reading(Generic[File]):
+    """Values with their origins on the way to the model of a file, and the problems so far."""
 
-    #: the evaluation file, named if a mistake has no other origin
+    model: type[File]
+    #: finds the mistakes between tables
+    compared: Callable[[Mapping[str, Any]], Iterable[tuple[Loc, str]]]
+    #: the file, named if a mistake has no other origin
     file: str
     problems: list[str]
     #: tables that name a file with mistakes
@@ -237,33 +244,34 @@ class _Reading:
     #: position in the list as written, by position among all policies: a file may stand for several
     written: dict[int, int] = field(default_factory=dict)
 
-    def finish(self, tree: Tree) -> Findings:
+    def finish(self, tree: Tree) -> Findings[File]:
         """Read the files that are named, validate everything and gather the mistakes."""
         self.origins = origins_of(tree)
         values = values_of(tree)
         self._read_policies(values)
-        self._read_profiles(values)
+        if "brokers" in self.model.model_fields:
+            self._read_profiles(values)
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
         settings, recognised, wrong = self._validated(values)
-        tables = right_values(EvaluationFile, recognised, {*(loc[0] for loc in wrong), *self.incomplete})
-        sound = {**sound_tables(recognised, wrong), **tables}
+        tables = right_values(self.model, recognised, {*(loc[0] for loc in wrong), *self.incomplete})
+        sound = {**sound_tables(recognised, wrong, self.model), **tables}
         # Of policies only names are compared between tables, and only if those of all are known.
         names = None if "policies" in self.incomplete else named_policies(recognised.get("policies"))
         comparable = {name: table for name, table in sound.items() if name != "policies"}
-        self._add(cross_problems(comparable if names is None else {**comparable, "policies": names}))
+        self._add(self.compared(comparable if names is None else {**comparable, "policies": names}))
         if self.problems or settings is None:
             return Findings(None, tables, tuple(dict.fromkeys(self.problems)), sound)
         sources = {key_path(loc): origin_at(loc, self.origins) or self.file for loc, _ in leaves(values)}
         return Findings(settings.note_sources(sources), tables, (), sound)
 
-    def _validated(self, values: Mapping[str, Any]) -> tuple[EvaluationFile | None, Mapping[str, Any], set[Loc]]:
+    def _validated(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
         """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
         try:
-            return EvaluationFile.model_validate(values), values, set()
+            return self.model.model_validate(values), values, set()
         except ValidationError as error:
-            mistakes, unknown = list(problems_of(error, EvaluationFile)), unknown_keys(error)
+            mistakes, unknown = list(problems_of(error, self.model)), unknown_keys(error)
         # A mistake without a place is one between tables, found again when the valid tables are compared. A table that
         # lacks what a bad file should have held is not reported as too short.
         self._add((loc, text) for loc, text in mistakes if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
@@ -328,21 +336,22 @@ def right_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Colle
     return right
 
 
-def sound_tables(values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
-    """Return the valid part of the wrong tables of an evaluation: objects with the valid keys, the valid policies.
+def sound_tables(
+    values: Mapping[str, Any], wrong: Collection[Loc], model: type[BaseModel] = EvaluationFile
+) -> dict[str, Any]:
+    """Return the valid part of the wrong tables of a file: objects with the valid keys, the valid policies.
 
     Args:
-        values: an evaluation without unknown keys.
+        values: what the file holds, without unknown keys.
         wrong: the place of every mistake.
     """
     inside = {str(loc[0]): {step for other in wrong if other[0] == loc[0] for step in other[1:2]} for loc in wrong}
     tables: dict[str, Any] = {}
-    for name, info in EvaluationFile.model_fields.items():
-        model = info.annotation
-        if not isinstance(model, type) or not issubclass(model, BaseModel):
-            continue  # only a table with fixed keys can be right in part
-        if name in inside and isinstance(values.get(name), Mapping):
-            tables[name] = SimpleNamespace(**right_values(model, values[name], inside[name]))
+    for name in model.model_fields:
+        table = table_at(model, (name,))
+        # Only a table with fixed keys can be right in part.
+        if table is not None and name in inside and isinstance(values.get(name), Mapping):
+            tables[name] = SimpleNamespace(**right_values(table, values[name], inside[name]))
     if isinstance(values.get("policies"), list):
         wrong_policies = inside.get("policies", ())
         tables["policies"] = tuple(

@@ -16,7 +16,7 @@ from lookup.model.quoting import shown, suggestion
 
 __all__ = [
     "LIST", "NUMBER", "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant", "problems_of",
-    "unknown_keys", "without",
+    "table_at", "unknown_keys", "without",
 ]  # fmt: skip
 
 #: Place of a value: keys and positions from the top of the settings.
@@ -133,11 +133,17 @@ def known_keys(model: type[BaseModel]) -> dict[str, Any]:
 
 def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
     """Return the keys that may be written at a place, none if it is no table of fixed keys."""
+    table = table_at(model, loc)
+    return [] if table is None else list(known_keys(table))
+
+
+def table_at(model: object, loc: Iterable[str | int]) -> type[BaseModel] | None:
+    """Return the model of the table of fixed keys at a place, required or not; None if it is none."""
     reached: object = model
     for step in loc:
         reached = descend(reached, step)
     inner = _bare(reached)
-    return list(known_keys(inner)) if isinstance(inner, type) and issubclass(inner, BaseModel) else []
+    return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
 
 
 def descend(annotation: object, step: str | int) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -16,10 +16,10 @@ from lookup.settings.base import Positive, Strict, WholeFile, refuse
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import place
+from lookup.settings.problems import Loc, place
 from lookup.settings.topics import ListingSection
 
-__all__ = ["CollectSection", "ServingFile", "ServingSection"]
+__all__ = ["CollectSection", "ServingFile", "ServingSection", "serving_problems"]
 
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -180,16 +180,24 @@ class ServingFile(WholeFile):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        names = [policy.name for policy in self.policies]
-        tables = {name: getattr(self, name) for name in ("policies", "namespaces", "failure_domains")}
-        problems = [place(loc, sentence) for loc, sentence in cross_problems(tables)]
-        active = self.serving.active
+        tables = {name: getattr(self, name) for name in type(self).model_fields}
+        refuse([place(loc, sentence) for loc, sentence in serving_problems(tables)])
+        return self
+
+
+def serving_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+    """Return place and sentence of every mistake between tables of the server's settings; see `cross_problems`."""
+    compared = ("policies", "namespaces", "failure_domains")
+    problems = cross_problems({name: tables[name] for name in compared if name in tables})
+    policies, section = tables.get("policies"), tables.get("serving")
+    # Absent if what was written there is wrong.
+    if policies is not None and section is not None and hasattr(section, "active"):
+        active, names = section.active, [policy.name for policy in policies]
         if active is not None and active not in names:
             hint = suggestion(active, names, nothing="there are no policies")
-            problems.append(f"serving.active: there is no policy named {shown(active)}; {hint}")
+            problems.append((("serving", "active"), f"there is no policy named {shown(active)}; {hint}"))
         if active is None and names:
-            problems.append("serving.active: should name the policy that decides, since there are policies")
-        if self.collect is not None and self.collect.admin is not None and self.topics is None:
-            problems.append("collect.admin: topics are collected into a catalog; give [topics]")
-        refuse(problems)
-        return self
+            problems.append((("serving", "active"), "should name the policy that decides, since there are policies"))
+    if getattr(tables.get("collect"), "admin", None) is not None and tables.get("topics", "unknown") is None:
+        problems.append((("collect", "admin"), "topics are collected into a catalog; give [topics]"))
+    return problems

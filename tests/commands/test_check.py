@@ -339,6 +339,47 @@ def test_what_the_server_would_refuse_is_said(lookup: Run, tmp_path: Path) -> No
     ]
 
 
+def test_a_mistake_in_the_form_of_the_servers_settings_hides_none_of_its_parts(lookup: Run, tmp_path: Path) -> None:
+    """A key that is misspelt, a policy that is nowhere, and parts, a token and a collector that would be refused."""
+    path = tmp_path / "serving.toml"
+    path.write_text(
+        _SERVING
+        + """active = "b"
+prot = 1
+token_file = "nowhere"
+[topics]
+lister = "indxed"
+[collect]
+admin = "ftp://broker-0"
+token_file = "gone"
+[[policies]]
+name = "a"
+selector = "bset"
+[[policies]]
+name = "c"
+filters = ["anti-affinity"]
+selector = "best"
+fliters = []
+"""
+    )
+
+    ran = lookup("config", "check", "--config", path)
+
+    assert ran.code == 2
+    assert ran.mistakes == [
+        f"{path}: serving.prot: there is no such key; did you mean 'port'?",
+        f"{path}: collect.admin: should be of the form http://HOST:PORT or https://HOST:PORT",
+        f"{path}: policies[1].fliters: there is no such key; did you mean 'filters'?",
+        f"{path}: serving.active: there is no policy named 'b'; known: a, c",
+        "policy 'a' selector: no selector named 'bset'; did you mean 'best'?",
+        "policy 'c': part 'anti-affinity' reads view.ownership: the owners of bundles, which a collector provides: "
+        "give collect.service_url",
+        "topics.lister: no lister named 'indxed'; did you mean 'indexed'?",
+        f"serving.token_file: {tmp_path}/nowhere cannot be read: No such file or directory",
+        f"collect: {tmp_path}/gone cannot be read: No such file or directory",
+    ]
+
+
 def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
     """An address that others reach, without a token."""
     path = tmp_path / "serving.toml"
