@@ -17,7 +17,7 @@ from lookup.commands.options import ANY_SETTINGS, Command, Parser, add_config, a
 from lookup.commands.streams import print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
-from lookup.model.quoting import one_line
+from lookup.model.quoting import one_line, toml_text
 from lookup.model.time import time_text
 from lookup.settings import (
     BrokerInterval,
@@ -210,14 +210,14 @@ def _is_tables(value: object) -> bool:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.match(key) else _text(key)
+    return key if _BARE.match(key) else toml_text(key)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, bool):  # before numbers, which a bool is as well
         return "true" if value else "false"
     if isinstance(value, str):
-        return _text(value)
+        return toml_text(value)
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):
@@ -226,11 +226,6 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     return repr(value)
-
-
-def _text(text: str) -> str:
-    # TOML's basic strings are JSON's, but for DEL and for characters beyond 16 bits, of which JSON may make two.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 COMMAND = Command(

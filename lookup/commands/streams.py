@@ -5,7 +5,6 @@ Plug-ins may print. While a command runs their prints go to stderr, so that stdo
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -19,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lookup.model.quoting import printed_line, quantity
+from lookup.model.quoting import json_text, printed_line, quantity
 
 __all__ = [
     "DataConsole",
@@ -116,7 +115,7 @@ def warn(text: str) -> None:
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write JSON to stdout."""
-    stdout().write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    stdout().write(json_text(content, indent=2) + "\n")
 
 
 def plain(text: str, style: str = "") -> Text:

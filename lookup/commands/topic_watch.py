@@ -8,7 +8,6 @@ polled with the hash of the last list, and what is new in the next one is printe
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -30,6 +29,7 @@ from lookup.commands.topics import (
     settings_of,
 )
 from lookup.errors import NotFoundError, PulsarLookupError, SettingsError, StateError
+from lookup.model.quoting import json_text
 from lookup.settings import TopicsFile
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
@@ -231,7 +231,7 @@ def print_change(message: Message, topics: ListCopy, form: str) -> None:
     removed, added, count = sorted(change.removed), sorted(change.added), len(topics.topics)
     if form == "json":
         content = {"kind": kind, "removed": removed, "added": added, "hash": message.topics_hash, "count": count}
-        stdout().write(json.dumps(content, ensure_ascii=False) + "\n")
+        stdout().write(json_text(content) + "\n")
     else:
         again = "; printed anew, too much had changed" if kind == "resync" else ""
         lines = [f"- {on_a_line(name)}" for name in removed] + [f"+ {on_a_line(name)}" for name in added]

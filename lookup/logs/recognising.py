@@ -27,10 +27,9 @@ from lookup.logs.tabular import (
     missing_columns,
     only_header,
     tables_of,
-    toml_text,
 )
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
-from lookup.model.quoting import quantity
+from lookup.model.quoting import quantity, toml_text
 
 __all__ = ["Recognised", "recognise"]
 

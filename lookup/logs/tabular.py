@@ -20,12 +20,11 @@ from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
 from lookup.logs.readers.objects import flattened, object_of
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
-from lookup.model.quoting import listed, shown
+from lookup.model.quoting import listed, shown, toml_text
 from lookup.model.time import time_parser
 
 __all__ = [
     "Proposal", "Table", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of",
-    "toml_text",
 ]  # fmt: skip
 
 #: Rows that decide what the columns of a delimited file hold.
@@ -576,8 +575,3 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"\d+(?:\.\d+)?|-?", text) is not None
-
-
-def toml_text(value: object) -> str:
-    """Write a text or a list of texts as TOML; JSON's escapes are TOML's."""
-    return json.dumps(value, ensure_ascii=False)

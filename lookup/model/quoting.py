@@ -5,15 +5,18 @@ No byte of a file may control a terminal, so every text of a user's is escaped h
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
+from typing import Any
 
 __all__ = [
-    "BREAKING", "HIDDEN", "closest", "forbidden_character", "listed", "one_line", "printable", "printed_line",
-    "quantity", "shown", "suggestion", "unseen",
+    "BREAKING", "HIDDEN", "closest", "forbidden_character", "json_text", "listed", "one_line", "printable",
+    "printed_line", "quantity", "shown", "suggestion", "toml_text", "unseen",
 ]  # fmt: skip
 
 #: Categories of what breaks a list of names: control characters, halves of surrogate pairs (no UTF-8), separators of
@@ -21,6 +24,9 @@ __all__ = [
 BREAKING = ("Cc", "Cs", "Zl", "Zp")
 #: The same, and invisible characters: a blank without width, a mark that turns the letters behind it round.
 HIDDEN = (*BREAKING, "Cf")
+
+#: What a text in JSON may have to escape: nothing of ASCII but DEL, and the ends of its own lines.
+_PERHAPS_HIDDEN = re.compile(r"[^ -~\n]")
 
 #: Characters of a text, or of another value written out, that a sentence repeats.
 _LONGEST = 80
@@ -103,6 +109,29 @@ def printed_line(text: str) -> str:
     line = one_line(text)
     # To GitHub's runners a line that begins so is a command.
     return f" {line}" if line.lstrip().startswith("::") else line
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    r"""Write a value as JSON in which whatever nobody sees is an escape, for programs the same value.
+
+    Example:
+        >>> print(json_text({"a": "é\u202e"}))
+        {"a": "é\u202e"}
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    return _PERHAPS_HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+
+
+def toml_text(value: str | list[str]) -> str:
+    """Write a text, or a list of texts, as TOML; whatever nobody sees is an escape."""
+    text = json.dumps(value, ensure_ascii=False)
+
+    # TOML's basic strings are JSON's, but for characters beyond 16 bits, of which JSON makes two.
+    def written(found: re.Match[str]) -> str:
+        char, code = found[0], ord(found[0])
+        return char if char.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+    return _PERHAPS_HIDDEN.sub(written, text)
 
 
 def quantity(count: int, singular: str, plural: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lookup.model.quoting import printed_line
@@ -40,6 +41,8 @@ from lookup.score.scoring import Scored
 
 __all__ = ["escaped", "markdown_report", "markdown_table"]
 
+#: What an address begins with, before the character without which it is none.
+_ADDRESS = re.compile(r"(https?|ftp)(?=://)|www(?=\.)", re.IGNORECASE)
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
 
@@ -173,4 +176,6 @@ def _bullets(texts: Iterable[str]) -> Iterator[str]:
 
 def escaped(text: str) -> str:
     """Return a text in which names out of settings and logs make no tag, no link and no line of their own."""
-    return printed_line(text).replace("<", "&lt;").replace("](", "]\\(")
+    text = printed_line(text).replace("<", "&lt;").replace("](", "]\\(")
+    # GitHub makes a link of an address alone.
+    return _ADDRESS.sub(r"\g<0>\\", text)

@@ -365,6 +365,7 @@ fliters = []
 
     ran = lookup("config", "check", "--config", path)
 
+    owners = "the owners of bundles, which a collector provides: give collect.service_url"
     assert ran.code == 2
     assert ran.mistakes == [
         f"{path}: serving.prot: there is no such key; did you mean 'port'?",
@@ -372,8 +373,7 @@ fliters = []
         f"{path}: policies[1].fliters: there is no such key; did you mean 'filters'?",
         f"{path}: serving.active: there is no policy named 'b'; known: a, c",
         "policy 'a' selector: no selector named 'bset'; did you mean 'best'?",
-        "policy 'c': part 'anti-affinity' reads view.ownership: the owners of bundles, which a collector provides: "
-        "give collect.service_url",
+        f"policy 'c': part 'anti-affinity' reads view.ownership: {owners}",
         "topics.lister: no lister named 'indxed'; did you mean 'indexed'?",
         f"serving.token_file: {tmp_path}/nowhere cannot be read: No such file or directory",
         f"collect: {tmp_path}/gone cannot be read: No such file or directory",

@@ -11,8 +11,8 @@ from lookup.model.broker import BrokerLookupData
 from tests.commands.projects import Run
 from tests.replay.layouts import write_rows
 
-#: A new line that orders a CI about, an escape, a mark that turns text round, a tag, a link.
-_EVIL = "a\n::error::x\x1b[31m\u202e<script>y</script>[z](http://evil)"
+#: A new line that orders a CI about, an escape, a mark that turns text round, a tag, a link, and addresses alone.
+_EVIL = "a\n::error::x\x1b[31m\u202e<script>y</script>[z](http://evil) https://evil.example www.evil.example"
 _TOML = _EVIL.replace("\n", "\\n").replace("\x1b", "\\u001b").replace("\u202e", "\\u202e")
 
 
@@ -87,6 +87,8 @@ def test_no_output_is_ruled_by_names(lookup: Run, project: Path) -> None:
         lookup("diff", project / "run", project / "run"),
         lookup("report", project / "run"),
         lookup("config", "check", "--config", project / "evaluation.toml"),
+        lookup("config", "show", "--config", project / "evaluation.toml"),
+        lookup("config", "show", "--config", project / "evaluation.toml", "--format", "json"),
     ]
 
     for each in printed:
@@ -96,6 +98,7 @@ def test_no_output_is_ruled_by_names(lookup: Run, project: Path) -> None:
     _is_harmless(markdown)
     assert "<script" not in markdown
     assert "](http" not in markdown
+    assert not re.search(r"https?://evil|www\.evil", markdown)
     page = (project / "run" / "report.html").read_text()
     assert "\u202e" not in page
     assert "<script>y" not in page
@@ -105,3 +108,4 @@ def test_no_output_is_ruled_by_names(lookup: Run, project: Path) -> None:
         assert "\u202e" not in text
         assert "<script>y" not in text
         assert "\x1b" not in text
+    assert not re.search(r"https?://evil|www\.evil", (project / "comment.md").read_text())

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lookup.model.quoting import (
     BREAKING,
     closest,
     forbidden_character,
+    json_text,
     listed,
     one_line,
     printable,
     quantity,
     shown,
     suggestion,
+    toml_text,
     unseen,
 )
 
@@ -25,6 +30,15 @@ def test_whatever_is_shown_is_printable_and_short(value: object) -> None:
     """No character of a value reaches a terminal raw, and no value makes a sentence long."""
     assert shown(value).isprintable()
     assert len(shown(value)) <= 10 * 80 + 2
+
+
+@given(value=st.text())
+@example("a\u202e\x7f\U000e0001")
+def test_written_for_programs_a_text_is_printable_and_the_same(value: str) -> None:
+    """As JSON and as TOML."""
+    assert json_text(value).isprintable()
+    assert toml_text(value).isprintable()
+    assert json.loads(json_text(value)) == tomllib.loads(f"a = {toml_text(value)}")["a"] == value
 
 
 @given(names=st.lists(st.text()))
