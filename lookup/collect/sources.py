@@ -29,7 +29,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from lookup.collect import observing
-from lookup.collect.answers import whole_body
+from lookup.collect.answers import patient_handlers, whole_body
 from lookup.errors import InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
@@ -230,9 +230,7 @@ class AdminRest:
         scheme, _, hosts = addresses.partition("://")
         self._addresses = [f"{scheme}://{host.strip('/ ')}" for host in hosts.split(",")]
         self._credentials = credentials
-        handlers = []
-        if scheme == "https":
-            handlers.append(urllib.request.HTTPSHandler(context=credentials.tls_context()))
+        handlers = patient_handlers(credentials.tls_context() if scheme == "https" else None)
         self._opener = urllib.request.build_opener(_Redirects(self._addresses), *handlers)
 
     def get(self, path: str, read: Callable[[Any], Result]) -> Result:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Protocol
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import OpenerDirector, ProxyHandler, Request
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from lookup.collect.answers import whole_body
+from lookup.collect.answers import patient_handlers, whole_body
 from lookup.errors import (
     ArgumentError,
     ConflictError,
@@ -117,7 +117,7 @@ class TopicServer:
         self._headers = {"Content-Type": "application/json"}
         # No server of ours sends its clients elsewhere, and the token is for it alone.
         self._opener = OpenerDirector()
-        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler()):
+        for handler in (ProxyHandler(), *patient_handlers()):
             self._opener.add_handler(handler)
         if token_file is not None:
             try:
