@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lookup.api.files import PAGE
 from lookup.commands.diff import print_difference
 from lookup.commands.options import Parser
-from lookup.commands.streams import data_console, plain, plain_table, say
+from lookup.commands.streams import data_console, plain, plain_table, say, write_whole
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Demands:
         contents["comment"] = lambda: comment_markdown(run.scored, gate, page, notes).encode()
         for name, path in self.files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_bytes(contents[name]())
+            write_whole(Path(path), contents[name]())
         if self.has_annotations:
             # At the beginning of lines, where GitHub looks for them; stdout may be data.
             sys.stderr.write("".join(f"{line}\n" for line in github_annotations(gate)))

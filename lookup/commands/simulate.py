@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from lookup.commands.options import Command, Parser, add_plugin_files, settings_path
-from lookup.commands.streams import data_console, plain_table, say, stdout, warn
+from lookup.commands.streams import data_console, plain_table, say, stdout, warn, write_whole
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
@@ -105,7 +105,7 @@ def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: 
     problems = [f"{file.path}: {finding.failure}" for finding in findings(file.scenario, trends) if not finding.holds]
     if is_rewritten:
         # Expectations are rewritten, assertions are not: those say what should be, and still fail.
-        file.path.write_text(file.rewritten(printed), encoding="utf-8")
+        write_whole(file.path, file.rewritten(printed).encode())
     elif file.expected:
         before, after = file.expected.splitlines(), printed.splitlines()
         differences = list(unified_diff(before, after, "expected", "printed", lineterm="", n=0))

@@ -287,10 +287,14 @@ def write_beside(output: str, name: str, content: bytes) -> None:
         _put(system, f"{folder}/{name}", content)
         return
     hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
-    _put(system, hidden, content)
-    if isinstance(system, arrow_fs.LocalFileSystem):
-        keep_on_disk(Path(hidden))
-    system.move(hidden, f"{folder}/{name}")
+    try:
+        _put(system, hidden, content)
+        if isinstance(system, arrow_fs.LocalFileSystem):
+            keep_on_disk(Path(hidden))
+        system.move(hidden, f"{folder}/{name}")
+    except BaseException:
+        _remove(system, hidden)
+        raise
 
 
 def keep_on_disk(path: Path) -> None:

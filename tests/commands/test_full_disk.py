@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 _LOOKUP = Path(sys.executable).parent / "lookup"
+_SCENARIO = Path(__file__).parents[2] / "configs" / "scenarios" / "drain.scenario"
 #: Makes a small disk at $1, fills it as far as the arguments from $3 on run, and lists what is in it.
 _SCRIPT = """
 mount -t tmpfs -o size=$2 tmpfs "$1" || exit 77
@@ -53,3 +54,31 @@ def test_a_full_disk_is_named_and_left_as_it_was(tmp_path: Path, log: Path, comm
 
     assert ran.stderr.splitlines() == [f"error: {disk}: No space left on device"]
     assert ran.stdout.splitlines() == ["code 2", "earlier", "./out", "./out/manifest.json"]
+
+
+#: Makes a small disk at $1, puts the file $2 there, fills the disk and runs the arguments from $3 on.
+_FULL = """
+mount -t tmpfs -o size=100k tmpfs "$1" || exit 77
+cp "$2" "$1/given" && cp "$2" "$1/file" && cat /dev/zero > "$1/fill" 2>/dev/null
+shift 2
+"$@"
+echo "code $?"
+"""
+
+
+def test_a_full_disk_takes_no_file_that_is_written_anew(tmp_path: Path) -> None:
+    """A scenario that is rewritten stays as it was, with its figures, and nothing lies beside it."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    line = f"{_LOOKUP} simulate --rewrite {disk}/file >/dev/null; code=$?; ls -A {disk}; cmp {disk}/given {disk}/file"
+    ran = subprocess.run(
+        ["unshare", "-m", "sh", "-c", _FULL, "sh", str(disk), str(_SCENARIO), "sh", "-c", f"{line}; exit $code"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip(f"a disk of its own is not permitted here: {ran.stderr.strip()}")
+
+    assert ran.stderr.splitlines() == [f"error: {disk}/file: No space left on device"]
+    assert ran.stdout.splitlines() == ["file", "fill", "given", "code 2"]
