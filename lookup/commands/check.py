@@ -134,7 +134,8 @@ def _unserved(sound: Mapping[str, Any]) -> list[str]:
     except PluginError as error:
         return [str(error)]
     # If the collector's table is wrong it is not known whether there will be owners: one mistake causes no others.
-    has_owners = "collect" not in sound or getattr(sound["collect"], "service_url", "") is not None
+    collect = sound.get("collect", SimpleNamespace())
+    has_owners = collect is not None and getattr(collect, "service_url", "") is not None
     masked = getattr(sound.get("serving"), "masked", ())
     policies = sound.get("policies", ())
     _, problems, warnings = examined_policies(registry, policies, masked, has_owners=has_owners)

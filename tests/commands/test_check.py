@@ -380,6 +380,22 @@ fliters = []
     ]
 
 
+def test_a_policy_that_reads_owners_needs_a_collector(lookup: Run, tmp_path: Path) -> None:
+    """It is said before the server is told to load the file; not if it is unknown what the collector would give."""
+    path = tmp_path / "serving.toml"
+    text = 'policies = ["shipped:stock"]\n' + _SERVING + 'active = "stock"\n'
+    collect = '[collect]\nservice_url = "pulsar://broker-0:6650"\n'
+    mistakes = []
+    for table in ("", collect, collect.replace("pulsar:", "ftp:")):
+        path.write_text(text + table)
+        printed = lookup("config", "check", "--config", path).err.splitlines()
+        mistakes.append([line for line in printed if line.startswith("error: ")])
+
+    assert [len(each) for each in mistakes] == [1, 0, 1]
+    assert mistakes[0][0].startswith("error: policy 'stock': part 'anti-affinity' reads view.ownership")
+    assert mistakes[2][0].startswith(f"error: {path}: collect.service_url: should be of the form")
+
+
 def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
     """An address that others reach, without a token."""
     path = tmp_path / "serving.toml"
