@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,4 +26,4 @@ def lowest(text: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(lowest(_SETUP.read_text(encoding="utf-8"))))
+    sys.stdout.write("".join(f"{line}\n" for line in lowest(_SETUP.read_text(encoding="utf-8"))))
