@@ -16,6 +16,7 @@ from lookup.errors import InputError
 from lookup.logs.columns import canonical_json
 from lookup.logs.schema import SERVED_DECISIONS
 from lookup.model import LookupRequest
+from lookup.model.recent import Recent
 from lookup.model.view import OwnershipView
 from lookup.serve.messages import Bounds, DecideMessage
 from lookup.serve.owners import Owners
@@ -43,7 +44,7 @@ class Views:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._by_sender: OrderedDict[str, OrderedDict[str, View]] = OrderedDict()
+        self._by_sender: Recent[str, Recent[str, View]] = Recent(_MOST_SENDERS)
         #: as long as a broker may name them, or a decision on them be explained
         self._by_digest: WeakValueDictionary[str, View] = WeakValueDictionary()
 
@@ -56,15 +57,10 @@ class Views:
         known = self._by_sender.get(message.broker)
         if message.view is not None:
             view = self._kept(message.view, now_us)
-            known = self._by_sender.setdefault(message.broker, OrderedDict())
-            known[message.view_id] = view
+            known = Recent(_VIEWS_EACH) if known is None else known
             # A broker that uses one id for two contents means the later one.
-            known.move_to_end(message.view_id)
-            if len(known) > _VIEWS_EACH:
-                known.popitem(last=False)
-            self._by_sender.move_to_end(message.broker)
-            if len(self._by_sender) > _MOST_SENDERS:
-                self._by_sender.popitem(last=False)
+            known.put(message.view_id, view)
+            self._by_sender.put(message.broker, known)
         elif known is None or message.view_id not in known:
             return None
         else:
@@ -244,7 +240,7 @@ class Deciders:
 
     def __init__(self, served: ServedPolicies, owners: Owners, started_us: int, *, count: int = 0) -> None:
         self._served, self._owners, self._started_us, self.count = served, owners, started_us, count
-        self._asked: OrderedDict[Hashable, _Asked] = OrderedDict()
+        self._asked: Recent[Hashable, _Asked] = Recent(_MOST_INSTANTS)
 
     def named(self) -> str:
         """Return the name of a new decision."""
@@ -281,9 +277,8 @@ class Deciders:
         # Owners that are seen follow every change, until their roster was not asked about for long.
         if known is None or (seen is not None and known.instant.view.ownership is not seen):
             instant = Instant(policy, view.at(ts_us, message.candidates, seen))
-            known = self._asked[key] = _Asked(instant, owners, {})
-            if len(self._asked) > _MOST_INSTANTS:
-                self._asked.popitem(last=False)
+            known = _Asked(instant, owners, {})
+            self._asked.put(key, known)
         if known.owners != owners:
             known.owners = owners
             known.ballots.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from lookup.errors import InputError
 from lookup.logs.outputs import keep_on_disk, named_refusals
 from lookup.logs.rolling import RollingFiles
 from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of
+from lookup.model.recent import Recent
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import RecordMessage
@@ -70,8 +71,8 @@ class Recorder:
         self._numbers, self._seq = count(1), count(1)
         self._writing = Lock()
         #: broker and propensity of the last decision that was carried out, by bundle
-        self._chosen: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._views: OrderedDict[str, None] = OrderedDict()
+        self._chosen: Recent[str, tuple[str, float]] = Recent(_MOST_BUNDLES)
+        self._views: Recent[str, None] = Recent(_MOST_VIEWS)
         #: lookup data of every broker that is registered, and time of its last load report in ms
         self._registered: dict[str, str] = {}
         self._reported: dict[str, int] = {}
@@ -122,10 +123,7 @@ class Recorder:
         self._add("decisions", row)
         bundle = answer.message.request.bundle
         if is_carried and answer.broker is not None and answer.propensity is not None:
-            self._chosen[bundle] = answer.broker, answer.propensity
-            self._chosen.move_to_end(bundle)
-            if len(self._chosen) > _MOST_BUNDLES:
-                self._chosen.popitem(last=False)
+            self._chosen.put(bundle, (answer.broker, answer.propensity))
 
     def knows(self, view: View) -> bool:
         """Return whether a view has been recorded."""
@@ -137,9 +135,7 @@ class Recorder:
         Args:
             current: the latest view of every broker that asked: who is in none of them is not registered any more.
         """
-        self._views[view.reference] = None
-        if len(self._views) > _MOST_VIEWS:
-            self._views.popitem(last=False)
+        self._views.put(view.reference, None)
         for broker, (data, load) in view.records.items():
             self._add("views", (self._cluster, view.ts_us, view.reference, broker, data, load))
         self._note_brokers(view, current)
