@@ -66,7 +66,7 @@ def replay_again(
     manager = new_manager(cluster, run, policy, seed, WatchedManager)
     watch(manager)
     kind = SharedReplay if run.is_shared else ExclusiveReplay
-    replay = kind(cluster, run, policy, seed=seed, work=work, manager=manager)
+    replay = kind(cluster, run, policy, seed=seed, manager=manager)
     progress(f"replaying {policy.name} over {cluster.name} once more")
     for ticks in walk_slices(cluster, run, work):
         due = [tick for tick in ticks if tick.start_us <= again.until_us]

@@ -26,36 +26,11 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
 from lookup.replay.tally import ChangeRecord, OwnerTally
 from lookup.replay.walk import PolicyWalk, Tick
-from lookup.replay.work import WorkDir
 
 __all__ = ["ExclusiveReplay"]
 
 #: Before every instant of a log, which may begin before 1970.
 _EVER = int(np.iinfo(np.int64).min)
-
-
-class _AtomStates:
-    """The owner of each atom at this moment, and whether a lookup of it makes the policy choose; shapes (n_atoms,)."""
-
-    def __init__(self, cluster: ClusterPlan) -> None:
-        self.owners = np.full(cluster.words.atoms.count, -1, dtype=np.int32)
-        #: not pinned to a broker
-        self.is_free = cluster.pinned == -1
-        #: a lookup makes the policy choose, but not before `opens_us`
-        self.is_open = self.is_free.copy()
-        self.opens_us = np.full(len(self.owners), _EVER, dtype=np.int64)
-        #: no atom opens after that
-        self.last_opening_us = _EVER
-
-    def set_owner(self, atoms: slice, owner: int) -> None:
-        """Give atoms to a broker, -1 for none."""
-        self.owners[atoms] = owner
-        self.is_open[atoms] = self.is_free[atoms] if owner < 0 else False
-
-    def open_at(self, atoms: slice, ts_us: int) -> None:
-        """Let no lookup of atoms make the policy choose before an instant."""
-        self.opens_us[atoms] = ts_us
-        self.last_opening_us = max(self.last_opening_us, ts_us)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +39,7 @@ class _GridInstant:
 
     now_us: int
     #: owner of each atom then
-    owners: NDArray[np.int32]
+    owners: NDArray[np.int64]
     #: of the cell before
     demand: Demand
 
@@ -77,14 +52,7 @@ class ExclusiveReplay(PolicyWalk):
     """
 
     def __init__(
-        self,
-        cluster: ClusterPlan,
-        run: RunPlan,
-        policy: Policy,
-        *,
-        seed: int,
-        work: WorkDir,
-        manager: LoadManager | None = None,
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
     ) -> None:
         super().__init__(cluster, run, policy, seed=seed, manager=manager)
         self.decisions: list[Decided] = []
@@ -98,19 +66,24 @@ class ExclusiveReplay(PolicyWalk):
         self.late_splits = self.refused_unloads = 0
         #: splits that still wait
         self._late: list[tuple[str, tuple[str, ...]]] = []
-        self._atoms = _AtomStates(cluster)
         self._loads = AtomLoads(cluster, run)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles)
         #: a decision may ask for load
         self._sees_load = "view.load" in policy.reads
         #: every grid instant's load is wanted, whether a decision asks or not
-        self._settles_at_once = self._has_usage or self._reports.is_kept or policy.shedder is not None
+        self._settles_at_once = self._has_usage or self._board is not None or policy.shedder is not None
         self._instant: _GridInstant | None = None
         #: rows since the last grid instant
         self._spans: list[Span] = []
         #: of the load that the policy sees, or will see
         self._demand = Demand(cluster, [], run.tick_us / MICRO)
         self._tally = OwnerTally(cluster, run, self._cells)
+        #: of each atom, shape (n_atoms,): it is not pinned to a broker
+        self._is_free = cluster.pinned == -1
+        #: a lookup of it makes the policy choose, but not before `opens_us`, and of no atom after the last opening
+        self._is_open = self._is_free.copy()
+        self._opens_us = np.full(len(self._is_free), _EVER, dtype=np.int64)
+        self._last_opening_us = _EVER
         self._changes: list[ChangeRecord] = []
         #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
         self._taken_by: dict[str, int] = {}
@@ -157,7 +130,7 @@ class ExclusiveReplay(PolicyWalk):
             self._begin_epoch(tick, events.registry)
             self._follow(tick.low)
             # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
-            for atom in np.flatnonzero(~self._atoms.is_free).tolist():
+            for atom in np.flatnonzero(~self._is_free).tolist():
                 number = int(self._cluster.pinned[atom])
                 owner = number if number >= 0 and self._registry.registered[number] else -1
                 self._set_owner(slice(atom, atom + 1), owner, tick.low)
@@ -197,7 +170,7 @@ class ExclusiveReplay(PolicyWalk):
         self._loads.close_cell(tick.start_us)
         if self._sees_load or self._settles_at_once:
             self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-            self._instant = _GridInstant(tick.start_us, self._atoms.owners.copy(), self._demand)
+            self._instant = _GridInstant(tick.start_us, self._tally.owners.copy(), self._demand)
         self._spans = []
         if self._settles_at_once:
             self._settle_load()
@@ -218,29 +191,29 @@ class ExclusiveReplay(PolicyWalk):
                 demand=instant.demand,
             )
             self._usage = figures.usage
-            self.manager.set_load(self._reports.shown(figures, self.manager.ownership.bundles(), instant.now_us))
+            self._show(figures, self.manager.ownership.bundles(), instant.now_us)
 
     def _take_lookups(self, tick: Tick) -> None:
         """Let the engine decide about bundles without owner."""
         if tick.low == tick.high:
             return
-        span, states = slice(tick.low, tick.high), self._atoms
+        span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
         # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
         # policies.
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: occurring(atoms))
-        if not np.count_nonzero(states.is_open[present]):
+        if not np.count_nonzero(self._is_open[present]):
             return
-        is_open = states.is_open[atoms]
-        if states.last_opening_us > tick.start_us:
-            is_open &= tick.rows.ts[span] >= states.opens_us[atoms]
+        is_open = self._is_open[atoms]
+        if self._last_opening_us > tick.start_us:
+            is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
             return
         self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
         for offset in np.flatnonzero(may_assign).tolist():
             # A decision of this tick may have closed it.
-            if states.is_open[atoms[offset]]:
+            if self._is_open[atoms[offset]]:
                 row = tick.low + offset
                 self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
                 self._follow(row)
@@ -256,7 +229,7 @@ class ExclusiveReplay(PolicyWalk):
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]
         atoms = self._bundles.atoms_of(change.bundle)
-        had_owner = self._atoms.owners[atoms.start] >= 0
+        had_owner = self._tally.owners[atoms.start] >= 0
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
         # A release that is cut short takes the bundle from no broker: what began it did.
@@ -268,11 +241,12 @@ class ExclusiveReplay(PolicyWalk):
         if self._run.handover_us:
             # The hand-over before this change has ended; one that begins now holds from this row on.
             self._tally.transits.end(atoms, change.ts_us)
-            self._atoms.opens_us[atoms] = _EVER
+            self._opens_us[atoms] = _EVER
             if change.hand_over is not None:
                 self._tally.transits.begin(atoms, change.hand_over, row)
                 if change.broker is None:
-                    self._atoms.open_at(atoms, change.hand_over.until_us)
+                    self._opens_us[atoms] = change.hand_over.until_us
+                    self._last_opening_us = max(self._last_opening_us, change.hand_over.until_us)
         is_unload = change.broker is None and change.cause in UNLOADED_BY
         if self._is_scored and (change.broker is not None or is_unload):
             self._changes.append(
@@ -290,8 +264,8 @@ class ExclusiveReplay(PolicyWalk):
             )
 
     def _set_owner(self, atoms: slice, owner: int, row: int) -> None:
-        self._atoms.set_owner(atoms, owner)
         self._tally.set_owner(atoms, owner, row)
+        self._is_open[atoms] = self._is_free[atoms] if owner < 0 else False
 
     @property
     def owners(self) -> list[OwnerInterval]:

@@ -22,7 +22,7 @@ from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
 from lookup.replay.lint import lint
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.proportions import mean_load_of, most_registered, suggested_session
+from lookup.replay.proportions import mean_load_of, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.work import WorkDir
@@ -149,12 +149,12 @@ def inspect_log(
 
 def _quiet(demand: ClusterDemand, plan: ClusterPlan, run: RunPlan) -> float:
     starts, lookups = demand.ticks
-    return quiet_share(starts, lookups, np.full(len(starts), most_registered(plan)), run=run)
+    return quiet_share(starts, lookups, np.full(len(starts), plan.timeline.most_registered), run=run)
 
 
 def _inspected(demand: ClusterDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
-    brokers = len(words.by_broker) if plan is None else most_registered(plan)
+    brokers = len(words.by_broker) if plan is None else plan.timeline.most_registered
     published = {} if plan is None else published_labels([plan])
     tenants: Counter[str] = Counter()
     namespaces: Counter[str] = Counter()

@@ -39,7 +39,7 @@ def compared_by_key(
     cluster: ClusterPlan, run: RunPlan, policies: Sequence[Policy], seed: int, work: WorkDir
 ) -> list[CauseCount]:
     """Compare two policies over one cluster; return the partings by cause."""
-    first, second = (_NotedReplay(cluster, run, policy, seed, work) for policy in policies)
+    first, second = (_NotedReplay(cluster, run, policy, seed) for policy in policies)
     walk = _KeyWalk(cluster, first, second)
     walk_together([first, second, walk], cluster, run, work)
     return walk.counts()
@@ -73,9 +73,9 @@ class _Answered:
 class _NotedReplay(SharedReplay):
     """A replay that notes its answers day by day."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, work: WorkDir) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> None:
         self._stager = new_manager(cluster, run, policy, seed, StagedManager)
-        super().__init__(cluster, run, policy, seed=seed, work=work, manager=self._stager)
+        super().__init__(cluster, run, policy, seed=seed, manager=self._stager)
         self.answered: list[_Answered] = []
         #: decisions so far: rows of DECISIONS
         self._numbered = 0

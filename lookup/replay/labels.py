@@ -13,7 +13,6 @@ from lookup.model.quoting import closest, listed, quantity, shown
 from lookup.model.topology import LEVELS
 from lookup.replay.findings import Finding
 from lookup.replay.plan import ClusterPlan
-from lookup.replay.probing import brokers_of
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = ["about_labels", "published_labels"]
@@ -56,23 +55,7 @@ def about_labels(
         yield from _unmet(key, sent[key], published, lookups)
     if published and not sent:
         yield _unlabelled(published, lookups)
-    given = dict(_misspelt(settings, clusters, published, read))
-    yield from given.values()
-    yield from _unasked(published, sent.keys() - given.keys(), read)
-
-
-def _unasked(published: Mapping[str, Counter[str]], sent: Collection[str], read: Collection[str]) -> Iterator[Finding]:
-    """Find keys of brokers that no client sends and no policy reads, and that are nearly those of clients."""
-    for key in sorted(published.keys() - set(sent) - set(read)):
-        meant = closest(key, set(sent) - published.keys(), cutoff=_ALIKE)
-        if meant:
-            yield Finding(
-                "broker-key",
-                f"brokers publish {shown(key)}, which no client sends",
-                quantity(published[key].total(), "broker"),
-                f"clients send {shown(meant)}, which no broker publishes",
-                f"did you mean {shown(meant)}?",
-            )
+    yield from _misspelt(settings, clusters, published, read)
 
 
 def _unlabelled(published: Mapping[str, Counter[str]], lookups: int) -> Finding:
@@ -91,24 +74,23 @@ def _misspelt(
     clusters: Sequence[ClusterPlan],
     published: Mapping[str, Counter[str]],
     read: Collection[str],
-) -> Iterator[tuple[str, Finding]]:
-    """Yield keys that settings give to clients and that are nearly those of brokers, each with its finding."""
+) -> Iterator[Finding]:
+    """Find keys that settings give to clients and that are nearly those of brokers, once each."""
     labelled = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
     lookups = sum(cluster.words.counts["demand"] for cluster in clusters)
+    found: dict[str, Finding] = {}
     for index, entry in enumerate(settings.clients):
         for key in sorted(entry.properties.keys() - published.keys() - set(read)):
             meant = closest(key, published.keys() - entry.properties.keys(), cutoff=_ALIKE)
             if meant:
-                yield (
-                    key,
-                    Finding(
-                        "client-key",
-                        f"clients[{index}] gives clients the property {shown(key)}, which no broker publishes",
-                        f"{int(labelled[index]):,} of {quantity(lookups, 'lookup')}",
-                        f"brokers publish {listed(sorted(published))}",
-                        f"did you mean {shown(meant)}?",
-                    ),
+                found[key] = Finding(
+                    "client-key",
+                    f"clients[{index}] gives clients the property {shown(key)}, which no broker publishes",
+                    f"{int(labelled[index]):,} of {quantity(lookups, 'lookup')}",
+                    f"brokers publish {listed(sorted(published))}",
+                    f"did you mean {shown(meant)}?",
                 )
+    yield from found.values()
 
 
 def _unsent(policy: str, part: str, key: str, sent: Mapping[str, Counter[str]], lookups: int) -> Finding:
@@ -170,7 +152,7 @@ def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]
     """Return by key how many brokers have each label, as clients' properties are compared with them."""
     published: dict[str, Counter[str]] = {}
     for cluster in clusters:
-        for broker in brokers_of(cluster):
+        for broker in cluster.timeline.brokers:
             for key, value in _labels(broker).items():
                 published.setdefault(key, Counter())[value] += 1
     return published

@@ -9,22 +9,24 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, combinations
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ballots import Ballot
+from lookup.engine.ledger import capacities
+from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import PulsarLookupError
-from lookup.model import ClusterView, Reason
+from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Reason, Roster
 from lookup.model.quoting import closest, listed, quantity, shown
+from lookup.model.request import request_of
 from lookup.replay.findings import Finding
 from lookup.replay.labels import about_labels
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.probing import Case, brokers_of, cases_of
 from lookup.replay.proportions import about_proportions
 from lookup.settings.cluster import ClientMatch
 from lookup.settings.evaluation import EvaluationFile
@@ -35,6 +37,9 @@ __all__ = ["lint"]
 _CLOSE = 1e-9
 #: Names this much alike (a ratio) are taken for one name and its misspelling.
 _ALIKE = 0.7
+#: Combinations of labels, and bundles, of a cluster with which policies are probed: those with the most lookups, and
+#: some from all over the cluster.
+_LABELS, _BUNDLES = 32, 4
 #: Parts that read one of these answer by a state that a probe does not have.
 _STATES = frozenset({"view.ownership", "view.memory"})
 
@@ -58,7 +63,6 @@ def lint(
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
         *about_labels(settings, policies, clusters),
-        *_about_places(settings, clusters),
         *about_proportions(settings, policies, clusters, quiet),
         *_about_parts(policies, clusters, run),
     )
@@ -104,13 +108,10 @@ def _covers(wide: ClientMatch, narrow: ClientMatch) -> bool:
 
 
 def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find namespaces that nobody looks up, isolation from hosts that no broker has, groups of one."""
+    """Find namespaces in which nothing is looked up, and isolation from hosts that no broker has."""
     known = {namespace for cluster in clusters for namespace in cluster.words.atoms.namespaces}
-    hosts = {broker.host for cluster in clusters for broker in brokers_of(cluster)}
-    groups: Counter[str] = Counter()
+    hosts = {broker.host for cluster in clusters for broker in cluster.timeline.brokers}
     for entry in settings.namespaces:
-        if entry.anti_affinity_group and entry.name in known:
-            groups[entry.anti_affinity_group] += 1
         if entry.name not in known:
             like = closest(entry.name, known, cutoff=_ALIKE)
             yield Finding(
@@ -130,204 +131,207 @@ def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
                     f"hosts are {listed(sorted(hosts))}",
                     "a pattern is a regular expression of the whole host name, without port",
                 )
-    for group, members in groups.items():
-        if members == 1:
-            yield Finding(
-                "anti-affinity",
-                f"the anti-affinity group {shown(group)} has one namespace, which has nobody to keep away from",
-                "1 namespace of the log",
-                "a group keeps its namespaces on different brokers",
-                "name the others in [[namespaces]]",
-            )
-
-
-def _about_places(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find links between places at which there is neither a broker nor a client."""
-    places = {
-        place
-        for cluster in clusters
-        for location in (*(broker.location for broker in brokers_of(cluster)), *(c.location for c in cluster.clients))
-        for place in (location.region, location.zone, location.rack)
-        if place is not None
-    }
-    for index, edge in enumerate(settings.topology.edges):
-        for end in (edge.a, edge.b):
-            if places and end not in places:
-                like = closest(end, places, cutoff=0.5)
-                yield Finding(
-                    "topology",
-                    f"topology.edges[{index}] leads to {shown(end)}, where there is neither a broker nor a client",
-                    f"0 of {quantity(len(places), 'place')}",
-                    f"places are {listed(sorted(places))}",
-                    f"did you mean {shown(like)}?" if like else "leave it out",
-                )
 
 
 # Parts of policies
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A request of the log, on the brokers of its cluster under one state of load."""
+
+    request: LookupRequest
+    view: ClusterView
+
+
 def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find parts that change nothing, and policies that decide alike."""
-    cases = [case for cluster in clusters for case in cases_of(cluster, run)]
-    odds: dict[str, NDArray[np.float64]] = {}
+    cases = [
+        _Case(request, view) for cluster in clusters for view in _views(cluster, run) for request in _requests(cluster)
+    ]
+    probed: dict[str, tuple[Policy, NDArray[np.float64]]] = {}
     for policy in policies:
         # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
         with np.errstate(all="ignore"):
             try:
-                probed = _Probed(policy, cases)
+                answers = _Answers(policy.unforgiving, cases)
             except PulsarLookupError:
                 # A part that fails ends the run with a sentence of its own, if the settings do not let it pass.
                 continue
-            yield from probed.findings()
+            yield from answers.findings()
         if not policy.reads & _STATES:
-            stated = {id(ballot): _odds(ballot, case.view) for ballot, case in zip(probed.ballots, cases, strict=True)}
-            odds[policy.name] = np.array(list(chain.from_iterable(stated[id(ballot)] for ballot in probed.ballots)))
-    by_name = {policy.name: policy for policy in policies}
-    for first, second in combinations(odds, 2):
-        one, other = by_name[first], by_name[second]
+            probed[policy.name] = policy, answers.odds_of_every_case()
+    for (one, odds), (other, others) in combinations(probed.values(), 2):
         rules = [
             (policy.shedder, policy.second_choice, policy.destination_first, policy.excluded_namespaces)
             for policy in (one, other)
         ]
-        if rules[0] == rules[1] and np.allclose(odds[first], odds[second], rtol=0, atol=_CLOSE):
+        if rules[0] == rules[1] and np.allclose(odds, others, rtol=0, atol=_CLOSE):
             yield Finding(
                 "alike",
-                f"policies {shown(first)} and {shown(second)} decide alike",
+                f"policies {shown(one.name)} and {shown(other.name)} decide alike",
                 f"{len(cases):,} of {quantity(len(cases), 'case')} that were tried",
                 "same odds for every broker, request and state of load, and the same shedder",
                 "leave one of them out, or see which setting was to tell them apart",
             )
 
 
-def _odds(ballot: Ballot, view: ClusterView) -> tuple[float, ...]:
-    return tuple([ballot.odds.get(broker, 0.0) for broker in view.brokers.ids])
+class _Answers:
+    """The answers of a policy and of its scorers to all cases."""
 
-
-def _ballots(policy: Policy, cases: Sequence[Case]) -> list[Ballot]:
-    """Return a policy's answer to each case."""
-    instants: dict[int, Instant] = {}
-    return [
-        policy.ballot(case.request, instants.setdefault(id(case.view), Instant(policy, case.view))) for case in cases
-    ]
-
-
-class _Probed:
-    """The answers of a policy and of its parts to all cases."""
-
-    def __init__(self, policy: Policy, cases: Sequence[Case]) -> None:
-        self._policy = policy.unforgiving
-        self._instants = {
-            id(view): Instant(self._policy, view) for view in {id(c.view): c.view for c in cases}.values()
-        }
+    def __init__(self, policy: Policy, cases: Sequence[_Case]) -> None:
+        self._policy = policy
         # Requests that agree on what a policy reads are one case to it.
-        keys = [(id(case.view), policy.decision_key(case.request)) for case in cases]
-        distinct = dict(zip(keys, cases, strict=True))
-        self._cases = list(distinct.values())
-        self._ballots = _ballots(self._policy, self._cases)
-        by_key = dict(zip(distinct, self._ballots, strict=True))
-        #: the answer to each case
-        self.ballots = [by_key[key] for key in keys]
+        self._keys: list[Hashable] = [(id(case.view), policy.decision_key(case.request)) for case in cases]
+        self._cases = dict(zip(self._keys, cases, strict=True))
+        self._instants = self._instants_of(policy)
+        self._ballots = self._ballots_of(policy, self._instants)
+
+    def _instants_of(self, policy: Policy) -> dict[int, Instant]:
+        views = {id(case.view): case.view for case in self._cases.values()}
+        return {number: Instant(policy, view) for number, view in views.items()}
+
+    def _ballots_of(self, policy: Policy, instants: Mapping[int, Instant]) -> dict[Hashable, Ballot]:
+        return {key: policy.ballot(case.request, instants[id(case.view)]) for key, case in self._cases.items()}
+
+    def _odds_of(self, ballots: Mapping[Hashable, Ballot]) -> dict[Hashable, list[float]]:
+        """Return the odds of each broker by case."""
+        ids = {key: case.view.brokers.ids for key, case in self._cases.items()}
+        return {key: [ballot.odds.get(broker, 0.0) for broker in ids[key]] for key, ballot in ballots.items()}
+
+    def odds_of_every_case(self) -> NDArray[np.float64]:
+        """Return the odds of all brokers in all cases, one after another."""
+        odds = self._odds_of(self._ballots)
+        return np.array([share for key in self._keys for share in odds[key]])
 
     def findings(self) -> Iterator[Finding]:
         """Find parts that change nothing."""
-        yield from self._about_filters()
-        yield from self._about_scorers()
-
-    def _about_filters(self) -> Iterator[Finding]:
-        policy, tried = self._policy, f"all of {quantity(len(self._cases), 'case')} that were tried"
-        alone = []
-        for index, part in enumerate(policy.filters):
-            if policy.part_reads[index] & _STATES:
-                continue
-            if all(not self._admitted(index, case).any() for case in self._cases):
-                alone.append(part.name)
-                yield Finding(
-                    "filter",
-                    f"policy {shown(policy.name)}: the filter {part.name} rejects every broker",
-                    tried,
-                    f"asked alone, about every broker of the log; its reason is {part.reason.value}",
-                    "see its parameters, and with `lookup explain` what it says of a broker",
-                )
-        if not alone and all(ballot.declined is Reason.NO_CANDIDATES for ballot in self.ballots):
+        ballots = [self._ballots[key] for key in self._keys]
+        if all(ballot.declined is Reason.NO_CANDIDATES for ballot in ballots):
             rejected: Counter[str] = Counter()
-            for ballot in self.ballots:
+            for ballot in ballots:
                 rejected.update({reason.value: count for reason, count in ballot.rejected.items()})
             yield Finding(
                 "filters",
-                f"policy {shown(policy.name)}: its filters leave no broker together, though each alone does",
-                tried,
+                f"policy {shown(self._policy.name)}: its filters leave no broker",
+                f"all of {quantity(len(self._cases), 'case')} that were tried",
                 "rejections by " + ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common()),
-                "leave one of them out",
+                "see their parameters, and with `lookup explain` what they say of a broker",
             )
-
-    def _admitted(self, index: int, case: Case) -> NDArray[np.bool_]:
-        instant = self._instants[id(case.view)]
-        return self._policy.admitted(index, case.request, instant.offered, instant)
+        yield from self._about_scorers()
 
     def _about_scorers(self) -> Iterator[Finding]:
-        policy, tried = self._policy, quantity(len(self._cases), "case")
-        known = [
-            index
-            for index in range(len(policy.scorers))
-            if not policy.part_reads[len(policy.filters) + index] & _STATES
-        ]
-        spreads = {index: [self._scores(index, case) for case in self._cases] for index in known}
-        differing = [index for index in known if any(np.ptp(scores) > _CLOSE for scores in spreads[index])]
+        policy, tried = self._policy, f"0 of {quantity(len(self._cases), 'case')} that were tried"
+        part_reads = policy.part_reads[len(policy.filters) :]
+        known = [index for index in range(len(policy.scorers)) if not part_reads[index] & _STATES]
+        names = [term.scorer.name for term in policy.scorers]
+        differing = []
         for index in known:
-            if index not in differing:
+            scores = [self._scores(index, case) for case in self._cases.values()]
+            if any(np.ptp(each) > _CLOSE for each in scores):
+                differing.append(index)
+            else:
                 yield Finding(
                     "scorer",
-                    f"policy {shown(policy.name)}: the scores of {self._name(index)} never differ",
-                    f"0 of {tried} that were tried",
-                    f"every broker gets the same score, {spreads[index][0][0]:g} in the first case",
+                    f"policy {shown(policy.name)}: the scores of {names[index]} never differ",
+                    tried,
+                    f"every broker gets the same score, {scores[0][0]:g} in the first case",
                     "leave it out, or see whether the log and the brokers have what it goes by",
                 )
-        if len(known) < len(policy.scorers) or not differing:
-            return
-        terms = [
-            [policy.scorers[index].weight * spreads[index][number] for index in known]
-            for number in range(len(self._cases))
-        ]
-        if len(differing) > 1 and all(np.ptp(np.sum(term, axis=0)) <= _CLOSE for term in terms):
-            yield Finding(
-                "cancel",
-                f"policy {shown(policy.name)}: {' and '.join(map(self._name, differing))} cancel each other",
-                f"all of {tried} that were tried",
-                "their weighted scores add up to the same for every broker",
-                "leave one out, or give it another weight",
-            )
+        if len(known) < len(policy.scorers):
             return
         idle = [index for index in differing if self._changes_nothing(index)]
         if idle and len(idle) == len(differing):
             yield Finding(
                 "selector",
                 f"policy {shown(policy.name)}: the selector {policy.selector.name} does not go by its scores",
-                f"0 of {tried} that were tried",
-                f"without {', '.join(map(self._name, idle))} the odds are the same",
+                tried,
+                f"without {', '.join(names[index] for index in idle)} the odds are the same",
                 "take a selector that goes by scores, such as best, or leave the scorers out",
             )
             return
         for index in idle:
             yield Finding(
                 "weight",
-                f"policy {shown(policy.name)}: the weight {policy.scorers[index].weight:g} of {self._name(index)} "
+                f"policy {shown(policy.name)}: the weight {policy.scorers[index].weight:g} of {names[index]} "
                 "changes nothing",
-                f"0 of {tried} that were tried",
+                tried,
                 "without it the odds are the same",
                 "leave it out, or give it a greater weight",
             )
 
-    def _changes_nothing(self, index: int) -> bool:
-        rest = tuple(term for place, term in enumerate(self._policy.scorers) if place != index)
-        without = _ballots(replace(self._policy, scorers=rest), self._cases)
-        return all(
-            np.allclose(_odds(other, case.view), _odds(ballot, case.view), rtol=0, atol=_CLOSE)
-            for case, ballot, other in zip(self._cases, self._ballots, without, strict=True)
-        )
-
-    def _scores(self, index: int, case: Case) -> NDArray[np.float64]:
+    def _scores(self, index: int, case: _Case) -> NDArray[np.float64]:
         instant = self._instants[id(case.view)]
         return self._policy.score(index, case.request, instant.offered, instant)
 
-    def _name(self, index: int) -> str:
-        return self._policy.scorers[index].scorer.name
+    def _changes_nothing(self, index: int) -> bool:
+        rest = tuple(term for place, term in enumerate(self._policy.scorers) if place != index)
+        policy = replace(self._policy, scorers=rest)
+        without = self._odds_of(self._ballots_of(policy, self._instants_of(policy)))
+        odds = self._odds_of(self._ballots)
+        return all(np.allclose(without[key], odds[key], rtol=0, atol=_CLOSE) for key in odds)
+
+
+def _requests(cluster: ClusterPlan) -> list[LookupRequest]:
+    """Return requests with the labels that most lookups carry, for bundles from all over the cluster."""
+    words = cluster.words
+    frequent = np.argsort(-words.by_properties, kind="stable")[:_LABELS].tolist()
+    names = [bundle for bundle, _ in words.atoms.bundles]
+    bundles = names[:: -(-len(names) // _BUNDLES) or 1]
+    clients, listeners = words.extras.get("client", (None,)), words.extras.get("listener", (None,))
+    topics = [topic for topic in words.extras.get("topic", ()) if topic is not None]
+    requests = []
+    for number, (code, bundle) in enumerate((code, bundle) for code in frequent for bundle in bundles):
+        options = LookupOptions(
+            advertised_listener_name=listeners[number % len(listeners)], properties=words.properties[code]
+        )
+        of_bundle = f"persistent://{bundle.rpartition('/')[0]}/probe-{number}"
+        topic = topics[number % len(topics)] if topics else of_bundle
+        requests.append(request_of(topic, bundle, options, clients[number % len(clients)]))
+    return requests
+
+
+def _views(cluster: ClusterPlan, run: RunPlan) -> list[ClusterView]:
+    """Return the cluster with all its brokers, without load and with loads that tell any two brokers apart."""
+    roster = Roster(cluster.timeline.brokers)
+    count = len(roster)
+    if not count:
+        return []
+    capacity = capacities(roster, cluster.assumed_capacity)
+    unknown = Load.unknown(count)
+    registered = np.ones(count, dtype=bool)
+    registered.flags.writeable = False
+    view = ClusterView(
+        cluster=cluster.name,
+        brokers=roster,
+        registered=registered,
+        capacity=capacity,
+        epoch_us=cluster.words.first_us,
+        now_us=cluster.words.last_us,
+        load=unknown.read_only(),
+        ownership=Ownership(roster.ids),
+        unloaded={},
+        memory={},
+        namespaces=run.namespaces,
+        topology=run.topology,
+    )
+    steps = (np.arange(count) + 0.5) / count
+    # Once ascending by place and once in another order, so that load agrees with no label by accident.
+    orders = (steps, steps[np.argsort((np.arange(count) * 7919) % max(count, 1), kind="stable")[::-1]])
+    return [view, *(replace(view, load=_loaded(usage, capacity).read_only()) for usage in orders)]
+
+
+def _loaded(usage: NDArray[np.float64], capacity: NDArray[np.float64]) -> Load:
+    """Return a load in which every figure differs between brokers as usage does."""
+    count = len(usage)
+    full = np.where(np.isnan(capacity), 1.0, capacity)
+    return Load(
+        usage=usage,
+        throughput=usage * full,
+        topics=np.rint(usage * 100).astype(np.int64),
+        top_bundles=[()] * count,
+        resources=np.repeat(usage[:, None] * 100.0, 5, axis=1),
+        rates=usage * 1000.0,
+        long_term_rates=usage * 1000.0,
+        updated_us=np.zeros(count, dtype=np.int64),
+    )

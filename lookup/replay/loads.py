@@ -308,7 +308,7 @@ class BrokerLoads:
         self._loads, self._bundles = loads, bundles
         self._n_brokers = len(cluster.timeline.roster)
         self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
-        self._seen: NDArray[np.int32] = np.empty(0, np.int32)
+        self._seen: Ints = np.empty(0, np.int64)
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
 
     def begin_slice(self, reports: Reports, reached_us: int) -> None:
@@ -317,9 +317,7 @@ class BrokerLoads:
         if self._reported is not None and reports.loads is not None:
             self._reported.begin_slice(reports.loads, reached_us)
 
-    def at(
-        self, now_us: int, owners: NDArray[np.int32], *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand
-    ) -> Load:
+    def at(self, now_us: int, owners: Ints, *, capacity: Floats, registered: NDArray[np.bool_], demand: Demand) -> Load:
         """Return what the view shows of load; instants must not go back.
 
         Args:
@@ -350,7 +348,7 @@ class BrokerLoads:
         # Without rates of messages the loads of bundles stand for them, as those of brokers do.
         return figures if figures.rates is None else _with_bundle_rates(figures, bundles)
 
-    def _topics_of(self, owners: NDArray[np.int32]) -> Ints:
+    def _topics_of(self, owners: Ints) -> Ints:
         # Topics stand still while owners do, which is most of the time.
         if not np.array_equal(owners, self._seen):
             self._seen = owners.copy()
@@ -420,12 +418,10 @@ class _BundleLoads:
         windows: load of each atom in micro-units, and its messages in millionths per second, None if unknown.
     """
 
-    def __init__(
-        self, bundles: BundleMap, owners: NDArray[np.int32], windows: tuple[Ints, Ints | None], seconds: float
-    ) -> None:
+    def __init__(self, bundles: BundleMap, owners: Ints, windows: tuple[Ints, Ints | None], seconds: float) -> None:
         self._starts, self._names = bundles.ordered()
         self._owners, self._windows, self._seconds = owners, windows, seconds
-        self._known: tuple[NDArray[np.int32], Ints, Floats] | None = None
+        self._known: tuple[Ints, Ints, Floats] | None = None
 
     def __call__(self, broker: int) -> Iterator[BundleLoad]:
         owners, micro, rates = self._figures()
@@ -450,7 +446,7 @@ class _BundleLoads:
         positive = np.flatnonzero(figures > 0)
         return zip(self._names[positive].tolist(), figures[positive].tolist(), strict=True)
 
-    def _figures(self) -> tuple[NDArray[np.int32], Ints, Floats]:
+    def _figures(self) -> tuple[Ints, Ints, Floats]:
         if self._known is None:
             window, rated = self._windows
             micro = np.add.reduceat(window, self._starts)
@@ -492,6 +488,6 @@ def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 
-def _by_broker(owners: NDArray[np.int32], values: Ints, n_brokers: int) -> Ints:
+def _by_broker(owners: Ints, values: Ints, n_brokers: int) -> Ints:
     sums: Ints = np.bincount(owners + 1, weights=values, minlength=n_brokers + 1)[1:].astype(np.int64)
     return sums

@@ -91,7 +91,7 @@ def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, wor
     policies, _ = built(recipe)
     if run.is_shared:
         return compared_by_key(cluster, run, policies, seed, work)
-    first, second = (_NotedReplay(cluster, run, policy, seed, work) for policy in policies)
+    first, second = (_NotedReplay(cluster, run, policy, seed) for policy in policies)
     walk = _PartingWalk(cluster, first, second)
     walk_together([first, second, walk], cluster, run, work)
     return walk.counts()
@@ -112,9 +112,9 @@ class _Event:
 class _NotedReplay(ExclusiveReplay):
     """A replay that notes its changes of owners day by day."""
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, work: WorkDir) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> None:
         self.stager = new_manager(cluster, run, policy, seed, StagedManager)
-        super().__init__(cluster, run, policy, seed=seed, work=work, manager=self.stager)
+        super().__init__(cluster, run, policy, seed=seed, manager=self.stager)
         self.events: list[_Event] = []
 
     def _note(self, change: OwnerChange, row: int) -> None:

@@ -20,7 +20,6 @@ from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
 from lookup.replay.outcome import MetricSums
 from lookup.replay.plan import ClusterPlan
-from lookup.replay.probing import brokers_of
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "blocks_in",
     "longest_block",
     "mean_load_of",
-    "most_registered",
     "suggested_session",
 ]
 
@@ -193,12 +191,6 @@ def suggested_session(rate: float, tick_s: int) -> int:
     return math.ceil(min(_LONGEST_S, _ENOUGH / rate) / tick_s) * tick_s
 
 
-def most_registered(cluster: ClusterPlan) -> int:
-    """Return how many brokers are registered at most at a time."""
-    masks = [events.registry[1] for events in cluster.timeline.events.values() if events.registry is not None]
-    return max([int(mask.sum()) for mask in masks], default=0)
-
-
 def mean_load_of(micro: int, seconds: float, brokers: int) -> float | None:
     """Return the weight per second that a broker serves on average; None without a broker.
 
@@ -223,11 +215,10 @@ def _about_load(
     if not readers:
         return
     goes = f"{listed(readers)} {'goes' if len(readers) == 1 else 'go'} by load"
-    rates = {
-        cluster.name: cluster.words.counts["demand"] / _seconds(cluster, section.tick_s) / most_registered(cluster)
-        for cluster in clusters
-        if most_registered(cluster)
-    }
+    rates: dict[str, float] = {}
+    for cluster in clusters:
+        if brokers := cluster.timeline.most_registered:
+            rates[cluster.name] = cluster.words.counts["demand"] / _seconds(cluster, section.tick_s) / brokers
     suggested = {name: suggested_session(rate, section.tick_s) for name, rate in sorted(rates.items())}
     without = {name: share for name, share in sorted(quiet.items()) if share > _MOSTLY}
     if without:
@@ -254,9 +245,9 @@ def _about_load(
 def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
     """Find capacities that are hardly in weight per second."""
     for cluster in clusters:
-        capacities = [broker.capacity for broker in brokers_of(cluster) if broker.capacity is not None]
+        capacities = [broker.capacity for broker in cluster.timeline.brokers if broker.capacity is not None]
         seconds = _seconds(cluster, settings.evaluation.tick_s)
-        load = mean_load_of(cluster.words.counts["micro"], seconds, most_registered(cluster))
+        load = mean_load_of(cluster.words.counts["micro"], seconds, cluster.timeline.most_registered)
         if not capacities or load is None:
             continue
         capacity = sum(capacities) / len(capacities)

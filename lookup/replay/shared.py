@@ -33,7 +33,6 @@ from lookup.replay.stretches import (
     demand_by_key,
 )  # fmt: skip
 from lookup.replay.walk import PolicyWalk, Tick
-from lookup.replay.work import WorkDir
 
 __all__ = ["ExpectedTally", "Question", "SharedReplay"]
 
@@ -121,14 +120,7 @@ class SharedReplay(PolicyWalk):
     """
 
     def __init__(
-        self,
-        cluster: ClusterPlan,
-        run: RunPlan,
-        policy: Policy,
-        *,
-        seed: int,
-        work: WorkDir,
-        manager: LoadManager | None = None,
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
     ) -> None:
         super().__init__(cluster, run, policy, seed=seed, manager=manager)
         self.decisions: list[KeyDecision] = []
@@ -182,7 +174,7 @@ class SharedReplay(PolicyWalk):
         if ticks[0].is_grid and self._asks_every_tick:
             load = self._loads.figures(ticks[0], self.manager.capacity, registered)
             # No broker owns a bundle.
-            self.manager.set_load(self._reports.shown(load, np.zeros(len(registered), np.int64), ticks[0].start_us))
+            self._show(load, np.zeros(len(registered), np.int64), ticks[0].start_us)
         served = np.zeros((len(ticks), len(registered)))
         if ticks[-1].high > ticks[0].low:
             served = self._decide(Stretch(ticks, self._run.cell_of(ticks[0].start_us), self._registry.epoch))

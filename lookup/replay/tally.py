@@ -118,20 +118,20 @@ class OwnerTally(CellTally):
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._has_log = any(cluster.words.by_broker.values())
         #: owner of each atom now, and when the span began, shape (n_atoms,)
-        self._owners = np.full(len(self._unit), -1, dtype=np.int64)
-        self._first_owners = self._owners.copy()
+        self.owners = np.full(len(self._unit), -1, dtype=np.int64)
+        self._first_owners = self.owners.copy()
         #: (row from which it holds, first atom, atom after the last, owner) of each change since the span began
         self._changes: list[tuple[int, int, int, int]] = []
 
     def set_owner(self, atoms: slice, broker: int, row: int) -> None:
         """Note the owner of the atoms of one bundle from a row of the slice on, -1 for no broker."""
-        self._owners[atoms] = broker
+        self.owners[atoms] = broker
         self._changes.append((row, atoms.start, atoms.stop, broker))
 
     def flush(self, rows: SliceRows) -> None:
         """Count what is held of the current cell, and begin another span with the owners of this moment."""
         super().flush(rows)
-        self._first_owners, self._changes = self._owners.copy(), []
+        self._first_owners, self._changes = self.owners.copy(), []
 
     def end_slice(self, rows: SliceRows) -> None:
         """Count what is held of a slice."""

@@ -138,7 +138,7 @@ def replay_runs(
     """
     policies, metrics = built(recipe)
     kind = SharedReplay if run.is_shared else ExclusiveReplay
-    replays = [kind(cluster, run, policies[number], seed=seed, work=output.work) for number, seed in task.runs]
+    replays = [kind(cluster, run, policies[number], seed=seed) for number, seed in task.runs]
     walk_together([*replays, *([facts] if facts else ())], cluster, run, output.work)
     replayed = []
     for replay, (number, seed) in zip(replays, task.runs, strict=True):

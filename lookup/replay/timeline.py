@@ -130,6 +130,23 @@ class Timeline:
             keys.extend((tick, "admin", bundle) for bundle in events.unloads)
         return {key: number for number, key in enumerate(dict.fromkeys(keys))}
 
+    @cached_property
+    def brokers(self) -> tuple[Broker, ...]:
+        """Return every broker as it was last registered."""
+        brokers = {broker.id: broker for broker in self.roster}
+        for roster, registered in self._epochs:
+            brokers |= {broker.id: broker for broker, present in zip(roster, registered, strict=True) if present}
+        return tuple(brokers.values())
+
+    @property
+    def most_registered(self) -> int:
+        """Return how many brokers are registered at most at a time."""
+        return max((int(registered.sum()) for _, registered in self._epochs), default=0)
+
+    @property
+    def _epochs(self) -> list[tuple[Roster, NDArray[np.bool_]]]:
+        return [events.registry for _, events in sorted(self.events.items()) if events.registry is not None]
+
     @property
     def event_causes(self) -> tuple[str, ...]:
         """Return the cause that each event has in the changes of owner it leads to, by its number."""

@@ -27,7 +27,7 @@ from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "ClusterWalk", "PolicyWalk", "Publications", "Registry", "Reports", "Tick", "Walker", "walk_slices",
+    "ClusterWalk", "PolicyWalk", "Registry", "Reports", "Tick", "Walker", "walk_slices",
     "walk_together",
 ]  # fmt: skip
 
@@ -177,39 +177,6 @@ class ClusterWalk:
         self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
 
 
-class Publications:
-    """The load reports of one cluster under one policy; passes load on as it is if reports are instant.
-
-    Policies then see simulated load as brokers last published it, at the policy's cadence; the arithmetic is the
-    engine's. The ledger itself, and with it every metric, stays what was measured.
-
-    Source: `docs/decisions/load-reports.md`; `docs/pulsar/load-managers.md`.
-    """
-
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy) -> None:
-        timeline = cluster.timeline
-        board = ReportBoard(len(timeline.roster), int(timeline.bounds[0]), policy.cadence)
-        self._board = board if run.is_published else None
-
-    @property
-    def is_kept(self) -> bool:
-        """Return whether every grid instant has to be shown: reports depend on those before."""
-        return self._board is not None
-
-    def leave(self, gone: NDArray[np.bool_], now_us: int) -> None:
-        """Note which brokers are not registered, shape (n_brokers,)."""
-        if self._board is not None:
-            self._board.leave(gone, now_us)
-
-    def shown(self, load: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
-        """Return what policies see at a grid instant at which brokers measure some load.
-
-        Args:
-            bundles: how many bundles each broker owns, shape (n_brokers,).
-        """
-        return load if self._board is None else self._board.shown(load, bundles, now_us)
-
-
 class PolicyWalk(ClusterWalk):
     """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
 
@@ -217,11 +184,14 @@ class PolicyWalk(ClusterWalk):
         self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
     ) -> None:
         super().__init__(cluster, run)
+        self._usage = np.full(len(cluster.timeline.roster), np.nan)
         self.manager = manager or new_manager(cluster, run, policy, seed, LoadManager)
         self._bundles = BundleMap(cluster.words.atoms, cluster.timeline.initial_splits)
         self._requests = RequestMaker(cluster, self._bundles)
-        self._reports = Publications(cluster, run, policy)
-        self._usage = np.full(len(cluster.timeline.roster), np.nan)
+        first_us = int(cluster.timeline.bounds[0])
+        #: None: policies see load as it is. Published load is what they see only: the ledger, and with it every metric,
+        #: stays what was measured (`docs/decisions/load-reports.md`)
+        self._board = ReportBoard(len(self._usage), first_us, policy.cadence) if run.is_published else None
         #: capacities are given, so that usage has a meaning and is counted in every tick
         self._has_usage = cluster.assumed_capacity is None
 
@@ -229,7 +199,16 @@ class PolicyWalk(ClusterWalk):
         """Apply a change of the registry at the start of a tick."""
         self._registry.apply(registry)
         self.manager.set_registry(*registry)
-        self._reports.leave(~self._registry.registered, tick.start_us)
+        if self._board is not None:
+            self._board.leave(~self._registry.registered, tick.start_us)
+
+    def _show(self, load: Load, bundles: NDArray[np.int64], now_us: int) -> None:
+        """Show the policy the load that brokers measure at a grid instant, as it is or as they last published it.
+
+        Args:
+            bundles: how many bundles each broker owns, shape (n_brokers,).
+        """
+        self.manager.set_load(load if self._board is None else self._board.shown(load, bundles, now_us))
 
     def _add_time(self, tick: Tick) -> None:
         """Add the broker-time of a tick that is scored."""

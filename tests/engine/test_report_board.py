@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.reporting import Cadence, Measured, Published, ReportBoard
-from lookup.model import LoadSample, ResourceUsage, ResourceWeights, SystemResourceUsage
+from lookup.model import Load, LoadSample, ResourceUsage, ResourceWeights, SystemResourceUsage
 from tests.engine.reporter import LoadReporter
 
 _S = 1_000_000
@@ -160,3 +160,40 @@ def test_a_broker_that_left_meanwhile_starts_afresh() -> None:
     assert np.isnan(gone.throughput[0])
     assert gone.throughput[1] == 10.0
     assert shown.usage.round(6).tolist() == [1.0, 0.1]
+
+
+def _figures(usage: list[float], rate: list[float] | None = None) -> Load:
+    known = np.array(usage)
+    rates = None if rate is None else np.array(rate)
+    topics = np.array([3, 4])
+    return Load(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, rates=rates)
+
+
+def test_the_view_shows_what_was_published() -> None:
+    """Usage smoothed and as measured, throughput likewise, topics, rates and when it was measured."""
+    board, none = ReportBoard(2, _START_US, Cadence(history=0.5)), np.zeros(2, dtype=np.int64)
+    board.shown(_figures([0.2, 0.2], [1.0, 1.0]), none, _START_US)
+    seen = board.shown(_figures([0.6, 0.21], [1.0, 1.01]), none, _START_US + 5 * _S)
+
+    assert seen.usage.tolist() == pytest.approx([0.4, 0.2])
+    assert seen.max_usage is not None
+    assert seen.max_usage.tolist() == [0.6, 0.2]
+    assert seen.throughput.tolist() == [6.0, 2.0]
+    assert seen.smoothed_throughput is not None
+    assert seen.smoothed_throughput.tolist() == pytest.approx([4.0, 2.0])
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [_START_US + 5 * _S, _START_US]
+    assert seen.rates is not None
+    assert seen.rates.tolist() == [1.0, 1.0]
+    assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
+
+
+def test_a_count_that_goes_on_changing_is_noticed() -> None:
+    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
+    board, books = ReportBoard(2, _START_US, Cadence()), np.array([1, 1])
+    board.shown(_figures([0.2, 0.2]), books, _START_US)
+    books[0] = 2
+    seen = board.shown(_figures([0.2, 0.2]), books, _START_US + 5 * _S)
+
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [_START_US + 5 * _S, _START_US]

@@ -25,7 +25,7 @@ ROWS = [
 def _parts(folder: Path, *by: str, **given: Any) -> dict[tuple[tuple[str, str], ...], list[Batch]]:
     plan = planned(folder, ROWS, **given)
     run = run_plan(settings(**given), by)
-    replay = plan.shown_to(ExclusiveReplay(plan.cluster, run, policy(), seed=1, work=plan.work))
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, run, policy(), seed=1))
     return dict(replay.counted().parts())
 
 

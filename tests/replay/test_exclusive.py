@@ -19,7 +19,7 @@ A, B = '{"rack":"a"}', '{"rack":"b"}'
 
 def _replayed(plan: Planned, **parts: Any) -> tuple[ExclusiveReplay, dict[int, float]]:
     made = policy(**(parts or RACK))
-    replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1))
     served: dict[int, float] = {}
     for batch in replay.counted().batches:
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):

@@ -25,7 +25,7 @@ def _planned(folder: Path, rows: list[dict[str, Any]], **given: Any) -> Planned:
 
 
 def _replayed(plan: Planned, **parts: Any) -> tuple[SharedReplay, dict[int, float]]:
-    replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, policy(**parts), seed=1, work=plan.work))
+    replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, policy(**parts), seed=1))
     served: dict[int, float] = {}
     for batch in replay.counted().batches:
         for broker, lookups in zip(batch.served.broker.tolist(), batch.served.lookups.tolist(), strict=True):
@@ -62,7 +62,7 @@ def test_lookups_are_spread_by_their_odds(tmp_path: Path) -> None:
     """Nothing is rolled: two equal brokers serve half of every lookup each; by tenant they are told apart by id."""
     plan = _planned(tmp_path, [lookup(n) for n in range(3)])
     made = policy(selector="random")
-    replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
+    replay = plan.shown_to(SharedReplay(plan.cluster, plan.run, made, seed=1))
     cells = replay.counted().batches[0].cells
 
     assert cells.served.tolist() == [[1.5, 1.5]]

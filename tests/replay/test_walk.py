@@ -11,10 +11,9 @@ import pytest
 
 from lookup.logs.jobs import InProcess
 from lookup.model.broker import Broker, BrokerLookupData, Roster
-from lookup.model.load import Load
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.walk import Publications, Registry, walk_slices
-from tests.replay.plans import NOON, TOPIC, Planned, lookup, planned, policy
+from lookup.replay.walk import Registry, walk_slices
+from tests.replay.plans import Planned, lookup, planned, policy
 from tests.replay.test_exact import _prove
 from tests.replay.worlds import MICRO, World, world_of
 
@@ -101,7 +100,7 @@ def test_the_replay_equals_a_loop_where_load_is_published(seed: int, mode: str) 
 
 def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:
     made = policy(scorers=["headroom"], **parts)
-    return plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1, work=plan.work))
+    return plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, made, seed=1))
 
 
 #: A bundle that is busy in the first minute only; three minutes later another one looks for an owner.
@@ -141,55 +140,3 @@ def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
     assert overloaded[0][0] is not None
     assert overloaded[0][0].sum() > 0
     np.testing.assert_array_equal(overloaded[0], overloaded[1])
-
-
-def _figures(usage: list[float], rate: list[float] | None = None) -> Load:
-    known = np.array(usage)
-    rates = None if rate is None else np.array(rate)
-    topics = np.array([3, 4])
-    return Load(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, rates=rates)
-
-
-def _reports(folder: Path, **cadence: Any) -> Publications:
-    plan = planned(folder, [lookup(0, topic=TOPIC)], evaluation=_PUBLISHED)
-    return Publications(plan.cluster, plan.run, policy(cadence=cadence))
-
-
-def test_the_view_shows_what_was_published(tmp_path: Path) -> None:
-    """Usage smoothed and as measured, throughput likewise, topics, rates and when it was measured."""
-    reports, none = _reports(tmp_path, history=0.5), np.zeros(2, dtype=np.int64)
-    reports.shown(_figures([0.2, 0.2], [1.0, 1.0]), none, NOON)
-    seen = reports.shown(_figures([0.6, 0.21], [1.0, 1.01]), none, NOON + 5 * MICRO)
-
-    assert seen.usage.tolist() == pytest.approx([0.4, 0.2])
-    assert seen.max_usage is not None
-    assert seen.max_usage.tolist() == [0.6, 0.2]
-    assert seen.throughput.tolist() == [6.0, 2.0]
-    assert seen.smoothed_throughput is not None
-    assert seen.smoothed_throughput.tolist() == pytest.approx([4.0, 2.0])
-    assert seen.updated_us is not None
-    assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
-    assert seen.rates is not None
-    assert seen.rates.tolist() == [1.0, 1.0]
-    assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
-
-
-def test_a_count_that_goes_on_changing_is_noticed(tmp_path: Path) -> None:
-    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
-    reports, books = _reports(tmp_path), np.array([1, 1])
-    reports.shown(_figures([0.2, 0.2]), books, NOON)
-    books[0] = 2
-    seen = reports.shown(_figures([0.2, 0.2]), books, NOON + 5 * MICRO)
-
-    assert seen.updated_us is not None
-    assert seen.updated_us.tolist() == [NOON + 5 * MICRO, NOON]
-
-
-def test_instant_reports_are_what_was_measured(tmp_path: Path) -> None:
-    """Nothing is kept from one instant to the next."""
-    plan = planned(tmp_path, [lookup(0)])
-    reports, figures = Publications(plan.cluster, plan.run, policy()), _figures([0.2, 0.2])
-    reports.leave(np.array([True, True]), NOON)
-
-    assert reports.shown(figures, np.zeros(2, dtype=np.int64), NOON) is figures
-    assert not reports.is_kept
