@@ -20,7 +20,7 @@ from lookup.engine.policy import Policy
 from lookup.model.batch import UNLOADED_BY
 from lookup.replay.counted import Counted
 from lookup.replay.days import SliceRows, Span, outlive
-from lookup.replay.grouping import occurring
+from lookup.replay.grouping import compacted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
@@ -201,7 +201,7 @@ class ExclusiveReplay(PolicyWalk):
         atoms = tick.rows.column("atom", span)
         # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
         # policies.
-        present = tick.rows.once(("atoms", tick.low, tick.high), lambda: occurring(atoms))
+        present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compacted(atoms)[0])
         if not np.count_nonzero(self._is_open[present]):
             return
         is_open = self._is_open[atoms]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.clusters import InducedMarks
 from lookup.replay.counted import Counted
-from lookup.replay.owners import InducedMarks
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowKeys", "column_keys", "compacted", "occurring", "ranges"]
+__all__ = ["RowKeys", "column_keys", "compacted", "ranges"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -105,16 +105,6 @@ def column_keys(column: NDArray[np.integer[Any]], *, size: int | None = None, lo
     """
     # Codes are narrow integers, which a difference would overflow.
     return RowKeys(column - np.int64(low) if low else column, size, lambda keys: (keys + low,))
-
-
-def occurring(codes: NDArray[np.integer[Any]]) -> Ints:
-    """Return the codes that occur, ascending."""
-    largest = int(codes.max(initial=0))
-    if largest > _SPARSE * max(len(codes), 1 << 16):
-        return np.unique(codes)
-    occurs = np.zeros(largest + 1, dtype=bool)
-    occurs[codes] = True
-    return np.flatnonzero(occurs)
 
 
 def compacted(codes: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:

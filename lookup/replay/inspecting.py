@@ -1,36 +1,48 @@
-"""Look at a log before it is replayed: its demand, its labels, how much load it makes, and what settings miss in it."""
+"""Look at a log before it is replayed: its demand, its labels, how much load it makes, and what settings miss in it.
+
+The log is coded as a replay codes it, so names, bundles, labels of clients and refused rows are the same.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.logs.jobs import InProcess
+from lookup.errors import InputError
+from lookup.logs.jobs import InProcess, run_tasks, usable_cores
+from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.bundles import NamespacePolicies
+from lookup.model.quoting import quantity
 from lookup.replay.clusters import plan_clusters
-from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
-from lookup.replay.demand import ClusterDemand, read_demand
+from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
+from lookup.replay.days import Part, SliceRows, rows_of, slices_of_day
 from lookup.replay.facts import quiet_share
 from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
 from lookup.replay.lint import lint
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.plan import ClusterPlan
 from lookup.replay.proportions import mean_load_of, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
+from lookup.replay.shares import ClusterWords, Coded, code_share, merge_words, recoding_of
 from lookup.replay.work import WorkDir
-from lookup.settings.evaluation import EvaluationFile, EvaluationSection
+from lookup.settings.evaluation import SLICE_ROWS, EvaluationFile, EvaluationSection
 from lookup.settings.resolve import client_rules
 
 __all__ = ["ClusterInspection", "Inspection", "SessionAdvice", "inspect_log"]
 
+Ints = NDArray[np.int64]
+#: Rows for which another process is worth its start.
+_ROWS_PER_PROCESS = 2_000_000
 #: Entries of a breakdown that are kept; the rest is added up.
 _MOST = 20
 
@@ -101,6 +113,31 @@ class Inspection:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class _Demand:
+    """The lookups of one cluster that ask for a broker, counted."""
+
+    words: ClusterWords
+    #: starts of the ticks that have lookups, µs, ascending, and the lookups of each; shape (n_ticks,)
+    ticks: tuple[Ints, Ints]
+    #: lookups of each atom, shape (n_atoms,)
+    by_atom: Ints
+    #: lookups of the clients that are named, by client; empty if the log names none or was not asked for them
+    by_client: Mapping[str, int]
+    #: median time after which a client asks for a bundle again, µs; None if none does, or the log names none
+    return_us: float | None
+
+    @property
+    def lookups(self) -> int:
+        """Return how many lookups there are."""
+        return int(self.by_atom.sum())
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the log is, from its first lookup to its last."""
+        return (self.words.last_us - self.words.first_us) / MICRO
+
+
 def inspect_log(
     path: str,
     folder: str,
@@ -119,16 +156,17 @@ def inspect_log(
         progress: called with a short sentence at each step.
 
     Raises:
-        InputError: if a table cannot be used, or a cluster of the log has no broker in the settings.
+        InputError: if a table cannot be used, the log has no lookup that asks for a broker, or a cluster of it has no
+            broker in the settings.
     """
-    work = WorkDir(folder)
+    work, workers = WorkDir(folder), InProcess()
     if settings is None:
         section = EvaluationSection(incumbent="none")
         coding = CodingPlan(frozenset({"client"}), (), NamespacePolicies(), {}, section.tick_s * MICRO)
-        demand = read_demand(path, coding, work, progress=progress)
-        clusters = [_inspected(each, section, None) for each in demand.clusters]
-        return Inspection(demand.rows, demand.quarantined, tuple(clusters), ())
-    run, workers = run_plan(settings), InProcess()
+        coded, shares = _coded(path, coding, work, progress)
+        clusters = [_inspected(demand, section, None) for demand in _demands(shares, coding, work)]
+        return Inspection(*_refused(coded), tuple(clusters), ())
+    run = run_plan(settings)
     tables = read_tables(workers, settings, tick_us=run.tick_us, work=work, quarantine=f"{folder}/quarantine")
     reads = frozenset[str]().union(*(policy.reads for policy in policies))
     coding = CodingPlan(
@@ -138,21 +176,109 @@ def inspect_log(
         cuts=tables.cuts(),
         tick_us=run.tick_us,
     )
-    demand = read_demand(path, coding, work, progress=progress)
-    plans = plan_clusters(workers, demand.shares, tables=tables, run=run, work=work)
+    coded, shares = _coded(path, coding, work, progress)
+    demands = _demands(shares, coding, work)
+    plans = plan_clusters(workers, shares, tables=tables, run=run, work=work)
     progress("asking the policies")
-    quiet = {plan.name: _quiet(each, plan, run) for each, plan in zip(demand.clusters, plans, strict=True)}
+    quiet = {}
+    for demand, plan in zip(demands, plans, strict=True):
+        starts, lookups = demand.ticks
+        quiet[plan.name] = quiet_share(starts, lookups, np.full(len(starts), plan.timeline.most_registered), run=run)
     findings = lint(settings, policies, plans, run, quiet)
-    clusters = [_inspected(each, settings.evaluation, plan) for each, plan in zip(demand.clusters, plans, strict=True)]
-    return Inspection(demand.rows, demand.quarantined, tuple(clusters), tuple(findings))
+    clusters = [_inspected(demand, settings.evaluation, plan) for demand, plan in zip(demands, plans, strict=True)]
+    return Inspection(*_refused(coded), tuple(clusters), tuple(findings))
 
 
-def _quiet(demand: ClusterDemand, plan: ClusterPlan, run: RunPlan) -> float:
-    starts, lookups = demand.ticks
-    return quiet_share(starts, lookups, np.full(len(starts), plan.timeline.most_registered), run=run)
+def _coded(
+    path: str, plan: CodingPlan, work: WorkDir, progress: Callable[[str], None]
+) -> tuple[list[Coded], dict[str, list[Share]]]:
+    """Code a log as a replay does; return what tasks coded, and the shares of each cluster that have demand."""
+    files = list_log(path)
+    rows = sum(file.rows for file in files)
+    workers = InProcess(min(usable_cores(), -(-rows // _ROWS_PER_PROCESS)))
+    items = list(enumerate(share_out(files, workers.cores)))
+    progress(f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')}")
+
+    def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
+        """Code one share of the log's files."""
+        return code_share(*item, plan, work=work, quarantine=f"{work.root}/quarantine")
+
+    coded = run_tasks(workers, items, plan, code, rows=rows)
+    shares: dict[str, list[Share]] = {}
+    for share in chain.from_iterable(task.shares for task in coded):
+        if share.counts["demand"]:
+            shares.setdefault(share.cluster, []).append(share)
+    if not shares:
+        _, reasons = _refused(coded)
+        why = f"; most often: {next(iter(reasons))}" if reasons else ""
+        raise InputError(f"{path}: none of the {rows:,} rows is a lookup that asks for a broker{why}")
+    return coded, shares
 
 
-def _inspected(demand: ClusterDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
+def _refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
+    """Return how many rows there are, and those that cannot be used by reason, most frequent first."""
+    reasons: Counter[str] = Counter()
+    for task in coded:
+        reasons.update(task.quarantined)
+    return sum(task.rows for task in coded), dict(reasons.most_common())
+
+
+def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_Demand]:
+    """Count the lookups of each cluster, in order of their names."""
+    return [
+        _counted(merge_words(name, plan.rule(name), of_cluster), of_cluster, plan, work)
+        for name, of_cluster in sorted(shares.items())
+    ]
+
+
+def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _Demand:
+    """Count the rows of one cluster, a slice at a time."""
+    days: dict[int, list[Part]] = {}
+    for share in shares:
+        recoding = recoding_of(words, share, {})
+        for part in share.parts:
+            days.setdefault(part.day, []).append(Part(part, recoding))
+    ticks: list[tuple[Ints, Ints]] = []
+    by_atom = np.zeros(words.atoms.count, dtype=np.int64)
+    clients = words.extras.get("client", ())
+    by_client = np.zeros(len(clients), dtype=np.int64)
+    gaps: list[Ints] = []
+    for rows in chain.from_iterable(_slices(parts, words.cluster, plan, work) for _, parts in sorted(days.items())):
+        everything = slice(0, len(rows))
+        atoms = rows.column("atom", everything).astype(np.int64)
+        ticks.append(np.unique(rows.ts // plan.tick_us * plan.tick_us, return_counts=True))
+        by_atom += np.bincount(atoms, minlength=len(by_atom))
+        if clients:
+            codes = rows.column("client", everything).astype(np.int64)
+            by_client += np.bincount(codes, minlength=len(clients))
+            gaps.append(_gaps(rows.ts, codes * len(by_atom) + atoms))
+    gap = np.concatenate(gaps) if gaps else np.empty(0, np.int64)
+    return _Demand(
+        words,
+        (np.concatenate([starts for starts, _ in ticks]), np.concatenate([counts for _, counts in ticks])),
+        by_atom,
+        {name: int(count) for name, count in zip(clients, by_client.tolist(), strict=True) if name is not None},
+        float(np.median(gap)) if len(gap) else None,
+    )
+
+
+def _slices(parts: Sequence[Part], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
+    """Yield the rows of one day, so many at a time as a replay holds unless its settings say otherwise."""
+    first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
+    grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
+    for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS, cluster=cluster):
+        yield rows_of(work, cut.tables[0])
+
+
+def _gaps(ts: Ints, keys: Ints) -> Ints:
+    """Return the times between neighbouring rows of one key, µs."""
+    order = np.lexsort((ts, keys))
+    is_same = keys[order][1:] == keys[order][:-1]
+    gaps: Ints = np.diff(ts[order])[is_same]
+    return gaps
+
+
+def _inspected(demand: _Demand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
     brokers = len(words.by_broker) if plan is None else plan.timeline.most_registered
     published = {} if plan is None else published_labels([plan])
@@ -197,7 +323,7 @@ def _inspected(demand: ClusterDemand, section: EvaluationSection, plan: ClusterP
     )
 
 
-def _per_minute(demand: ClusterDemand, tick_s: int) -> dict[str, float]:
+def _per_minute(demand: _Demand, tick_s: int) -> dict[str, float]:
     """Return figures of the demand per minute; ticks without lookups count as well."""
     starts, counts = demand.ticks
     ticks = int((starts[-1] - starts[0]) // (tick_s * MICRO)) + 1
@@ -219,12 +345,12 @@ def _most(counts: Counter[str]) -> dict[str, int]:
     return {**dict(named[:_MOST]), **({"": rest} if rest else {})}
 
 
-def _seconds(demand: ClusterDemand, section: EvaluationSection) -> float:
+def _seconds(demand: _Demand, section: EvaluationSection) -> float:
     # One lookup lies at an instant; a log of one has no rate, and any session is as good.
     return max(demand.seconds, float(section.tick_s))
 
 
-def _advice(demand: ClusterDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
+def _advice(demand: _Demand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
     if not brokers:
         return None
     rate = demand.lookups / _seconds(demand, section) / brokers

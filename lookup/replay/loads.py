@@ -384,10 +384,6 @@ class SharedLoads:
         """Let go of a slice but for its rows since the last grid instant but one."""
         outlive(rows, [self._spans, self._demand.spans])
 
-    def usage(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Floats:
-        """Return usage at a tick that begins at a grid instant."""
-        return self.figures(tick, capacity, registered).usage
-
     def figures(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
         """Return what the view shows of load at a tick that begins at a grid instant; instants must not go back."""
         if self._closed_at != tick.start_us:

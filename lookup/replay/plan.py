@@ -23,8 +23,8 @@ from lookup.model.names import pinned_broker
 from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import Part
+from lookup.replay.shares import ClusterWords
 from lookup.replay.timeline import Timeline
-from lookup.replay.vocabulary import ClusterWords
 from lookup.settings.evaluation import OwnerLoss
 
 __all__ = ["ClusterPlan", "RunPlan", "new_manager"]

@@ -20,19 +20,20 @@ from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out
 from lookup.model.quoting import quantity
-from lookup.replay.bundle_stats import PlainBundles, plain_bundles
 from lookup.replay.days import Codes, Part, PartWriter, WrittenPart
+from lookup.replay.shares import short_codes
 from lookup.replay.tables import (
+    PlainBundles,
     ReadRow,
     Registrations,
     Reported,
     load_figures,
     micro_figures,
+    plain_bundles,
     read_rows,
     registrations,
 )
 from lookup.replay.timeline import OwnershipEvent, Registration, cut_points, registrations_of
-from lookup.replay.vocabulary import short_codes
 from lookup.replay.work import WorkDir, write_quarantine
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals

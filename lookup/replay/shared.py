@@ -21,9 +21,9 @@ from lookup.replay.counted import Counted
 from lookup.replay.loads import SharedLoads
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import KeyDecision
-from lookup.replay.requests import KeyCoder, key_text
 from lookup.replay.stretches import (
     Classes,
+    KeyCoder,
     KeyDemand,
     Stretch,
     StretchCounts,
@@ -31,6 +31,7 @@ from lookup.replay.stretches import (
     count_clients,
     count_stretch,
     demand_by_key,
+    key_text,
 )  # fmt: skip
 from lookup.replay.walk import PolicyWalk, Tick
 
@@ -181,7 +182,7 @@ class SharedReplay(PolicyWalk):
         for tick, micro in zip(ticks, served, strict=True):
             if self._has_usage or self._asks_every_tick:
                 if tick.is_grid:
-                    self._usage = self._loads.usage(tick, self.manager.capacity, registered)
+                    self._usage = self._loads.figures(tick, self.manager.capacity, registered).usage
                 self._loads.serve(tick, micro)
             if tick.start_us >= self._scored_from:
                 self._add_time(tick)

@@ -1,6 +1,6 @@
 """Walk over a cluster tick by tick, and keep the state that every walk needs: registry, balance cells, warm-up.
 
-Rows are held slice by slice: a day, or a part of a busy one (`slices.py`). Days without lookups have ticks too: time
+Rows are held slice by slice: a day, or a part of a busy one (`days.py`). Days without lookups have ticks too: time
 does not stop for a quiet cluster.
 """
 
@@ -17,17 +17,16 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
+from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
 from lookup.replay.cells import CellLedger
-from lookup.replay.days import Part, PartSlice, SliceRows, day_rows, days_of, joined, rows_of, standing
+from lookup.replay.days import Part, PartSlice, SliceRows, day_rows, days_of, joined, rows_of, slices_of_day, standing
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
-from lookup.replay.requests import RequestMaker
-from lookup.replay.slices import slices_of_day
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "ClusterWalk", "PolicyWalk", "Registry", "Reports", "Tick", "Walker", "walk_slices",
+    "ClusterWalk", "PolicyWalk", "Registry", "Reports", "RequestMaker", "Tick", "Walker", "walk_slices",
     "walk_together",
 ]  # fmt: skip
 
@@ -175,6 +174,30 @@ class ClusterWalk:
         self._cells = CellLedger(run, len(cluster.timeline.roster))
         #: ticks from here on are scored; those before warm up
         self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
+
+
+class RequestMaker:
+    """Builds requests with the fields that the policies of the run read; the others are None."""
+
+    def __init__(self, cluster: ClusterPlan, bundles: BundleMap) -> None:
+        self._words = cluster.words
+        self._bundles = bundles
+
+    def request(self, rows: SliceRows, row: int) -> LookupRequest:
+        """Return the request of one row of a slice."""
+        bundle: str = self._bundles.names[rows.value("atom", row)]
+        code, words = rows.value("properties", row), self._words
+
+        def make(**extras: str | None) -> LookupRequest:
+            """Put a request together."""
+            namespace = bundle.rpartition("/")[0]
+            tenant, properties = namespace.partition("/")[0], words.properties[code]
+            return LookupRequest(tenant=tenant, namespace=namespace, bundle=bundle, properties=properties, **extras)
+
+        if words.extras:
+            return make(**{name: texts[rows.value(name, row)] for name, texts in words.extras.items()})
+        # Without topics and clients requests are few, and the policies that share a slice meet the same ones.
+        return rows.once(("request", bundle, code), make)
 
 
 class PolicyWalk(ClusterWalk):

@@ -1,13 +1,17 @@
-"""The plan of a cluster."""
+"""The plan of a cluster, and what is taken out of its log of owners."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lookup.errors import InputError
-from lookup.replay.clusters import broker_names
+from lookup.model.bundles import NamespacePolicies
+from lookup.replay.atoms import AtomRule, Atoms
+from lookup.replay.clusters import broker_names, induced_marks, marks_of, owners_of
+from lookup.replay.timeline import OwnershipEvent, Registration
 from tests.replay.plans import NOON, WHOLE, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -74,3 +78,82 @@ def test_a_broker_whose_row_cannot_be_used_is_told(tmp_path: Path) -> None:
         match=r"no usable row of it and 1 row that cannot be used, first .*brokers\.parquet, row 1: broker lookup data",
     ):
         planned(tmp_path, [lookup()], tables={"brokers": [row]}, brokers=[])
+
+
+HALVES = ("t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff")
+SPLIT = OwnershipEvent(2, WHOLE, "split", boundaries=(0x80000000,))
+DAY = 86_400 * MICRO
+
+
+def _event(ts_us: int, event: str, **values: Any) -> dict[str, Any]:
+    return {"ts": ts_us, "cluster": "east", "bundle": WHOLE, "event": event, **values}
+
+
+def test_owners_at_the_first_lookup_are_those_of_all_events_before() -> None:
+    """Children of a split have their parent's owner, an unload takes it, and what comes later does not count."""
+    events = [
+        OwnershipEvent(1, WHOLE, "owned", "a"),
+        SPLIT,
+        OwnershipEvent(5, HALVES[1], "unloaded", by="policy"),
+        OwnershipEvent(6, HALVES[0], "owned", "b"),
+    ]
+
+    assert owners_of(events, first_us=5, end_us=30).first == {HALVES[0]: "a"}
+
+
+def test_only_an_admin_s_unloads_happen_again() -> None:
+    """Those after the first lookup and before the end; a policy's own are counted, whenever they came."""
+    times = [(5, "admin"), (6, "admin"), (7, "policy"), (8, None), (29, "admin"), (30, "admin")]
+    events = [OwnershipEvent(ts, WHOLE, "unloaded", by=by) for ts, by in times]
+    owners = owners_of(events, first_us=5, end_us=30)
+
+    assert ([event.ts_us for event in owners.unloads], owners.ignored_unloads) == ([6, 29], 2)
+
+
+def test_marks_are_unloads_and_what_a_lost_broker_owned() -> None:
+    """In order of time, at one instant the log before the registry; bundles of no whole atoms have none."""
+    atoms = Atoms.of(AtomRule(NamespacePolicies(default_bundles=1), {"t/n": (0x80000000,)}), ["t/n"])
+    events = [
+        OwnershipEvent(1, WHOLE, "owned", "a"),
+        SPLIT,
+        OwnershipEvent(9, HALVES[0], "unloaded"),
+        OwnershipEvent(10, "t/o/0x00000000_0xffffffff", "unloaded"),
+    ]
+    losses = [Registration(20, "a", "unregistered"), Registration(9, "a", "unregistered")]
+    marks = induced_marks(atoms, events, losses)
+
+    assert list(zip(marks.ts.tolist(), marks.first.tolist(), marks.stop.tolist(), strict=True)) == [
+        (9, 0, 1),
+        (9, 1, 2),
+    ]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_log_of_owners_is_read_over_days_and_in_order_of_time(tmp_path: Path, *, backwards: bool) -> None:
+    """Days before the log count, whatever the order of the file; the timeline has owners, splits and unloads."""
+    log = [
+        _event(NOON - 3 * DAY, "owned", broker="b:1"),
+        _event(NOON - DAY, "unloaded", by="policy"),
+        _event(NOON - DAY + 1, "owned", broker="a:1"),
+        _event(NOON - DAY + 2, "split", boundaries=["0x80000000"]),
+        _event(NOON, "unloaded", bundle=HALVES[0], by="admin"),
+        _event(NOON + MICRO, "unloaded", bundle=HALVES[1], by="admin"),
+        _event(NOON + 2 * MICRO, "split", bundle=HALVES[0], boundaries=["0x40000000"]),
+    ]
+    plan = planned(tmp_path, [lookup(0), lookup(90)], tables={"ownership": log[::-1] if backwards else log})
+    timeline = plan.cluster.timeline
+
+    assert timeline.owners == {HALVES[1]: "a:1"}
+    assert timeline.initial_splits == ((WHOLE, HALVES),)
+    assert timeline.ignored_unloads == 1
+    assert [event.unloads for event in timeline.events.values() if event.unloads] == [(HALVES[1],)]
+    assert [parent for event in timeline.events.values() for parent, _ in event.splits] == [HALVES[0]]
+    assert (marks_of(plan.cluster, plan.work).ts - NOON).tolist() == [-DAY, 0, MICRO]
+
+
+def test_without_a_log_of_owners_nothing_is_marked(tmp_path: Path) -> None:
+    """No OWNERSHIP, no marks."""
+    plan = planned(tmp_path, [lookup(0)])
+
+    assert plan.cluster.marks is None
+    assert marks_of(plan.cluster, plan.work).ts.tolist() == []

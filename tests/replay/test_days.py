@@ -1,13 +1,22 @@
-"""Days in the total order (ts, seq, file, row)."""
+"""Days in the total order (ts, seq, file, row), and their slices: the same from however many parts."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.replay.plans import NOON, lookup, planned
+from lookup.errors import InputError
+from lookup.replay import days as module
+from lookup.replay.days import Slice, rows_of, slices_of_day
+from lookup.replay.walk import walk_slices
+from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
+from tests.replay.worlds import MICRO
 
 
 @given(
@@ -54,3 +63,90 @@ def test_a_column_of_one_value_is_kept_as_that_value(tmp_path: Path) -> None:
     assert rows.column("weight", slice(0, 2)).tolist() == [1e6, 1e6]
     assert rows.constant("ts") is None
     assert (rows.ts - NOON).tolist() == [0, 1_000_000]
+
+
+def _sliced(plan: Planned, most_rows: int) -> list[Slice]:
+    (parts,) = plan.cluster.days.values()
+    starts, is_grid = plan.cluster.timeline.bounds[:-1], plan.cluster.timeline.is_grid
+    return list(slices_of_day(plan.work, [parts], starts[is_grid], most_rows=most_rows, cluster="east"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.none() | st.integers(-(2**40), 2**40)), min_size=1, max_size=30),
+    st.integers(1, 5),
+    st.integers(1, 12),
+)
+@settings(max_examples=40, deadline=None)
+def test_slices_are_the_day_cut_between_ticks(
+    tmp_path_factory: Any, rows: list[tuple[int, int | None]], tasks: int, most_rows: int
+) -> None:
+    """One after the other they have its rows in its order, as many as may be, and no tick is in two of them."""
+    log = [lookup(second, seq=seq, weight=float(place)) for place, (second, seq) in enumerate(rows)]
+    plan = planned(tmp_path_factory.mktemp("slices"), log, tasks=tasks)
+    found = [rows_of(plan.work, cut.tables[0]) for cut in _sliced(plan, most_rows)]
+
+    whole = plan.rows
+    for name in ("ts", "weight"):
+        values = np.concatenate([one.column(name, slice(None)) for one in found])
+        assert values.tolist() == whole.column(name, slice(None)).tolist()
+    ticks = [set(((one.ts - NOON) // (60 * MICRO)).tolist()) for one in found]
+    assert all(max(before) < min(after) for before, after in pairwise(ticks))
+    assert all(len(one) <= most_rows or len(of) == 1 for one, of in zip(found, ticks, strict=True))
+    # A slice ends where the next tick that has lookups would be too much for it.
+    for one, after, of in zip(found, found[1:], ticks[1:], strict=False):
+        assert len(one) + int((((after.ts - NOON) // (60 * MICRO)) == min(of)).sum()) > most_rows
+
+
+def test_slices_do_not_depend_on_the_tasks_that_wrote_the_parts(tmp_path: Path) -> None:
+    """Sums of fractions are added up slice by slice: where a slice ends may depend on the log alone."""
+    log = [lookup(7 * place) for place in range(60)]
+    cuts = []
+    for tasks in (1, 7):
+        plan = planned(tmp_path / str(tasks), log, tasks=tasks)
+        cuts.append([(cut.from_us, cut.until_us) for cut in _sliced(plan, 20)])
+
+    assert cuts[0] == cuts[1]
+    assert len(cuts[0]) > 2
+
+
+def test_load_reports_come_with_the_slice_of_their_time(tmp_path: Path) -> None:
+    """Reports count as rows; those before the first lookup come with the first slice, later ones with theirs."""
+    reports = [
+        {"ts": NOON + second * MICRO, "cluster": "east", "bundle": WHOLE, "stats": f'{{"msgThroughputIn": {second}}}'}
+        for second in (-7200, -30, 30, 90, 150)
+    ]
+    plan = planned(
+        tmp_path,
+        [lookup(0), lookup(61), lookup(125)],
+        tables={"bundles": reports},
+        evaluation={"slice_rows": 2, "tick_s": 60, "session_s": 60},
+    )
+    found = []
+    for ticks in walk_slices(plan.cluster, plan.run, plan.work):
+        bundles = ticks[0].reports.bundles
+        assert bundles is not None
+        found.append((len(ticks[0].rows), ((bundles.ts - NOON) // MICRO).tolist()))
+
+    assert found == [(1, [-7200, -30, 30]), (1, [90]), (1, [150])]
+
+
+def test_a_tick_that_no_task_can_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick cannot be cut: the sentence names it, what fits, and what would help."""
+    plan = planned(tmp_path, [lookup(0), *(lookup(60 + place) for place in range(10)), lookup(120)])
+    monkeypatch.setattr(module, "task_memory", lambda: 9 * module.BYTES_PER_ROW)
+
+    with pytest.raises(
+        InputError, match=r"cluster 'east' has 10 rows in the tick that begins at 2026-01-01T12:01:00.*"
+    ):
+        _sliced(plan, 2)
+    monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
+    assert len(_sliced(plan, 2)) == 3
+
+    monkeypatch.setattr(module, "task_memory", lambda: 11 * module.BYTES_PER_ROW)
+    with pytest.raises(InputError, match=r"'east' would be replayed in slices of 12 rows: more than the 11 .* smaller"):
+        _sliced(plan, 12)
+    monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
+
+    alone = planned(tmp_path / "alone", [lookup(place) for place in range(11)])
+    with pytest.raises(InputError, match="has 11 rows in the tick that begins at 2026-01-01T12:00:00"):
+        _sliced(alone, 2)

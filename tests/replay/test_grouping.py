@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.replay.grouping import column_keys, compacted, occurring
+from lookup.replay.grouping import column_keys, compacted
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), min_size=1), st.sampled_from([51, 1 << 24]))
@@ -24,19 +24,14 @@ def test_groups_are_counted_alike_however_many_keys_there_may_be(rows: list[tupl
     assert sums.tolist() == [weight[key] for key in found.tolist()]
 
 
-@given(st.lists(st.integers(0, 30), min_size=1))
-def test_compacted_codes_number_what_occurs(codes: list[int]) -> None:
-    """The codes that occur ascend, and each row's number leads back to its code."""
+@given(st.lists(st.integers(0, 30), min_size=1), st.sampled_from([0, 1 << 24]))
+def test_compacted_codes_number_what_occurs(codes: list[int], largest: int) -> None:
+    """The codes that occur ascend, few or many possible ones, and each row's number leads back to its code."""
+    codes = [*codes, largest]
     found, numbers = compacted(np.array(codes))
 
     assert found.tolist() == sorted(set(codes))
     assert found[numbers].tolist() == codes
-
-
-@given(st.lists(st.integers(0, 30), min_size=1), st.sampled_from([0, 1 << 24]))
-def test_codes_that_occur_ascend(codes: list[int], largest: int) -> None:
-    """Few codes and many possible ones are found alike."""
-    assert occurring(np.array([*codes, largest])).tolist() == sorted({*codes, largest})
 
 
 @given(st.lists(st.tuples(st.integers(-1, 126), st.integers(-2, 3), st.integers(0, 4)), min_size=1))

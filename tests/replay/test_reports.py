@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CANONICAL
 from lookup.replay import reports
-from lookup.replay.bundle_stats import plain_bundles
 from lookup.replay.reports import ReportTable, Tables, read_tables
+from lookup.replay.tables import plain_bundles
 from lookup.replay.work import WorkDir
 from tests.replay.layouts import write_rows
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, settings
