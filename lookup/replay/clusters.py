@@ -249,8 +249,7 @@ def require_scored(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
 def broker_names(timeline: Timeline) -> dict[str, int]:
     """Return roster numbers by every name that a log may have for a broker: its id and the addresses it ever had."""
     names = {broker.id: number for number, broker in enumerate(timeline.roster)}
-    rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
-    for roster in rosters:
+    for roster, _ in timeline.epochs:
         for number, broker in enumerate(roster):
             data = broker.lookup_data
             web = data.web_service_url, data.web_service_url_tls
@@ -276,8 +275,7 @@ def _why_no_broker(tables: Tables) -> str:
 
 def _assumed(timeline: Timeline, micro: int) -> float | None:
     """Return the capacity that makes mean usage over the run 0.5, None if brokers have capacities of their own."""
-    rosters = [events.registry[0] for events in timeline.events.values() if events.registry is not None]
-    if any(broker.capacity is not None for roster in rosters for broker in roster):
+    if any(broker.capacity is not None for roster, _ in timeline.epochs for broker in roster):
         return None
     broker_us, registered = 0, np.zeros(len(timeline.roster), dtype=bool)
     for tick in range(timeline.n_ticks):

@@ -145,20 +145,13 @@ class Share:
     last_us: int = np.iinfo(np.int64).min
 
 
-class _Vocabulary:
-    """Strings in order of their first occurrence."""
+#: Texts and their codes, in order of their first occurrence.
+_Words = dict[Any, int]
 
-    def __init__(self) -> None:
-        self.codes: dict[str | None, int] = {}
 
-    def code(self, value: str | None) -> int:
-        """Return a string's code, the next one if it is new."""
-        return self.codes.setdefault(value, len(self.codes))
-
-    @property
-    def values(self) -> list[Any]:
-        """Return the strings, by code."""
-        return list(self.codes)
+def _code(words: _Words, text: str | None) -> int:
+    """Return a text's code, the next one if it is new."""
+    return words.setdefault(text, len(words))
 
 
 class TopicCodes:
@@ -278,8 +271,9 @@ class Coder:
         self._plan = plan
         self._writer = PartWriter(work, "lookups", cluster, task, tick_us=plan.tick_us)
         self._atoms = TopicCodes(plan.rule(cluster))
-        self._properties, self._brokers = _Vocabulary(), _Vocabulary()
-        self._extras = {name: _Vocabulary() for name in EXTRA_FIELDS if name in plan.extras}
+        self._properties: _Words = {}
+        self._brokers: _Words = {}
+        self._extras: dict[str, _Words] = {name: {} for name in EXTRA_FIELDS if name in plan.extras}
         self._by_broker = self._by_properties = np.empty(0, dtype=np.int64)
         self._by_rule = np.zeros(len(plan.client_rules), dtype=np.int64)
         self._maps: dict[str, tuple[pa.Array, Codes]] = {}
@@ -314,14 +308,12 @@ class Coder:
         share = self.share
         share.parts = self._writer.parts
         share.namespaces = list(self._atoms.bases)
-        lookups = _added(self._by_properties, np.zeros(len(self._properties.codes), np.int64)).tolist()
-        share.properties = [
-            text if count else None for text, count in zip(self._properties.values, lookups, strict=True)
-        ]
+        lookups = _added(self._by_properties, np.zeros(len(self._properties), np.int64)).tolist()
+        share.properties = [text if count else None for text, count in zip(self._properties, lookups, strict=True)]
         share.by_properties, share.by_rule = lookups, self._by_rule.tolist()
-        share.brokers = self._brokers.values
+        share.brokers = list(self._brokers)
         share.by_broker = _added(self._by_broker, np.zeros(len(share.brokers), np.int64)).tolist()
-        share.extras = {name: words.values for name, words in self._extras.items()}
+        share.extras = {name: list(words) for name, words in self._extras.items()}
         share.topics = self._atoms.digests()
         return share
 
@@ -350,7 +342,7 @@ class Coder:
             "atom": atoms,
             "properties": properties,
             "weight": weights,
-            "broker": self._coded(batch, "broker", lambda text: -1 if text is None else self._brokers.code(text)),
+            "broker": self._coded(batch, "broker", lambda text: -1 if text is None else _code(self._brokers, text)),
             "read_only": flags(batch.rows, "read_only"),
         }
         for name, words in self._extras.items():
@@ -358,7 +350,7 @@ class Coder:
                 # No column of its own, but the beginning of the topic: parsed once per topic of a dictionary as well.
                 columns[name] = self._coded(batch, "topic", partial(_domain_code, words), memo="domain")
             else:
-                columns[name] = self._coded(batch, name, words.code, memo=f"extra {name}")
+                columns[name] = self._coded(batch, name, partial(_code, words), memo=f"extra {name}")
         is_demand = usable & (atoms >= 0) & ~is_redirect
         # Of demand only, since shares without any are dropped. One count more, of rows without a rule, is left out.
         if by_rule is not None:
@@ -383,16 +375,16 @@ class Coder:
 
         by_rule = self._coded(batch, "client", first_rule, memo="rules")
         # Merged once per pair of properties and rule, of which there are few.
-        pairs = column_keys(logged, size=len(words.codes) + 1, low=-1).by(by_rule, size=len(rules) + 1)
+        pairs = column_keys(logged, size=len(words) + 1, low=-1).by(by_rule, size=len(rules) + 1)
         (codes, matched), of_row = pairs.numbered()
-        texts, labelled = words.values, []
+        texts, labelled = list(words), []
         for code, rule in zip(codes.tolist(), matched.tolist(), strict=True):
             if code < 0 or rule == len(rules):
                 labelled.append(code)
             else:
                 # What a client sent itself wins over what a rule says of it.
                 merged = {**rules[rule].properties, **json.loads(texts[code])}
-                labelled.append(words.code(properties_text(merged)))
+                labelled.append(_code(words, properties_text(merged)))
         return np.array(labelled, dtype=np.int32)[of_row], by_rule
 
     def _coded(
@@ -438,11 +430,11 @@ def _topic_hash(topic: str | None) -> int:
     return crc32((topic or "").encode(errors="surrogatepass")) >> 1
 
 
-def _domain_code(words: _Vocabulary, topic: str | None) -> int:
-    return words.code((topic or "").partition("://")[0])
+def _domain_code(words: _Words, topic: str | None) -> int:
+    return _code(words, (topic or "").partition("://")[0])
 
 
-def _canonical_code(text: str | None, words: _Vocabulary) -> int:
+def _canonical_code(text: str | None, words: _Words) -> int:
     """Return the code of properties as logged, -1 if they are no JSON object of texts."""
     try:
         properties = json.loads(text or "{}")
@@ -453,7 +445,7 @@ def _canonical_code(text: str | None, words: _Vocabulary) -> int:
         return -1
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         return -1
-    return words.code(canonical)
+    return _code(words, canonical)
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -372,28 +372,21 @@ def slices_of_day(
         InputError: if a single cell, or a slice, has more rows than fit into a task's memory.
     """
     rows = sum(part.written.rows for parts in tables for part in parts)
-    is_cut = rows > most_rows and len(grid) > 0
-    if is_cut:
-        # Rows before the first instant of the grid belong to its cell, which begins with the day.
-        places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
-        ends = np.append(places, rows)
-        cells = np.diff(ends, prepend=0)
-        fullest = int(np.argmax(cells))
-        _require_fit(
-            int(cells[fullest]),
-            f"cluster {cluster!r} has {quantity(int(cells[fullest]), 'row')} in the tick that begins at "
-            f"{time_text(int(grid[fullest]))}",
-            "a shorter evaluation.tick_s cuts the tick",
-        )
-    held = most_rows if is_cut else rows
-    _require_fit(
-        held,
-        f"cluster {cluster!r} would be replayed in slices of {quantity(held, 'row')}",
-        "make evaluation.slice_rows smaller",
-    )
-    if not is_cut:
+    in_slices = f"cluster {cluster!r} would be replayed in slices of", "make evaluation.slice_rows smaller"
+    if rows <= most_rows or not len(grid):
+        _require_fit(rows, *in_slices)
         yield Slice(None, None, tuple(tuple(map(PartSlice.whole, parts)) for parts in tables))
         return
+    # Rows before the first instant of the grid belong to its cell, which begins with the day.
+    places = sum(np.searchsorted(order_of(work, part)[0], grid[1:]) for parts in tables for part in parts)
+    ends = np.append(places, rows)
+    cells = np.diff(ends, prepend=0)
+    fullest = int(np.argmax(cells))
+    within = f" in the tick that begins at {time_text(int(grid[fullest]))}"
+    _require_fit(
+        int(cells[fullest]), f"cluster {cluster!r} has", "a shorter evaluation.tick_s cuts the tick", within=within
+    )
+    _require_fit(most_rows, *in_slices)
     cuts = [int(grid[place]) for place in _cut_places(ends, most_rows)]
     pieces = [[_cut(work, part, cuts) for part in parts] for parts in tables]
     for number, (from_us, until_us) in enumerate(pairwise([None, *cuts, None])):
@@ -429,14 +422,14 @@ def _cut(work: WorkDir, part: Part, cuts: Sequence[int]) -> list[PartSlice | Non
     ]
 
 
-def _require_fit(rows: int, what: str, remedy: str) -> None:
+def _require_fit(rows: int, what: str, remedy: str, *, within: str = "") -> None:
     """Refuse rows that are more than a task can hold at a time."""
     memory = task_memory()
     most = memory // BYTES_PER_ROW
     if rows > most:
         raise InputError(
-            f"{what}: more than the {most:,} that fit into {memory / 2**30:.1f} GiB, the memory of a task, at "
-            f"{BYTES_PER_ROW} bytes each; {remedy}, or give tasks more memory"
+            f"{what} {quantity(rows, 'row')}{within}: more than the {most:,} that fit into {memory / 2**30:.1f} GiB, "
+            f"the memory of a task, at {BYTES_PER_ROW} bytes each; {remedy}, or give tasks more memory"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -129,28 +130,34 @@ class AtomLoads:
         return int(micro) / (MICRO * self.seconds)
 
 
-class _PendingRows:
-    """Rows of a table of reports that a policy has not taken in yet, in order of time."""
+class _Latest(ABC):
+    """The last reports at or before an instant, out of rows in order of time; instants must not go back."""
 
     def __init__(self) -> None:
-        #: of each day, and from which row on
+        #: rows of each day, and from which row on they were not taken in yet
         self._days: list[tuple[SliceRows, int]] = []
 
-    def begin_slice(self, rows: SliceRows) -> None:
-        """Add the rows of a slice; of those before only those are kept that were not taken in."""
+    def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
+        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
+        self.take(reached_us)
+        # Of those before only the rows are kept that were not taken in.
         left = [(before.after(low), 0) for before, low in self._days if low < len(before)]
         self._days = [*left, (rows, 0)]
 
-    def until(self, now_us: int) -> Iterator[tuple[SliceRows, slice]]:
-        """Take in the rows up to an instant; instants must not go back."""
+    def take(self, now_us: int) -> None:
+        """Take in the rows up to an instant."""
         for place, (rows, low) in enumerate(self._days):
             high = int(np.searchsorted(rows.ts, now_us, side="right"))
             if high > low:
                 self._days[place] = rows, high
-                yield rows, slice(low, high)
+                self._write(rows, slice(low, high))
+
+    @abstractmethod
+    def _write(self, rows: SliceRows, span: slice) -> None:
+        """Write the figures of some rows over those before."""
 
 
-class ReportedLoads:
+class ReportedLoads(_Latest):
     """Load reports of brokers: the latest at or before an instant.
 
     Args:
@@ -158,7 +165,7 @@ class ReportedLoads:
     """
 
     def __init__(self, figures: Iterable[str], n_brokers: int) -> None:
-        self._pending = _PendingRows()
+        super().__init__()
         self._current = {name: np.full(n_brokers, np.nan) for name in figures}
 
     @classmethod
@@ -168,23 +175,17 @@ class ReportedLoads:
         reported.begin_slice(SliceRows(columns, {}), 0)
         return reported
 
-    def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
-        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
-        self._take(reached_us)
-        self._pending.begin_slice(rows)
-
     def at(self, now_us: int) -> Mapping[str, Floats]:
         """Return every column that LOADS has by broker, NaN if nothing is known; instants must not go back."""
-        self._take(now_us)
+        self.take(now_us)
         return {name: current.copy() for name, current in self._current.items()}
 
-    def _take(self, now_us: int) -> None:
-        for rows, span in self._pending.until(now_us):
-            brokers = rows.column("broker", span)
-            is_known = brokers >= 0
-            for name, current in self._current.items():
-                # Of several values for one place numpy keeps the last, which is the latest report.
-                current[brokers[is_known]] = rows.column(name, span)[is_known]
+    def _write(self, rows: SliceRows, span: slice) -> None:
+        brokers = rows.column("broker", span)
+        is_known = brokers >= 0
+        for name, current in self._current.items():
+            # Of several values for one place numpy keeps the last, which is the latest report.
+            current[brokers[is_known]] = rows.column(name, span)[is_known]
 
     def figures(self, now_us: int, base: Load) -> Load:
         """Return what the view shows at an instant; instants must not go back.
@@ -244,37 +245,31 @@ class Demand(Mapping[str, Mapping[str, float]]):
         return self._sums
 
 
-class _ReportedBundles:
+class _ReportedBundles(_Latest):
     """What bundles carry from one row of BUNDLES to the next, in millionths per second."""
 
     def __init__(self, reports: BundleReports, n_atoms: int) -> None:
+        super().__init__()
         self._spans = reports.spans
-        self._pending = _PendingRows()
         names = ("micro", "rate") if reports.has_rates else ("micro",)
         self._current = {name: np.zeros(n_atoms, dtype=np.int64) for name in names}
 
-    def begin_slice(self, rows: SliceRows, reached_us: int) -> None:
-        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
-        self._take(reached_us)
-        self._pending.begin_slice(rows)
-
     def micro_at(self, now_us: int) -> Ints:
         """Return the bytes of every atom at an instant no earlier than the last asked for, shape (n_atoms,)."""
-        self._take(now_us)
+        self.take(now_us)
         return self._current["micro"].copy()
 
     def rates_at(self, now_us: int) -> Ints | None:
         """Return the messages of every atom likewise, None if no row gives any."""
-        self._take(now_us)
+        self.take(now_us)
         return self._current["rate"].copy() if "rate" in self._current else None
 
-    def _take(self, now_us: int) -> None:
-        for rows, span in self._pending.until(now_us):
-            codes = rows.column("bundle", span)
-            is_known = codes >= 0
-            first, stop = self._spans[codes[is_known]].T
-            for name, current in self._current.items():
-                set_spans(current, first, stop, rows.column(name, span)[is_known])
+    def _write(self, rows: SliceRows, span: slice) -> None:
+        codes = rows.column("bundle", span)
+        is_known = codes >= 0
+        first, stop = self._spans[codes[is_known]].T
+        for name, current in self._current.items():
+            set_spans(current, first, stop, rows.column(name, span)[is_known])
 
 
 def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:

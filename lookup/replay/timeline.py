@@ -134,17 +134,18 @@ class Timeline:
     def brokers(self) -> tuple[Broker, ...]:
         """Return every broker as it was last registered."""
         brokers = {broker.id: broker for broker in self.roster}
-        for roster, registered in self._epochs:
+        for roster, registered in self.epochs:
             brokers |= {broker.id: broker for broker, present in zip(roster, registered, strict=True) if present}
         return tuple(brokers.values())
 
     @property
     def most_registered(self) -> int:
         """Return how many brokers are registered at most at a time."""
-        return max((int(registered.sum()) for _, registered in self._epochs), default=0)
+        return max((int(registered.sum()) for _, registered in self.epochs), default=0)
 
     @property
-    def _epochs(self) -> list[tuple[Roster, NDArray[np.bool_]]]:
+    def epochs(self) -> list[tuple[Roster, NDArray[np.bool_]]]:
+        """Return roster and mask of every registry epoch in order."""
         return [events.registry for _, events in sorted(self.events.items()) if events.registry is not None]
 
     @property
