@@ -34,6 +34,7 @@ __all__ = [
     "require_scored",
 ]  # fmt: skip
 
+Ints = NDArray[np.int64]
 #: Quiet times have ticks too, so a replay would walk for years to one timestamp that is wrong by millennia.
 _MOST_TICKS = 5_000_000
 
@@ -284,9 +285,6 @@ def _assumed(timeline: Timeline, micro: int) -> float | None:
             registered = events.registry[1]
         broker_us += int(registered.sum()) * int(timeline.bounds[tick + 1] - timeline.bounds[tick])
     return 2 * micro / broker_us if micro and broker_us else 1.0
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

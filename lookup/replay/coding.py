@@ -26,7 +26,7 @@ from lookup.model.bundles import NamespacePolicies, topic_hash
 from lookup.model.names import NamespaceName, TopicName, is_internal_topic, looks_like_pattern
 from lookup.model.time import QUARTER_US
 from lookup.replay.atoms import AtomRule
-from lookup.replay.days import PartWriter, WrittenPart, narrowed
+from lookup.replay.days import Codes, PartWriter, WrittenPart, narrowed
 from lookup.replay.grouping import column_keys
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import ClientRule
@@ -43,8 +43,6 @@ _DOMAINS = ("persistent://", "non-persistent://")
 _MOST_TOPICS = 1 << 17
 
 Ints = NDArray[np.int64]
-#: Codes in the smallest integers that hold them.
-Codes = NDArray[Any]
 
 
 @dataclass(frozen=True)

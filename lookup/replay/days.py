@@ -46,6 +46,7 @@ _STEPPED = ("ts", "seq")
 _NO_TS = np.empty(0, dtype=np.int64)
 
 _Made = TypeVar("_Made")
+Ints = NDArray[np.int64]
 _Columns = dict[str, NDArray[Any]]
 #: Codes in the smallest integers that hold them.
 Codes = NDArray[Any]
@@ -340,7 +341,6 @@ def joined(days: Sequence[SliceRows]) -> SliceRows:
     return SliceRows(columns, {})
 
 
-Ints = NDArray[np.int64]
 #: What a row of a slice takes of a task's memory at most, while it is replayed: it was 42 bytes where all weights are
 #: the same (measured: docs/benchmarks.md), and every coded column adds some.
 BYTES_PER_ROW = 120

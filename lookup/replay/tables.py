@@ -40,6 +40,8 @@ __all__ = [
     "reported_load",
 ]  # fmt: skip
 
+Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class ReadRow:
@@ -248,10 +250,8 @@ def given_figures(given: Collection[str]) -> tuple[str, ...]:
     return ("usage", "load", *(name for name, (keys, _) in FIGURES.items() if not set(keys).isdisjoint(given)))
 
 
-Ints = NDArray[np.int64]
-
 #: The figures that a replay reads, by the parts of their sums.
-_SUMS = {"micro": ("msgThroughputIn", "msgThroughputOut"), "rate": ("msgRateIn", "msgRateOut")}
+_SUMS = {"micro": THROUGHPUT, "rate": DETAILS["rates"]}
 #: Keys of `NamespaceBundleStats` with whole numbers, which are read to be checked.
 _COUNTS = ("consumerCount", "producerCount", "topics", "cacheSize")
 _PARSING = pj.ParseOptions(
