@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.stages import Cause, StagedDecision, StagedManager, first_difference
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
+from lookup.replay.cells import rows_of_atoms, weights_of
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.days import SliceRows
 from lookup.replay.difference import CauseCount, Difference, Parting, counts_by_cause
@@ -29,12 +29,15 @@ from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.key_parting import compared_by_key
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.run import prepare
+from lookup.replay.tally import values_at
 from lookup.replay.tasks import Recipe, built, built_here, ship
 from lookup.replay.walk import Tick, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = ["find_difference"]
+
+Ints = NDArray[np.int64]
 
 
 def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
@@ -157,17 +160,15 @@ class _PartingWalk:
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Count one slice, after both replays have taken it."""
-        rows = ticks[-1].rows
-        starts: list[tuple[int, int, int]] = [
-            (atom, 0, parting) for atom, parting in enumerate(self._parted.tolist()) if parting >= 0
-        ]
-        for row, atom, parting in self._changes():
-            starts.append((atom, row, parting))
+        rows, before = ticks[-1].rows, self._parted.copy()
+        # Atoms that are parted already count from the first row on.
+        held = [(0, atom, atom + 1, int(before[atom])) for atom in np.flatnonzero(before >= 0).tolist()]
+        changes = [*held, *((row, atom, atom + 1, parting) for row, atom, parting in self._changes())]
         for replay in self._replays:
             replay.events = []
             replay.stager.staged.clear()
-        if starts and len(rows):
-            self._count(rows, starts)
+        if changes and len(rows):
+            self._count(rows, before, changes)
 
     def _changes(self) -> Iterator[tuple[int, int, int]]:
         """Yield row, atom and parting, -1 for none, whenever an atom begins or ends to be parted."""
@@ -242,43 +243,21 @@ class _PartingWalk:
             words.append(f"{policy.name} {_deeds([event.change for event in events]) or idle}")
         return Cause("shedder" if all(sides) else "owner kept", ", ".join(words))
 
-    def _count(self, rows: SliceRows, starts: list[tuple[int, int, int]]) -> None:
+    def _count(self, rows: SliceRows, before: Ints, changes: Sequence[tuple[int, int, int, int]]) -> None:
         """Count the lookups of a slice by parting.
 
         Args:
-            starts: atom, row and parting, -1 for none, of every change; in order of time for each atom.
+            before: parting of each atom when the slice begins, -1 for none.
+            changes: as `values_at` takes them.
         """
-        atom, first, parting = np.array(starts, dtype=np.int64).T
-        # In order of time for each atom; of several changes at one row the last holds, since others have no rows.
-        order = np.lexsort((np.arange(len(atom)), first, atom))
-        atom, first, parting = atom[order], first[order], parting[order]
-        whole = slice(0, len(rows))
-        atoms = rows.column("atom", whole)
-        # Rows by atom, once for the slice: a parting's rows are then a stretch of them. Short integers sort fastest.
-        is_short = len(self._parted) <= np.iinfo(np.uint16).max
-        by_atom = np.argsort(atoms.astype(np.uint16) if is_short else atoms, kind="stable")
-        ends = np.cumsum(np.bincount(atoms, minlength=len(self._parted)))
-        bounds = np.concatenate([[0], ends]).tolist()
-        low = np.array(
-            [
-                bounds[one] + int(np.searchsorted(by_atom[bounds[one] : bounds[one + 1]], row))
-                for one, row in zip(atom.tolist(), first.tolist(), strict=True)
-            ],
-            dtype=np.int64,
-        )
-        is_last = np.append(atom[1:] != atom[:-1], True)
-        high = np.where(is_last, ends[atom], np.append(low[1:], 0))
-        constant: Any = rows.constant("weight")
-        lookups = (high - low).astype(np.float64)
-        if constant is None:
-            # Whole micro-units below 2**53, so that sums in any order are exact.
-            summed = np.concatenate([[0.0], np.cumsum(rows.column("weight", whole)[by_atom], dtype=np.float64)])
-            micro = summed[high] - summed[low]
-        else:
-            micro = lookups * float(constant)
-        counted = parting >= 0
-        self._lookups.append(np.bincount(parting[counted], weights=lookups[counted]).astype(np.float64))
-        self._micro.append(np.bincount(parting[counted], weights=micro[counted]).astype(np.float64))
+        span = slice(0, len(rows))
+        places = rows_of_atoms(rows, span, np.unique([atom for _, atom, _, _ in changes]))
+        partings = values_at(rows.column("atom", span)[places].astype(np.int64), places, len(rows), before, changes)
+        counted = partings >= 0
+        # Whole micro-units below 2**53, so that sums in any order are exact.
+        weights = np.broadcast_to(weights_of(rows, span), len(rows))[places]
+        self._lookups.append(np.bincount(partings[counted]).astype(np.float64))
+        self._micro.append(np.bincount(partings[counted], weights=weights[counted]).astype(np.float64))
 
     def counts(self) -> list[CauseCount]:
         """Return the partings by cause; those without a lookup are left out."""

@@ -8,6 +8,7 @@ a slice are in order of time: it is a span of rows of some atoms.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -21,7 +22,7 @@ from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellTally", "ChangeRecord", "LoggedTally", "OwnerTally", "Transits"]
+__all__ = ["CellTally", "ChangeRecord", "LoggedTally", "OwnerTally", "Transits", "values_at"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -163,7 +164,7 @@ class OwnerTally(CellTally):
     def _count_moved(self, rows: SliceRows, span: slice, moved: NDArray[np.int32]) -> None:
         """Count rows of atoms that changed hands within a span, by their places in it, in the order of (atom, row)."""
         atoms = rows.column("atom", span)[moved].astype(np.int64)
-        owners = self._owners_at(atoms, moved + span.start, len(rows))
+        owners = values_at(atoms, moved + span.start, len(rows), self._first_owners, self._changes)
         n_clients, width = max(len(self._cluster.clients), 1), len(self._cluster.timeline.roster) + 1
         # A bundle meets few owners in a cell: only the pairs that occur are told apart by client.
         pairs = column_keys(self._unit[atoms]).by(owners, size=width, low=-1)
@@ -174,29 +175,38 @@ class OwnerTally(CellTally):
         if self._has_log:
             self._compare(atoms, owners, rows.column("broker", span)[moved], np.ones(len(moved)))
 
-    def _owners_at(self, atoms: Ints, rows: NDArray[np.int32], n_rows: int) -> Ints:
-        """Return the owner of each row's atom when it came; rows are in order of (atom, row), of atoms that changed.
-
-        A change holds for the rows of its atom up to the next change: so many rows in a row.
-        """
-        since, first, stop, owner = np.array(self._changes, dtype=np.int64).T
-        sizes = stop - first
-        changed = ranges(first, sizes)
-        # The owner at the start of the span counts as a change in row 0, before all others of its atom.
-        distinct = np.unique(changed)
-        atom = np.concatenate([distinct, changed])
-        row = np.concatenate([np.zeros(len(distinct), np.int64), np.repeat(since, sizes)])
-        owners = np.concatenate([self._first_owners[distinct], np.repeat(owner, sizes)])
-        order = np.lexsort((row, atom))
-        starts = np.searchsorted(atoms * (n_rows + 1) + rows, (atom * (n_rows + 1) + row)[order])
-        return np.repeat(owners[order], np.diff(np.append(starts, len(rows))))
-
     def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
         """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
         units, n_units = self._unit[atoms], len(self.logged)
         both = lookups * ((logged != -1) & (owners >= 0))
         self.logged += np.bincount(units, weights=both, minlength=n_units)
         self.agreed += np.bincount(units, weights=both * (logged == owners), minlength=n_units)
+
+
+def values_at(
+    atoms: Ints, rows: NDArray[np.integer[Any]], n_rows: int, first: Ints, changes: Sequence[tuple[int, int, int, int]]
+) -> Ints:
+    """Return the value that each row's atom has when the row comes, shape (n_rows,).
+
+    Args:
+        atoms: of each row, of those that changed; in order of (atom, row).
+        rows: number of each row.
+        n_rows: of the slice.
+        first: value of every atom before the changes, shape (n_atoms,).
+        changes: (row from which on it holds, first atom, atom after the last, value), in order of time.
+    """
+    # A change holds for the rows of its atom up to the next change: so many rows in a row.
+    since, start, stop, value = np.array(changes, dtype=np.int64).T
+    sizes = stop - start
+    changed = ranges(start, sizes)
+    # What held before counts as a change in row 0, before all others of its atom.
+    distinct = np.unique(changed)
+    atom = np.concatenate([distinct, changed])
+    row = np.concatenate([np.zeros(len(distinct), np.int64), np.repeat(since, sizes)])
+    values = np.concatenate([first[distinct], np.repeat(value, sizes)])
+    order = np.lexsort((row, atom))
+    starts = np.searchsorted(atoms * (n_rows + 1) + rows, (atom * (n_rows + 1) + row)[order])
+    return np.repeat(values[order], np.diff(np.append(starts, len(rows))))
 
 
 def _kept(columns: _AnyColumns, is_kept: NDArray[np.bool_]) -> _AnyColumns:
