@@ -1,8 +1,8 @@
 """Columns of the canonical tables: type, unit, rule and meaning of each, once, and the check of a row against them.
 
 Everything else is derived from here: the Arrow schemas (`schema.py`), the columns that readers of text accept
-(`readers/values.py`), the rows that `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`. Readers
-import this module, and they must load without Arrow.
+(`readers/canonical.py`), the rows that `ingest` and a replay refuse, and the table in `docs/getting-lookups.md`.
+Readers import this module, and they must load without Arrow.
 """
 
 from __future__ import annotations

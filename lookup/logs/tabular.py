@@ -5,7 +5,6 @@ Nothing is read with a mapping here; `recognising.py` tries what is proposed.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -17,7 +16,7 @@ from itertools import pairwise
 from lookup.logs.columns import RESULTS, TABLES
 from lookup.logs.decoding import unquoted
 from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
-from lookup.logs.readers.objects import flattened, object_of
+from lookup.logs.readers.values import cut_quoted, flattened, object_of
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
 from lookup.model.quoting import listed, shown, toml_text
@@ -274,8 +273,8 @@ def _cut(text: str, delimiter: str, quote: str) -> list[str]:
     if not quote:
         return text.split(delimiter)
     try:
-        return next(csv.reader([text], delimiter=delimiter, quotechar=quote, strict=True))
-    except csv.Error:
+        return cut_quoted(text, delimiter, quote)
+    except ValueError:
         return []
 
 

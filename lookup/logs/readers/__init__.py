@@ -1,14 +1,13 @@
-"""Register the built-in log readers, one file each, by the same hook as those of plug-ins."""
+"""Register the built-in log readers by the same hook as those of plug-ins."""
 
 from __future__ import annotations
 
 from lookup.hooks import LogReader, hookimpl
 from lookup.logs.readers.broker_log import PulsarBrokerReader
+from lookup.logs.readers.canonical import CsvReader, JsonLinesReader
 from lookup.logs.readers.cpp_client import CppClientReader
-from lookup.logs.readers.csv_rows import CsvReader
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.readers.jetty_access import JettyAccessReader
-from lookup.logs.readers.json_lines import JsonLinesReader
 from lookup.logs.readers.system_topics import SystemTopicsReader
 
 __all__ = [

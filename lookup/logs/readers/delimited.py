@@ -5,7 +5,6 @@ The mapping is the reader's parameters, a TOML file; `configs/nasa.toml` is one.
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,9 +14,16 @@ from typing import Any, ClassVar, Literal
 
 from lookup.logs.decoding import unquoted
 from lookup.logs.readers.jetty_access import LOOKUP_PATH, http_lookup
-from lookup.logs.readers.objects import flattened, object_of, value_at
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
-from lookup.logs.readers.values import number_of, other_delimiter, unreadable
+from lookup.logs.readers.values import (
+    cut_quoted,
+    flattened,
+    number_of,
+    object_of,
+    other_delimiter,
+    unreadable,
+    value_at,
+)
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import closest, listed, shown, suggestion
 from lookup.model.time import time_parser, zone_of
@@ -263,15 +269,7 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
     if len(reader.delimiter) != 1 or len(reader.quote) != 1:
         raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
 
-    def cut(line: str) -> Sequence[str]:
-        """Return the values between delimiters, unquoted."""
-        # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
-        try:
-            return next(csv.reader([line], delimiter=reader.delimiter, quotechar=reader.quote, strict=True))
-        except csv.Error as error:
-            raise ValueError(f"the quotes do not fit: {error}") from None
-
-    return cut
+    return lambda line: cut_quoted(line, reader.delimiter, reader.quote)
 
 
 class _OtherLine(Exception):  # noqa: N818  # no error

@@ -1,21 +1,24 @@
-"""Turn the texts of records into what canonical columns hold, and report records that cannot be used."""
+"""Take texts out of the lines of a log, and report records that cannot be used.
+
+Of a line of JSON a nested key is named by dots, `client.ip`. Every value is a text, as in a delimited file, so that
+templates and rules work on both alike: a null and a key that is absent are empty texts, a list is the text of its JSON.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecodeError
 from typing import Any
 
-from lookup.logs.columns import TABLES, Kind
 from lookup.model.documents import NestingError, Unreadable, json_value
-from lookup.model.quoting import shown, suggestion
-from lookup.model.time import parse_iso
+from lookup.model.quoting import shown
 
-__all__ = ["canonical_values", "number_of", "other_delimiter", "require_table", "unreadable"]
+__all__ = ["cut_quoted", "flattened", "number_of", "object_of", "other_delimiter", "unreadable", "value_at"]
 
 #: A longer beginning of a record is cut here, as `Unreadable` promises.
 _TEXT_LENGTH = 200
-_KINDS = {table: {column.name: column.kind for column in columns} for table, columns in TABLES.items()}
 
 
 def unreadable(line: int, reason: str, text: str) -> Unreadable:
@@ -37,73 +40,65 @@ def other_delimiter(names: Sequence[str]) -> str:
     return f"; should `delimiter` be {max(marks, key=names[0].count)!r}?" if marks else ""
 
 
-def require_table(table: str) -> None:
-    """Refuse the name of a table that does not exist; ValueError names the closest."""
-    if table not in TABLES:
-        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
+def cut_quoted(line: str, delimiter: str, quote: str) -> list[str]:
+    """Return the values between delimiters, unquoted; ValueError if the quotes do not fit."""
+    # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
+    try:
+        return next(csv.reader([line], delimiter=delimiter, quotechar=quote, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"the quotes do not fit: {error}") from None
 
 
-def canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
-    """Turn texts into what the columns hold; null and empty values are left out.
+def object_of(line: str) -> dict[str, Any]:
+    """Return the JSON object that a line is.
 
     Raises:
-        ValueError: naming the column and what it should have been.
+        ValueError: with a clause that says what the line is instead.
     """
-    kinds = _KINDS[table]
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in ignored:
-            continue
-        if name not in kinds:
-            raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
-        # CSV has no null: an empty field is a column that is absent.
-        if value is None or value == "":
-            continue
-        if isinstance(value, str):
-            # A text in a column of JSON is taken to be JSON.
-            convert = _CONVERSIONS.get(kinds[name])
-            values[name] = value if convert is None else convert(value, name)
-        else:
-            values[name] = json.dumps(value, separators=(",", ":")) if kinds[name] == "json" else value
-    return values
-
-
-def _time(text: str, name: str) -> int:
-    """Read an ISO time, UTC if it has no offset, or a count of µs."""
-    text = text.strip()
-    # Twenty digits are more than any int64 of µs holds.
-    return int(text) if text.isdecimal() and len(text) < 20 else parse_iso(text)
-
-
-def _integer(text: str, name: str) -> int:
-    # Checked beforehand: `int` takes underscores too, and its cost grows with the square of the digits.
-    if not text.strip().removeprefix("-").isdecimal() or len(text) > 20:
-        raise ValueError(f"{name} {shown(text)} is no integer")
-    return int(text)
-
-
-def _flag(text: str, name: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise ValueError(f"{name} {shown(text)} is neither true nor false")
-    return text.strip().lower() == "true"
-
-
-def _parsed(text: str, name: str) -> Any:
-    """Read JSON; ValueError names the column."""
+    # Two kinds of ValueError, each with words of its own.
     try:
-        return json_value(text)
+        record = json_value(line)
     except NestingError as error:
-        raise ValueError(f"{name} {error}") from None
-    except ValueError:
-        raise ValueError(f"{name} {shown(text)} is no JSON") from None
+        raise ValueError(f"the line {error}") from None
+    except JSONDecodeError as error:
+        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
+    return record
 
 
-#: By kind of column, what turns a text into its value; texts of other kinds stay as they are.
-_CONVERSIONS: Mapping[Kind, Callable[[str, str], Any]] = {
-    "time": _time,
-    "integer": _integer,
-    "number": number_of,
-    "flag": _flag,
-    "properties": _parsed,
-    "texts": _parsed,
-}
+def value_at(record: Mapping[str, Any], name: str) -> str:
+    """Return the text of a key, or of a nested key by dots; an empty text if it is null or absent.
+
+    A key that has dots itself goes before a nested one.
+    """
+    if name in record:
+        return _text(record[name])
+    place = name.find(".")
+    while place >= 0:
+        inner = record.get(name[:place])
+        found = value_at(inner, name[place + 1 :]) if isinstance(inner, dict) else ""
+        if found:
+            return found
+        place = name.find(".", place + 1)
+    return ""
+
+
+def flattened(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of all values of an object, nested ones under their keys with dots between them."""
+    return dict(_leaves(record, ""))
+
+
+def _leaves(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{before}{key}.")
+        else:
+            yield before + key, _text(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    # True and lists as JSON writes them; a number with the digits that it has as a float.
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,10 +1,10 @@
-"""Records of JSON Lines."""
+"""Texts are taken out of lines of JSON."""
 
 from __future__ import annotations
 
 import pytest
 
-from lookup.logs.readers.objects import flattened, object_of, value_at
+from lookup.logs.readers.values import flattened, object_of, value_at
 
 _RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "a.g": {"c": "z"}, "n": None, "l": ["y", {"z": 1}], "t": True}
 

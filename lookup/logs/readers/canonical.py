@@ -1,0 +1,162 @@
+"""Read the rows of a canonical table from text: JSON Lines, or CSV under a header with the names of its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lookup.logs.columns import TABLES, Kind
+from lookup.logs.readers.values import cut_quoted, number_of, object_of, other_delimiter, unreadable
+from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
+from lookup.model.quoting import shown, suggestion
+from lookup.model.time import parse_iso
+
+__all__ = ["CsvReader", "JsonLinesReader"]
+
+_KINDS = {table: {column.name: column.kind for column in columns} for table, columns in TABLES.items()}
+
+
+@dataclass(frozen=True)
+class JsonLinesReader:
+    """Reads one table from JSON Lines; times are ISO (UTC without offset) or integers of µs; a record is one line."""
+
+    name: ClassVar[str] = "jsonl"
+    expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"
+
+    #: the canonical table the lines belong to
+    table: TableName = "lookups"
+    #: keys to leave out
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a table that does not exist."""
+        _require_table(self.table)
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield a row per line that is not empty."""
+        for number, line in lines:
+            if not line.strip():
+                continue
+            try:
+                yield Row(self.table, number, _canonical_values(self.table, object_of(line), self.ignore))
+            except ValueError as error:
+                yield unreadable(number, str(error), line)
+
+
+@dataclass(frozen=True)
+class CsvReader:
+    """Reads one table from CSV; times are ISO (UTC without offset) or integers of µs; a record is one line."""
+
+    name: ClassVar[str] = "csv"
+    expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"
+
+    #: the canonical table the records belong to
+    table: TableName = "lookups"
+    #: one character between values
+    delimiter: str = ","
+    #: columns to leave out
+    ignore: tuple[str, ...] = ()
+
+    #: the first line names the columns, and is no record
+    has_header: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that cannot work."""
+        _require_table(self.table)
+        if len(self.delimiter) != 1:
+            raise ValueError(f"`delimiter` must be one character, it is {shown(self.delimiter)}")
+
+    def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
+        """Yield a row per line below the header."""
+        names: Sequence[str] = ()
+        for number, line in lines:
+            if not line.strip():
+                continue
+            try:
+                values = cut_quoted(line, self.delimiter, '"')
+                if not names:
+                    names = [name.strip() for name in values]
+                    question = other_delimiter(names)
+                    if question:
+                        yield unreadable(number, f"the header is one column, {shown(names[0])}{question}", line)
+                elif len(values) != len(names):
+                    yield unreadable(number, f"{len(values)} values where the header names {len(names)} columns", line)
+                else:
+                    record = dict(zip(names, values, strict=True))
+                    yield Row(self.table, number, _canonical_values(self.table, record, self.ignore))
+            except ValueError as error:
+                yield unreadable(number, str(error), line)
+
+
+def _require_table(table: str) -> None:
+    """Refuse the name of a table that does not exist; ValueError names the closest."""
+    if table not in TABLES:
+        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
+
+
+def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
+    """Turn texts into what the columns hold; null and empty values are left out.
+
+    Raises:
+        ValueError: naming the column and what it should have been.
+    """
+    kinds = _KINDS[table]
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in ignored:
+            continue
+        if name not in kinds:
+            raise ValueError(f"table {table!r} has no column {shown(name)}; {suggestion(name, kinds)}, or `ignore` it")
+        # CSV has no null: an empty field is a column that is absent.
+        if value is None or value == "":
+            continue
+        if isinstance(value, str):
+            # A text in a column of JSON is taken to be JSON.
+            convert = _CONVERSIONS.get(kinds[name])
+            values[name] = value if convert is None else convert(value, name)
+        else:
+            values[name] = json.dumps(value, separators=(",", ":")) if kinds[name] == "json" else value
+    return values
+
+
+def _time(text: str, name: str) -> int:
+    """Read an ISO time, UTC if it has no offset, or a count of µs."""
+    text = text.strip()
+    # Twenty digits are more than any int64 of µs holds.
+    return int(text) if text.isdecimal() and len(text) < 20 else parse_iso(text)
+
+
+def _integer(text: str, name: str) -> int:
+    # Checked beforehand: `int` takes underscores too, and its cost grows with the square of the digits.
+    if not text.strip().removeprefix("-").isdecimal() or len(text) > 20:
+        raise ValueError(f"{name} {shown(text)} is no integer")
+    return int(text)
+
+
+def _flag(text: str, name: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError(f"{name} {shown(text)} is neither true nor false")
+    return text.strip().lower() == "true"
+
+
+def _parsed(text: str, name: str) -> Any:
+    """Read JSON; ValueError names the column."""
+    try:
+        return json_value(text)
+    except NestingError as error:
+        raise ValueError(f"{name} {error}") from None
+    except ValueError:
+        raise ValueError(f"{name} {shown(text)} is no JSON") from None
+
+
+#: By kind of column, what turns a text into its value; texts of other kinds stay as they are.
+_CONVERSIONS: Mapping[Kind, Callable[[str, str], Any]] = {
+    "time": _time,
+    "integer": _integer,
+    "number": number_of,
+    "flag": _flag,
+    "properties": _parsed,
+    "texts": _parsed,
+}
