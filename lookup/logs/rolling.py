@@ -41,38 +41,25 @@ class RollingFiles:
             OSError: if they cannot be written.
             pa.ArrowException: if a value does not fit its column.
         """
-        filled = {f"{table}/{name}": _filled(self._schemas[table], rows) for name, rows in files.items()}
-        if not has_folders(self._system):
-            self._put(filled, metadata)
-            return
-        finished = []
-        try:
-            for name, content in filled.items():
-                target = Path(self._root) / name
-                hidden = target.with_name(f".{target.name}")
-                finished.append((hidden, target))
-                write_parquet(content, str(hidden), metadata)
-                keep_on_disk(hidden)
-        except BaseException:
-            for hidden, _ in finished:
-                hidden.unlink(missing_ok=True)
-            raise
-        # Only now: if one cannot be written all are written again later, and no row may be there twice.
-        for hidden, target in finished:
-            hidden.replace(target)
-
-    def _put(self, files: Mapping[str, pa.Table], metadata: Mapping[bytes, str] | None) -> None:
-        """Write files to an object store, where each appears when it is complete."""
+        is_hidden = has_folders(self._system)
         begun = []
         try:
-            for name, content in files.items():
-                begun.append(name)
-                write_parquet(content, f"{self.folder}/{name}", metadata)
+            for name, rows in files.items():
+                target = Path(table, name)
+                # On a disk hidden until all are complete: if one cannot be written all are written again later, and no
+                # row may be there twice. In a store an object appears when it is complete.
+                path = target.with_name(f".{target.name}") if is_hidden else target
+                begun.append((f"{self._root}/{path}", f"{self._root}/{target}"))
+                write_parquet(_filled(self._schemas[table], rows), f"{self.folder}/{path}", metadata)
+                if is_hidden:
+                    keep_on_disk(Path(self._root) / path)
         except BaseException:
-            for name in begun:
+            for written, _ in begun:
                 with suppress(OSError):
-                    self._system.delete_file(f"{self._root}/{name}")
+                    self._system.delete_file(written)
             raise
+        for written, appears in begun if is_hidden else ():
+            self._system.move(written, appears)
 
     def remove_hidden(self) -> None:
         """Remove what a process has left that ended while it wrote; no other process may write below the folder."""
