@@ -7,10 +7,9 @@ rows, the others in one file each; what goes into them is drawn by the other mod
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.world import cluster_names
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of, write_parquet
+from lookup.model.time import moment_at
 
 __all__ = ["GenerateReport", "GenerateSettings", "generate"]
 
@@ -73,11 +73,7 @@ def generate(
         ]
         for name, log in zip(names, logs, strict=True):
             # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
-            with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
-                writer = _LookupWriter(f"{target.path}/lookups", name, log.dictionaries, pool)
-                for columns in log.pieces():
-                    writer.add(columns)
-                writer.close()
+            _write_lookups(log, name, f"{target.path}/lookups")
         rows = {
             "lookups": settings.lookups,
             "brokers": _write_table(target, "brokers", chain.from_iterable(log.broker_rows() for log in logs)),
@@ -97,73 +93,58 @@ def _write_table(target: Draft, name: str, rows: Iterable[Mapping[str, object]])
     return len(ordered)
 
 
-class _LookupWriter:
-    """Collects the rows of one cluster and writes a file before it outgrows a million, or when the day ends.
+def _write_lookups(log: ClusterLog, name: str, directory: str) -> None:
+    """Write the rows of one cluster, files of at most a million rows of one day.
 
-    Encoding runs beside the generator in `pool`, at most two files at a time: memory does not grow with the log.
-
-    Args:
-        directory: of the table LOOKUPS.
-        dictionaries: the values behind the codes, by column.
+    Encoding runs beside the generator, at most two files at a time: memory does not grow with the log.
     """
+    dictionaries = {
+        column: pa.array(list(entries), pa.string())
+        for column, entries in {"cluster": (name,), **log.dictionaries}.items()
+    }
+    writing: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
+        for number, (date, pieces) in enumerate(_files(log.pieces())):
+            # The generator waits here if it is faster than the disk.
+            if len(writing) == _WRITING:
+                writing.popleft().result()
+            path = f"{directory}/{partition_of(name, date)}/part-{number:05}.parquet"
+            writing.append(pool.submit(_write_pieces, path, pieces, dictionaries))
+        for written in writing:
+            written.result()
 
-    def __init__(
-        self, directory: str, cluster: str, dictionaries: Mapping[str, Iterable[str]], pool: ThreadPoolExecutor
-    ) -> None:
-        self._directory = directory
-        self._cluster = cluster
-        values = {"cluster": [cluster], **dictionaries}
-        self._dictionaries = {name: pa.array(list(entries), pa.string()) for name, entries in values.items()}
-        self._pool = pool
-        self._pending: deque[Future[None]] = deque()
-        self._waiting: list[LookupColumns] = []
-        self._rows = 0
-        self._files = 0
-        self._date = ""
 
-    def add(self, columns: LookupColumns) -> None:
-        """Take rows of one day, later than all before."""
-        if not len(columns["ts"]):
-            return
-        date = datetime.fromtimestamp(int(columns["ts"][0]) // 1_000_000, tz=UTC).date().isoformat()
-        if date != self._date or self._rows + len(columns["ts"]) > ROWS_PER_FILE:
-            self._flush()
-            self._date = date
-        self._waiting.append(columns)
-        self._rows += len(columns["ts"])
+def _files(pieces: Iterable[LookupColumns]) -> Iterator[tuple[str, list[LookupColumns]]]:
+    """Group pieces, each of one day, into those of a file, with its day."""
+    date, rows, waiting = "", 0, list[LookupColumns]()
+    for columns in pieces:
+        count = len(columns["ts"])
+        if not count:
+            continue
+        day = moment_at(int(columns["ts"][0])).date().isoformat()
+        if waiting and (day != date or rows + count > ROWS_PER_FILE):
+            yield date, waiting
+            rows, waiting = 0, []
+        date, rows = day, rows + count
+        waiting.append(columns)
+    if waiting:
+        yield date, waiting
 
-    def close(self) -> None:
-        """Write what is left and wait until all of it is on disk."""
-        self._flush()
-        self._await(0)
 
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        # Room for one more: the generator waits here if it is faster than the disk.
-        self._await(_WRITING - 1)
-        path = f"{self._directory}/{partition_of(self._cluster, self._date)}/part-{self._files:05}.parquet"
-        self._pending.append(self._pool.submit(self._write, path, self._waiting))
-        self._waiting, self._rows, self._files = [], 0, self._files + 1
-
-    def _await(self, most: int) -> None:
-        """Wait until at most so many files are being written, and raise what went wrong with the others."""
-        while len(self._pending) > most:
-            self._pending.popleft().result()
-
-    def _write(self, path: str, pieces: list[LookupColumns]) -> None:
-        arrays = []
-        for field in CANONICAL["lookups"]:
-            # Codes of the one cluster: the column is not among those that are drawn.
-            if field.name == "cluster":
-                values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
-            else:
-                values = np.concatenate([piece[field.name] for piece in pieces])
-            if field.name in self._dictionaries:
-                codes = pa.array(values, mask=values < 0)
-                arrays.append(pa.DictionaryArray.from_arrays(codes, self._dictionaries[field.name]))
-            elif values.dtype.kind == "f":
-                arrays.append(pa.array(values, mask=np.isnan(values)))
-            else:
-                arrays.append(pa.array(values).cast(field.type))
-        write_parquet(pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names), path)
+def _write_pieces(path: str, pieces: Sequence[LookupColumns], dictionaries: Mapping[str, pa.Array]) -> None:
+    """Write a file of LOOKUPS; `dictionaries` has the values behind the codes, by column."""
+    arrays = []
+    for field in CANONICAL["lookups"]:
+        # Codes of the one cluster: the column is not among those that are drawn.
+        if field.name == "cluster":
+            values = np.zeros(sum(len(piece["ts"]) for piece in pieces), dtype=np.int8)
+        else:
+            values = np.concatenate([piece[field.name] for piece in pieces])
+        if field.name in dictionaries:
+            codes = pa.array(values, mask=values < 0)
+            arrays.append(pa.DictionaryArray.from_arrays(codes, dictionaries[field.name]))
+        elif values.dtype.kind == "f":
+            arrays.append(pa.array(values, mask=np.isnan(values)))
+        else:
+            arrays.append(pa.array(values).cast(field.type))
+    write_parquet(pa.Table.from_arrays(arrays, names=CANONICAL["lookups"].names), path)
