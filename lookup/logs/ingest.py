@@ -11,7 +11,7 @@ import math
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -264,9 +264,8 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
             raise PluginError(f"log reader {reader.name!r} failed in {report.path}, {report.failure}")
         if report.failure:
             raise InputError(f"{report.path} {report.failure}")
-    good = sum(sum(report.rows.values()) for report in reports)
-    reasons = _total(report.reasons for report in reports)
-    bad = reasons.total()
+    good = sum(report.rows.total() for report in reports)
+    bad = sum(report.reasons.total() for report in reports)
     if not good and not bad:
         raise InputError(_nothing_found(reports, reader))
     examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
@@ -347,18 +346,14 @@ def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
         yield ordered[first], ordered[-1]
 
 
-def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for counter in counters:
-        total.update(counter)
-    return total
-
-
 def _summary(
     files: Sequence[str], reports: Sequence[SourceReport], left_out: Counter[str], doubled: int, output: str
 ) -> IngestReport:
-    rows = _total(report.rows for report in reports) - left_out
-    reasons = _total(report.reasons for report in reports)
+    rows, reasons = Counter[str](), Counter[str]()
+    for report in reports:
+        rows.update(report.rows)
+        reasons.update(report.reasons)
+    rows.subtract(left_out)
     # Reversed, so that the first source's wording of a reason overwrites those of later ones.
     wordings = {kind: reason for report in reversed(reports) for kind, reason in report.wordings.items()}
     cells = [cell for report in reports for file in report.staged for cell in file.cells]

@@ -274,14 +274,8 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     require_finished(system, root, path)
     names = [root]
     if not info.is_file:
-        # A file that is given may have any name; of a folder, Spark's markers and hidden files are left out.
-        listed = system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
-        inner = {entry.path: f"/{entry.path[len(root) :]}" for entry in listed if entry.is_file}
-        names = sorted(
-            path
-            for path, steps in inner.items()
-            if path.endswith(".parquet") and "/_" not in steps and "/." not in steps
-        )
+        # A file that is given may have any name.
+        names = sorted(name for name in _files_in(root, system, root) if name.endswith(".parquet"))
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     folders = {name[len(root) :].strip("/").partition("/")[0] for name in names}
