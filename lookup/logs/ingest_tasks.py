@@ -202,12 +202,11 @@ def write_part(job: PartJob) -> PartReport:
     rows = good.sort_by([(name, "ascending") for name in order]).select(CANONICAL[job.table].names)
     for number, start in enumerate(range(0, rows.num_rows, ROWS_PER_FILE)):
         write_parquet(rows.slice(start, ROWS_PER_FILE), f"{job.target}-{number:02}.parquet")
-    return PartReport(staged.num_rows - rows.num_rows, _doubled(rows) if job.table == "lookups" else 0)
-
-
-def _doubled(rows: pa.Table) -> int:
-    columns = [name for name in rows.column_names if name != "seq"]
-    return int(rows.num_rows - rows.group_by(columns, use_threads=False).aggregate([]).num_rows)
+    doubled = 0
+    if job.table == "lookups":
+        columns = [name for name in rows.column_names if name != "seq"]
+        doubled = rows.num_rows - rows.group_by(columns, use_threads=False).aggregate([]).num_rows
+    return PartReport(staged.num_rows - rows.num_rows, doubled)
 
 
 def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:

@@ -254,20 +254,15 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
         reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
         raise InputError(f"{path}: {remedy}; of its first {len(head):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):
-        other = _generic(path, head[:_FEW], registry)
-        if other and other != what:
+        try:
+            other = _best_trials(path, head[:_FEW], registry)[0].proposal.what
+        except InputError:
+            other = what
+        if other != what:
             raise InputError(f"{path}: {remedy}; it is {other}")
     for trial, part in able:
         trial.add(part)
     return [trial for trial, _ in able]
-
-
-def _generic(path: str, head: Sequence[tuple[int, str]], registry: Registry) -> str:
-    """Say what a file is of which a reader finds nothing; empty if no reader finds a lookup in it."""
-    try:
-        return _best_trials(path, head, registry)[0].proposal.what
-    except InputError:
-        return ""
 
 
 def _table(file: LogFile) -> Recognised:

@@ -49,13 +49,14 @@ QUARANTINE = pa.schema(
     ]
 )
 
+#: Columns of the simulation that a row is of.
+_SIMULATION = (("cluster", pa.string()), ("policy", pa.string()), ("seed", pa.int64()))
+
 #: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without
 #: `bundle`).
 DECISIONS = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("policy", pa.string()),
-        ("seed", pa.int64()),
+        *_SIMULATION,
         ("ts", _TS),
         ("bundle", pa.string()),
         ("key", pa.string()),
@@ -126,9 +127,7 @@ OWNER_CHANGES = pa.schema(
 #: Intervals of ownership, `to` null if it outlasts the log; `reason` is the shedder's, if it has one for each unload.
 OWNERS = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("policy", pa.string()),
-        ("seed", pa.int64()),
+        *_SIMULATION,
         ("bundle", pa.string()),
         ("broker", pa.string()),
         ("from", _TS),
@@ -142,9 +141,7 @@ OWNERS = pa.schema(
 #: One row per cycle of a policy's shedder, whether it unloaded anything or not.
 CYCLES = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("policy", pa.string()),
-        ("seed", pa.int64()),
+        *_SIMULATION,
         ("ts", _TS),
         ("role", pa.string()),
         ("label", pa.string()),
@@ -162,9 +159,7 @@ CYCLES = pa.schema(
 #: One row per balance cell and broker that was registered in it: the weight it served, and where it stands.
 CELLS = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("policy", pa.string()),
-        ("seed", pa.int64()),
+        *_SIMULATION,
         ("ts", _TS),
         ("broker", pa.string()),
         ("region", pa.string()),
@@ -177,9 +172,7 @@ CELLS = pa.schema(
 #: One row per place of clients and place of the brokers that served them; these are null for unanswered lookups.
 FLOWS = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("policy", pa.string()),
-        ("seed", pa.int64()),
+        *_SIMULATION,
         ("client_region", pa.string()),
         ("client_zone", pa.string()),
         ("client_rack", pa.string()),

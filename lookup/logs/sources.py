@@ -266,7 +266,10 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     kind = special_kind(root) if isinstance(system, arrow_fs.LocalFileSystem) else None
     if kind is not None:
         raise InputError(f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them")
-    info = _looked_up(system, root, path)
+    try:
+        info = system.get_file_info(root)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be looked up: {error}") from None
     if info.type == arrow_fs.FileType.NotFound:
         is_early = system.get_file_info(str(Path(root).parent)).type == arrow_fs.FileType.NotFound
         hint = "; `lookup ingest` writes it from a log" if is_early and table == "lookups" else ""
@@ -286,14 +289,6 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
     return files
-
-
-def _looked_up(system: arrow_fs.FileSystem, inner: str, path: str) -> arrow_fs.FileInfo:
-    """Return what is at a place, and turn the refusal of a store into a sentence."""
-    try:
-        return system.get_file_info(inner)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be looked up: {error}") from None
 
 
 def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:

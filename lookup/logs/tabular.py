@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import pairwise
@@ -76,6 +77,8 @@ _TOPIC = re.compile(r"(?:non-)?persistent://[^/]+/[^/]+/.")
 _HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/\s]+)?(?:/[^/\s?]+)*?/lookup/v2/topic/")
 #: A key before its value.
 _KEYED = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
+#: What may stand in a column of numbers that are not below 0; access logs write `-` for none.
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|-?")
 #: A date without a time of day.
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
 #: Share of the values of a column that say what it holds; a log has odd lines.
@@ -132,9 +135,14 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
     comment = "#" if len(sample) < len(head) else ""
     # W3C's extended form, as IIS and CloudFront write it, names its columns in a comment.
     fields = next((text.split()[1:] for text in head if text.startswith("#Fields:")), [])
-    objects = list(_objects(sample))
+    objects = []
+    for text in sample:
+        with suppress(ValueError):
+            objects.append(flattened(object_of(text)))
     if 2 * len(objects) > len(sample):
-        yield _table_of_objects(objects)
+        keys = dict.fromkeys(key for each in objects for key in each)
+        # With an empty value where an object lacks a key.
+        yield Table("", "", ", ".join(keys), {key: [each.get(key, "") for each in objects] for key in keys})
         return
     for delimiter in ("\t", ",", ";", "|", " "):
         quote = '"' if any(f'{delimiter}"' in text or text.startswith('"') for text in sample) else ""
@@ -142,7 +150,8 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
         if len(rows) < 2 or len(rows[0]) < 2 or sum(len(row) != len(rows[0]) for row in rows) > len(rows) // 20:
             continue
         rows = [row for row in rows if len(row) == len(rows[0])]
-        has_header = len(set(rows[0])) == len(rows[0]) and not any(map(_is_no_name, rows[0]))
+        has_header = len(set(rows[0])) == len(rows[0]) and not any(map(_is_value, rows[0]))
+        has_header = has_header and not any(map(_KEYED.match, rows[0]))
         names = [name.strip() if has_header else f"column_{n}" for n, name in enumerate(rows[0], start=1)]
         names = fields if len(fields) == len(rows[0]) and not has_header else names
         columns = {name: [row[place].strip() for row in rows[has_header:]] for place, name in enumerate(names)}
@@ -163,21 +172,6 @@ def _keyed(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
         if len(found) == 1 and found != {""}:
             keys[name] = found.pop()
     return keys if len({*keys.values(), *columns}) == len(keys) + len(columns) else {}
-
-
-def _objects(texts: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Yield the lines that are objects of JSON, with nested keys by dots."""
-    for text in texts:
-        try:
-            yield flattened(object_of(text))
-        except ValueError:
-            continue
-
-
-def _table_of_objects(objects: Sequence[Mapping[str, str]]) -> Table:
-    """Return objects as a table, with an empty value where an object lacks a key."""
-    names = dict.fromkeys(name for each in objects for name in each)
-    return Table("", "", ", ".join(names), {name: [each.get(name, "") for each in objects] for name in names})
 
 
 def only_header(texts: Sequence[str]) -> str:
@@ -233,14 +227,13 @@ def column_mappings(table: Table) -> list[Proposal]:
     values = _values_of(columns, times[0])
     form = str(_format_of(values))
     other = _SWAPPED.get(form[:5], "") + form[5:]
+    doubts = {form: ""}
+    if other != form[5:] and _format_of(values, (other,)) is not None:
+        doubts = {
+            form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
+            other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
+        }
     note = _note(columns, times[0], topics[0])
-    if other == form[5:] or _format_of(values, (other,)) is None:
-        when = _timestamp(columns, times[0], form)
-        return [Proposal(table.what, _mapping(table, times[0], topics[0], when), note=note)]
-    doubts = {
-        form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
-        other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
-    }
     return [
         Proposal(
             table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], each, doubt)), doubt, note
@@ -256,7 +249,7 @@ def _note(columns: Mapping[str, Sequence[str]], time: str, topic: str) -> str:
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
         notes.append(f"times are read as UTC, and {behind} says {listed(zones)}: give `timezone` beside the format")
-    odd = next((value for value in columns.get("weight", ()) if not _is_number(value)), None)
+    odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
     if odd is not None and topic != "weight":
         notes.append(f"the column weight is not read, for {shown(odd)} is no weight")
     return "; ".join(notes)
@@ -287,11 +280,6 @@ def _is_value(text: str) -> bool:
         or bool(_PATH.match(text) or re.fullmatch(r"-?[\d.]+", text))
         or bool(_TOPIC.match(text))
     )
-
-
-def _is_no_name(text: str) -> bool:
-    """Return if a text is no name of a column in a header: a value, or a key with its value."""
-    return _is_value(text) or _KEYED.match(text) is not None
 
 
 def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES)) -> str | None:
@@ -440,11 +428,14 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
             taken.add(name)
             lines.append(f"{name} = {toml_text(name)}")
     if "result" not in columns and _has_lookups(columns[topic]):
-        lines += [_result_of(name) for name in _named(columns, _NAMES["status"])[:1] if name not in taken]
+        values = ", ".join(f"{code} = {toml_text(result)}" for code, result in RESULT_OF_STATUS.items())
+        rule = f'rule = "map", values = {{ {values} }}, default = "failed"'
+        statuses = [name for name in _named(columns, _NAMES["status"])[:1] if name not in taken]
+        lines += [f"result = {{ column = {toml_text(name)}, {rule} }}" for name in statuses]
     # An answer to a lookup over HTTP is as long as a name, and no measure of demand.
     weighing = () if _has_lookups(columns[topic]) else _NAMES["weight"]
     weights = [name for name in _named(columns, weighing) if name not in taken]
-    weights = [name for name in weights if all(map(_is_number, columns[name]))]
+    weights = [name for name in weights if all(map(_NUMBER.fullmatch, columns[name]))]
     if weights:
         lines += ["", "# How much a lookup weighs; without it each weighs 1.0."]
         lines.append(f"weight = {{ column = {toml_text(weights[0])}, default = 1.0, min = 1.0 }}")
@@ -455,12 +446,6 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
         *_properties({name: each for name, each in columns.items() if name not in taken}, set(weights)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _result_of(status: str) -> str:
-    values = ", ".join(f"{code} = {toml_text(result)}" for code, result in RESULT_OF_STATUS.items())
-    rule = f'rule = "map", values = {{ {values} }}, default = "failed"'
-    return f"result = {{ column = {toml_text(status)}, {rule} }}"
 
 
 def _are_addresses(values: Sequence[str]) -> bool:
@@ -570,7 +555,3 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:
     plain = {column: re.sub(r"[ .-]+", "_", column.lower()) for column in columns}
     last = {column: re.sub(r"[ -]+", "_", column.lower().rpartition(".")[2]) for column in plain}
     return list(dict.fromkeys(c for by in (plain, last) for name in names for c in plain if by[c] == name))
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d+(?:\.\d+)?|-?", text) is not None

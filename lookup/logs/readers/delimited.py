@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal
@@ -30,11 +31,11 @@ from lookup.model.time import time_parser, zone_of
 
 __all__ = ["DelimitedReader"]
 
-#: Cuts a line into values; raises ValueError with a clause that says why it cannot.
-_Cutter = Callable[[str], Sequence[str]]
+#: Cuts a line into values, None if it is of another kind; raises ValueError with a clause that says why it cannot.
+_Cutter = Callable[[str], Sequence[str] | None]
 _Record = Mapping[str, str]
-#: Turns a line into a record; raises ValueError likewise.
-_Recorder = Callable[[str], dict[str, str]]
+#: Turns a line into a record, likewise.
+_Recorder = Callable[[str], dict[str, str] | None]
 #: Objects of JSON Lines by which a key of the mapping is found to be in none.
 _OBJECTS = 1_000
 
@@ -127,7 +128,7 @@ class DelimitedReader:
             for _, line in lines:
                 if line.strip() and not (self.comment and line.startswith(self.comment)):
                     try:
-                        names = [name.strip() for name in _cutter(self)(line)]
+                        names = self._names_in(line)
                     except ValueError as error:
                         return f"the header cannot be cut by delimiter {shown(self.delimiter)}: {error}"
                     missing = _missing(_field_map(self), names)
@@ -140,33 +141,37 @@ class DelimitedReader:
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line, by the mapping."""
-        fields, is_json = _field_map(self), self.format == "json"
+        fields = _field_map(self)
         names = list(re.compile(self.pattern).groupindex) if self.pattern else list(self.columns)
-        record_of = _object_recorder(fields) if is_json else _recorder(_cutter(self), names)
+        record_of = _recorder(self, fields, names)
         wants_header = self.has_header
         for number, line in lines:
             if not line.strip() or (self.comment and line.startswith(self.comment)):
                 continue
             if wants_header:
                 wants_header = False
-                # Columns that the mapping names go before those of the header.
-                names += [] if names else _header(_cutter(self), line)
+                # Columns that the mapping names go before those of the header; one that cannot be cut has none.
+                with suppress(ValueError):
+                    names += [] if names else self._names_in(line)
                 missing = _missing(fields, names)
                 if missing is not None:
                     yield unreadable(number, f"the header has no {missing}", line)
                 continue
             try:
-                values = self._values(record_of(line), fields)
+                record = record_of(line)
+                values = None if record is None else self._values(record, fields)
                 if values is not None:
                     yield Row("lookups", number, values)
-            except _OtherLine:
-                continue
             except KeyError as error:
                 # The header lacks what the mapping names, and so does every record below it.
                 known = listed(dict.fromkeys(names))
                 yield unreadable(number, f"there is no column {shown(error.args[0])}; there are {known}", line)
             except ValueError as error:
                 yield unreadable(number, str(error), line)
+
+    def _names_in(self, header: str) -> list[str]:
+        """Return the names of the columns; ValueError if the line cannot be cut."""
+        return [name.strip() for name in _cutter(self)(header) or ()]
 
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
         """Return the values of a row, None if the mapping is for other records."""
@@ -175,7 +180,9 @@ class DelimitedReader:
         if not all(pattern.fullmatch(record[column]) for column, pattern in fields.conditions):
             return None
         if self.format == "json":
-            _require_values(record, fields.needed)
+            missing = next((name for name in fields.needed if not record[name]), None)
+            if missing is not None:
+                raise ValueError(f"the object has no value of the key {shown(missing)}")
         asked = http_lookup(record[self.http_lookup]) if self.http_lookup else {}
         return None if asked is None else {**asked, **{name: make(record) for name, make in fields.makers.items()}}
 
@@ -218,43 +225,28 @@ def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> 
     return None
 
 
-def _object_recorder(fields: _FieldMap) -> _Recorder:
-    """Return the function that takes the columns of a mapping from a line of JSON."""
+def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) -> _Recorder:
+    """Return the function that turns a line into a record; the names of columns may be known later."""
+    if reader.format == "json":
 
-    def record_of(line: str) -> dict[str, str]:
-        """Return the values of the mapping's keys; a key that is absent has an empty one, like an empty column."""
-        found = object_of(line)
-        return {column: value_at(found, column) for column in fields.columns}
+        def values_of_object(line: str) -> dict[str, str]:
+            """Return the values of the mapping's keys; a key that is absent has an empty one, like an empty column."""
+            found = object_of(line)
+            return {column: value_at(found, column) for column in fields.columns}
 
-    return record_of
+        return values_of_object
+    cut = _cutter(reader)
 
-
-def _require_values(record: _Record, names: Sequence[str]) -> None:
-    """Refuse a record of JSON that has no time or no topic."""
-    missing = next((name for name in names if not record[name]), None)
-    if missing is not None:
-        raise ValueError(f"the object has no value of the key {shown(missing)}")
-
-
-def _recorder(cut: _Cutter, names: Sequence[str]) -> _Recorder:
-    """Return the function that cuts a line into the values of columns; the names may be known later."""
-
-    def record_of(line: str) -> dict[str, str]:
+    def values_of_columns(line: str) -> dict[str, str] | None:
         """Return the values of a line by the names of their columns."""
         values = cut(line)
+        if values is None:
+            return None
         if len(values) != len(names):
             raise ValueError(f"{len(values)} values where {len(names)} columns are named")
         return dict(zip(names, values, strict=True))
 
-    return record_of
-
-
-def _header(cut: _Cutter, line: str) -> list[str]:
-    """Return the names of the columns; none if the line cannot be cut, so that every column is missing."""
-    try:
-        return [name.strip() for name in cut(line)]
-    except ValueError:
-        return []
+    return values_of_columns
 
 
 def _cutter(reader: DelimitedReader) -> _Cutter:
@@ -272,10 +264,6 @@ def _cutter(reader: DelimitedReader) -> _Cutter:
     return lambda line: cut_quoted(line, reader.delimiter, reader.quote)
 
 
-class _OtherLine(Exception):  # noqa: N818  # no error
-    """A line that is of another kind, by the mapping."""
-
-
 def _pattern_cutter(reader: DelimitedReader) -> _Cutter:
     try:
         pattern = re.compile(reader.pattern)
@@ -285,15 +273,15 @@ def _pattern_cutter(reader: DelimitedReader) -> _Cutter:
     if len(pattern.groupindex) != pattern.groups or not pattern.groups:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
 
-    def cut(line: str) -> Sequence[str]:
+    def cut(line: str) -> Sequence[str] | None:
         """Return the values of the pattern's groups."""
         match = pattern.fullmatch(line)
+        if match is not None:
+            return match.groups(default="")
         # A line with a lookup over HTTP is of this kind, whatever else is in it.
-        if match is None and reader.passes_over and not (reader.http_lookup and LOOKUP_PATH in line):
-            raise _OtherLine
-        if match is None:
-            raise ValueError("the line does not match `pattern`")
-        return match.groups(default="")
+        if reader.passes_over and not (reader.http_lookup and LOOKUP_PATH in line):
+            return None
+        raise ValueError("the line does not match `pattern`")
 
     return cut
 
@@ -351,8 +339,8 @@ def _field_map(reader: DelimitedReader) -> _FieldMap:
         templates.append(result.source)
         makers["result"] = result.label
     # In the order of the mapping: a header that lacks several columns is refused for the first of them.
-    needed = [*reader.only, *(column for template in templates for column in template.columns)]
-    return _FieldMap(tuple(dict.fromkeys(needed)), (*time.columns, *topic.columns), makers, _conditions(reader.only))
+    columns = dict.fromkeys([*reader.only, *(column for template in templates for column in template.columns)])
+    return _FieldMap(tuple(columns), (*time.columns, *topic.columns), makers, _conditions(reader.only))
 
 
 def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
