@@ -278,10 +278,22 @@ class AdminRest:
         tenants = self._names("tenants")
         return [namespace for tenant in tenants for namespace in self._names(f"namespaces/{quote(tenant)}")]
 
-    def topics(self, namespace: str) -> list[str]:
-        """Return all topics of a namespace, as the brokers' own listing has them; errors as of `get`."""
+    def topics(self, namespace: str) -> list[str] | None:
+        """Return all topics of a namespace, as the brokers' own listing has them, None if there is no such namespace.
+
+        Errors as of `get`.
+        """
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
-        return self._names(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true")
+        return self._found(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
+
+    def _found(self, path: str, read: Callable[[Any], Result]) -> Result | None:
+        """Return what `get` does, None if the status is 404."""
+        try:
+            return self.get(path, read)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
 
     def _names(self, path: str) -> list[str]:
         return self.get(path, _names_of)
@@ -303,23 +315,12 @@ class AdminRest:
         return self._names(f"brokers/{quote(cluster)}")
 
     def leader(self) -> str | None:
-        """Return the id of the leader, None if there is none at present; errors as of `get`."""
-        try:
-            return self.get("brokers/leaderBroker", _leader_of)
-        except urllib.error.HTTPError as error:
-            # So a cluster answers between two leaders.
-            if error.code == 404:
-                return None
-            raise
+        """Return the id of the leader, None if there is none, as between two leaders; errors as of `get`."""
+        return self._found("brokers/leaderBroker", _leader_of)
 
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
-        try:
-            return self.get(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return None
-            raise
+        return self._found(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
 
 
 def _read_answer(content: bytes, read: Callable[[Any], Result]) -> Result:
@@ -378,17 +379,15 @@ class AdminSource(Source):
             self._listed.clear()
             self._list_at = time.monotonic() + _LIST_S
         for namespace in self._rest.namespaces():
-            if namespace not in self._listed and not self.stopped.is_set():
-                self._list(namespace)
+            if namespace in self._listed or self.stopped.is_set():
+                continue
+            boundaries = self._rest.boundaries(namespace)
+            # None: deleted since it was listed.
+            if boundaries is not None:
+                self.put(observing.Bundles(namespace, boundaries, now_us()))
+                self._listed.add(namespace)
         self.works()
         self.stopped.wait(_POLL_S)
-
-    def _list(self, namespace: str) -> None:
-        boundaries = self._rest.boundaries(namespace)
-        # None: deleted since it was listed.
-        if boundaries is not None:
-            self.put(observing.Bundles(namespace, boundaries, now_us()))
-            self._listed.add(namespace)
 
     def close(self) -> None:
         """Do nothing: each request has a connection of its own."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import urllib.error
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -56,8 +55,8 @@ class TopicSource(Protocol):
     def namespaces(self) -> Sequence[str]:
         """Return the names of all namespaces."""
 
-    def topics(self, namespace: str) -> Sequence[str]:
-        """Return all topics of a namespace, in no order; HTTPError 404: there is no such namespace."""
+    def topics(self, namespace: str) -> Sequence[str] | None:
+        """Return all topics of a namespace, in no order, None if there is no such namespace."""
 
 
 #: Makes the source of topics.
@@ -357,13 +356,11 @@ def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
 
 def _topics_of(source: TopicSource, namespace: str) -> Sequence[str] | None:
     """Return the topics that the cluster has in a namespace, sorted, each once; None if it has no such namespace."""
-    try:
-        names = sorted(source.topics(namespace))
-        return tuple(name for name, before in zip(names, chain((None,), names), strict=False) if name != before)
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return None
-        raise
+    topics = source.topics(namespace)
+    if topics is None:
+        return None
+    names = sorted(topics)
+    return tuple(name for name, before in zip(names, chain((None,), names), strict=False) if name != before)
 
 
 async def _in_daemon(question: Callable[..., Result], *arguments: object) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import socket
+import ssl
 import threading
 import urllib.error
 import warnings
@@ -240,8 +241,12 @@ def test_registry_that_is_away_is_trouble() -> None:
     assert trouble.reason == "there is no connection"
 
 
+#: Certificate and key of a server on the loopback, for tests alone.
+_LOOPBACK = Path(__file__).parent.parent / "assets" / "loopback.pem"
+
+
 @contextmanager
-def _redirecting(target: str) -> Iterator[tuple[str, list[str | None]]]:
+def _redirecting(target: str, *, has_tls: bool = False) -> Iterator[tuple[str, list[str | None]]]:
     """Run a server that sends everybody elsewhere, and keep the tokens that it saw."""
     seen: list[str | None] = []
 
@@ -260,10 +265,14 @@ def _redirecting(target: str) -> Iterator[tuple[str, list[str | None]]]:
             """Keep requests out of the output of tests."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if has_tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(_LOOPBACK)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", seen
+            yield f"http{'s' if has_tls else ''}://127.0.0.1:{server.server_address[1]}", seen
         finally:
             server.shutdown()
             thread.join()
@@ -280,6 +289,25 @@ def test_the_token_follows_no_redirect_to_a_stranger(rest: Rest) -> None:
         assert (known.cluster(), rest.tokens) == ("east", {"Bearer secret"})
         # Without a token there is nothing to lose.
         assert AdminRest(away, Credentials()).cluster() == "east"
+
+
+@pytest.mark.parametrize("token", ["secret", None])
+def test_no_redirect_leads_away_from_tls(rest: Rest, token: str | None) -> None:
+    """What was asked with TLS is not answered without, whether or not there is a token to lose."""
+    with _redirecting(rest.url, has_tls=True) as (away, seen):
+        asked = AdminRest(away, Credentials(token=token, tls_ca=str(_LOOPBACK)))
+        with pytest.raises(OSError, match=r"redirects to http://127\.0\.0\.1:\d+, without TLS; it was not followed"):
+            asked.cluster()
+
+    assert (len(seen), rest.tokens) == (1, set())
+
+
+def test_endless_redirects_are_given_up() -> None:
+    """Brokers that send each other's clients in a circle are as good as away."""
+    with _redirecting("") as (away, seen), pytest.raises(OSError, match="307"):
+        AdminRest(away, Credentials(token="secret")).cluster()
+
+    assert len(seen) <= 10
 
 
 def test_a_redirect_that_is_not_followed_is_closed(rest: Rest) -> None:
