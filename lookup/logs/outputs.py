@@ -93,13 +93,13 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         return
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     with named_refusals(output):
-        folder = _hidden_folder(system, target)
+        folder, given = _hidden_folder(output, system, target)
         if is_local:
             _clear_up(output, Path(folder))
         system.create_dir(folder, recursive=True)
     with _held(Path(folder)) if is_local else nullcontext():
         try:
-            yield Draft(_as_given(output, target, folder))
+            yield Draft(given)
         except BaseException:
             _remove(system, folder)
             raise
@@ -260,7 +260,7 @@ def require_free(output: str, *, force: bool) -> None:
         )
     if is_local:
         with named_refusals(output):
-            trial = Path(folder) / _hidden_folder(system, target).rpartition("/")[2]
+            trial = Path(folder) / f".{Path(target).name}.{uuid4().hex[:8]}"
             trial.mkdir()
             trial.rmdir()
 
@@ -356,29 +356,24 @@ def _nearest_folder(output: str, target: str) -> str:
     return str(path)
 
 
-def _hidden_folder(system: arrow_fs.FileSystem, target: str) -> str:
-    """Return the path of a new hidden folder: beside an output, in one beside which nothing can be written."""
-    # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
-    # can be moved, and often one without the right to write.
-    parent, _, name = target.rpartition("/")
-    exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
-    is_inside = exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK))
-    return f"{target if is_inside else parent}/.{name}.{uuid4().hex[:8]}"
-
-
-def _as_given(output: str, target: str, path: str) -> str:
-    """Return a path in or beside an output as URI if the output is one: workers find the file system by it.
+def _hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
+    """Return a new hidden folder: beside an output, in one beside which nothing can be written.
 
     Args:
         target: the output's path in its file system.
-        path: what to name, in the same file system.
+
+    Returns:
+        Its path there, and as URI if the output is one: workers find the file system by it.
     """
-    if "://" not in output:
-        return path
-    uri = output.rstrip("/")
-    if path.startswith(f"{target}/"):
-        return uri + path.removeprefix(target)
-    return uri.rpartition("/")[0] + path.removeprefix(target.rpartition("/")[0])
+    # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
+    # can be moved, and often one without the right to write.
+    given = output.rstrip("/") if "://" in output else target
+    parent, _, name = target.rpartition("/")
+    hidden = f".{name}.{uuid4().hex[:8]}"
+    exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
+    if exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK)):
+        return f"{target}/{hidden}", f"{given}/{hidden}"
+    return f"{parent}/{hidden}", f"{given.rpartition('/')[0]}/{hidden}"
 
 
 def relation(path: str, other: str) -> Relation | None:

@@ -121,24 +121,18 @@ class ClusterLog:
         """Return how many lookups so far came from clients that had lost their broker."""
         return self._traffic.reconnects
 
-    def broker_rows(self) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of BROKERS."""
-        return self._named(broker_rows(self._events, self._sites))
+    def rows(self, table: str) -> Iterator[dict[str, object]]:
+        """Yield this cluster's rows of `brokers`, `loads` or `ownership`; complete once all pieces were drawn.
 
-    def ownership_rows(self) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of OWNERSHIP; complete once all pieces were drawn.
-
-        A log that does not say who answered keeps only what an administrator did, without owners.
+        A log that does not say who answered keeps of OWNERSHIP only what an administrator did, without owners.
         """
-        if self._settings.logging_policy != "none":
-            return self._named(self._owners.rows)
-        return self._named({**row, "broker": None} for row in self._owners.rows if row["by"] == "admin")
-
-    def load_rows(self) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of LOADS; complete once all pieces were drawn."""
-        return self._named(self._load_rows)
-
-    def _named(self, rows: Iterable[dict[str, object]]) -> Iterator[dict[str, object]]:
+        rows: Iterable[dict[str, object]] = self._load_rows
+        if table == "brokers":
+            rows = broker_rows(self._events, self._sites)
+        elif table == "ownership" and self._settings.logging_policy == "none":
+            rows = ({**row, "broker": None} for row in self._owners.rows if row["by"] == "admin")
+        elif table == "ownership":
+            rows = self._owners.rows
         return ({"cluster": self._name, **row} for row in rows)
 
     def pieces(self) -> Iterator[LookupColumns]:

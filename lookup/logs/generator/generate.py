@@ -74,12 +74,9 @@ def generate(
         for name, log in zip(names, logs, strict=True):
             # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
             _write_lookups(log, name, f"{target.path}/lookups")
-        rows = {
-            "lookups": settings.lookups,
-            "brokers": _write_table(target, "brokers", chain.from_iterable(log.broker_rows() for log in logs)),
-            "loads": _write_table(target, "loads", chain.from_iterable(log.load_rows() for log in logs)),
-            "ownership": _write_table(target, "ownership", chain.from_iterable(log.ownership_rows() for log in logs)),
-        }
+        rows = {"lookups": settings.lookups}
+        for table in _TABLES[1:]:
+            rows[table] = _write_table(target, table, chain.from_iterable(log.rows(table) for log in logs))
         if manifest is not None:
             target.write("manifest.json", manifest())
     return GenerateReport(str(output), rows, sum(log.reconnects for log in logs), names)

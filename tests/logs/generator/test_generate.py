@@ -152,7 +152,7 @@ def test_force_replaces_the_tables_only(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that fails while writing leaves no table and no draft behind."""
-    monkeypatch.setattr(ClusterLog, "load_rows", _raising(OSError("disk full")))
+    monkeypatch.setattr(ClusterLog, "rows", _raising(OSError("disk full")))
 
     with pytest.raises(OSError, match="disk full"):
         generate(replace(SMALL, lookups=100), tmp_path / "log")
