@@ -158,9 +158,8 @@ class Source(threading.Thread):
     def look(self) -> None:
         """Read the source for a while."""
 
-    @abstractmethod
     def close(self) -> None:
-        """End connections."""
+        """End connections; without them, do nothing."""
 
 
 def reason_of(error: Exception) -> str:
@@ -389,9 +388,6 @@ class AdminSource(Source):
         self.works()
         self.stopped.wait(_POLL_S)
 
-    def close(self) -> None:
-        """Do nothing: each request has a connection of its own."""
-
 
 # The registry.
 
@@ -538,6 +534,3 @@ class TopicSource(Source):
                 key, text, ts_us, (position.ledger_id(), position.entry_id(), position.batch_index())
             )
         return observing.BrokerReport(key, text, ts_us) if self.source == "loads" else observing.TopBundles(text, ts_us)
-
-    def close(self) -> None:
-        """Do nothing: readers end with their client."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from lookup.errors import PulsarLookupError
-from lookup.logs.readers.broker_ownership import OWNERSHIP_WORDS, OwnershipLog
+from lookup.logs.readers.broker_ownership import OWNERSHIP_MESSAGES, OWNERSHIP_WORDS, BrokerLog, OwnershipLog
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
 from lookup.logs.readers.ordering import in_order
 from lookup.logs.readers.pairing import Pairing
@@ -60,14 +60,20 @@ class PulsarBrokerReader(LogOrigin):
         """Yield lookups, each with its answer if the log has it, and changes of ownership."""
         rows = Pairing()
         lookups, ownership = _LookupLog(self, source, rows), OwnershipLog(self, source, rows)
+        messages = [(pattern, partial(read, lookups)) for pattern, read in _MESSAGES]
+        messages += [(pattern, partial(read, ownership)) for pattern, read in OWNERSHIP_MESSAGES]
         # A request is joined with an answer behind it.
         for entry in in_order(_entries(lines, LineLayout(self, source))):
             if entry.event is None:
                 rows.put(unreadable(entry.line, entry.problem, entry.text))
             else:
                 try:
-                    if not lookups.take(entry.line, entry.event):
-                        ownership.take(entry.line, entry.event)
+                    for pattern, read in messages:
+                        match = pattern.search(entry.event.message)
+                        if match is not None:
+                            # The first message that fits has the event.
+                            read(entry.line, entry.event, match)
+                            break
                 except (ValueError, PulsarLookupError) as error:
                     rows.put(unreadable(entry.line, str(error), entry.text))
             yield from rows.ready(entry.ts)
@@ -105,33 +111,8 @@ def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[_
             yield _Entry(number, line, ts, problem="the line is in none of the layouts of Pulsar's logs")
 
 
-class _LookupLog:
-    """Makes the rows of LOOKUPS from one log.
-
-    Args:
-        source: the path of the log.
-        rows: where the rows go.
-    """
-
-    def __init__(self, origin: LogOrigin, source: str, rows: Pairing) -> None:
-        self.rows = rows
-        self.origin = origin
-        #: the broker whose log it is
-        self.broker = origin.broker_of(source)
-        self._fixed = origin.cluster_of(source)
-
-    def take(self, line: int, event: LogEvent) -> bool:
-        """Make the row of an event and return whether a message fits; the first that does has it.
-
-        Raises:
-            ValueError: if a message fits but cannot be used.
-        """
-        for pattern, read in _MESSAGES:
-            match = pattern.search(event.message)
-            if match is not None:
-                read(self, line, event, match)
-                return True
-        return False
+class _LookupLog(BrokerLog):
+    """Makes the rows of LOOKUPS from one log."""
 
     def lookup(self, line: int, event: LogEvent, topic: str | None, **values: Any) -> Row:
         """Make a LOOKUPS row; ValueError if the topic is none."""
@@ -140,7 +121,7 @@ class _LookupLog:
         # Java watchers look their pattern up as if it were a topic.
         if looks_like_pattern(topic):
             raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
-        values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self._fixed}
+        values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self.fixed}
         return Row("lookups", line, {name: value for name, value in values.items() if value is not None})
 
     def asked(self, line: int, event: LogEvent, match: _Match) -> None:

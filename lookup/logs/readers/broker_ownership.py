@@ -24,7 +24,7 @@ from lookup.model.documents import Refuted, Row
 from lookup.model.names import NamespaceName, pinned_broker
 from lookup.model.quoting import shown
 
-__all__ = ["OWNERSHIP_WORDS", "OwnershipLog"]
+__all__ = ["OWNERSHIP_MESSAGES", "OWNERSHIP_WORDS", "BrokerLog", "OwnershipLog"]
 
 #: Patterns, one of which is in every line that is read here. Each begins with a letter outside a group: only then does
 #: `re` skip the places in a line at which none can begin, which halves the time for a whole log.
@@ -71,8 +71,8 @@ class _Unload:
     state: str
 
 
-class OwnershipLog:
-    """Makes the rows of OWNERSHIP from one log.
+class BrokerLog:
+    """One log whose events become rows.
 
     Args:
         source: the path of the log.
@@ -84,28 +84,24 @@ class OwnershipLog:
         self.origin = origin
         #: the broker whose log it is
         self.broker = origin.broker_of(source)
-        self._fixed = origin.cluster_of(source)
+        #: columns that all rows have
+        self.fixed = origin.cluster_of(source)
+
+
+class OwnershipLog(BrokerLog):
+    """Makes the rows of OWNERSHIP from one log."""
+
+    def __init__(self, origin: LogOrigin, source: str, rows: Pairing) -> None:
+        super().__init__(origin, source, rows)
         #: when a shedder last named a bundle, µs
         self.shed_at: dict[str, int] = {}
         #: admins' requests to unload bundles in the order of their lines, by bundle
         self.unloads: dict[str, _Unload] = {}
 
-    def take(self, line: int, event: LogEvent) -> None:
-        """Make the row of an event; the first message that fits has it, an event that none fits is passed over.
-
-        Raises:
-            ValueError, PulsarLookupError: if a message fits but cannot be used.
-        """
-        for pattern, read in _MESSAGES:
-            match = pattern.search(event.message)
-            if match is not None:
-                read(self, line, event, match)
-                return
-
     def ownership(self, line: int, ts: int, values: Mapping[str, Any], claim: str | None = None) -> None:
         """Put an OWNERSHIP row."""
         present = {name: value for name, value in values.items() if value is not None}
-        self.rows.put(Row("ownership", line, {"ts": ts, **present, **self._fixed}), claim)
+        self.rows.put(Row("ownership", line, {"ts": ts, **present, **self.fixed}), claim)
 
     def acquired(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Successfully acquired ownership of OwnedBundle(bundle=b, ...)`: by the broker whose log it is."""
@@ -174,7 +170,7 @@ class OwnershipLog:
         # A broker that had died a moment ago was chosen, and never owned the bundle.
         if before.state is ServiceUnitState.ASSIGNING:
             broker = self.origin.id_of(before.dst_broker or "")
-            values = {"bundle": _bundle(event), "event": "owned", "broker": broker, "by": "policy", **self._fixed}
+            values = {"bundle": _bundle(event), "event": "owned", "broker": broker, "by": "policy", **self.fixed}
             from_us, until_us = ((before.timestamp + ms) * 1_000 for ms in (-_RECORD_FOLLOWS_MS, _RECORD_FOLLOWS_MS))
             self.rows.put(Refuted("ownership", line, from_us, until_us, values))
         owner = before.dst_broker if before.state is ServiceUnitState.OWNED else None
@@ -284,7 +280,7 @@ def _names_bundle(event: LogEvent) -> _Match | None:
 
 
 #: Every message that is read: its pattern, and the function that makes its row. Tried in this order.
-_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
+OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, LogEvent, _Match], None]], ...] = (
     (re.compile(r"Successfully acquired ownership of\b"), OwnershipLog.acquired),
     (re.compile(r"Selected new owner broker(?:: (?P<broker>\S+) for bundle: )?"), OwnershipLog.selected),
     (re.compile(r"Successfully unloaded namespace bundle\b"), OwnershipLog.unloaded),
