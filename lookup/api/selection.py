@@ -105,13 +105,13 @@ def examine(
     """Read an evaluation and check as much of it as can be understood; arguments as for `select`."""
     findings = examine_evaluation(config, flags, source=source)
     problems = list(findings.problems)
-    if not findings.tables:  # the file could not be read at all
+    if not findings.sound:  # the file could not be read at all
         return Examined(findings, None, (), problems)
     try:
-        registry = load_plugins(findings.tables.get("plugin_files", ()))
+        registry = load_plugins(findings.sound.get("plugin_files", ()))
     except PluginError as error:
         # A file that does not exist is among the problems of the settings already, which then lack the key.
-        unloaded = [str(error)] if "plugin_files" in findings.tables else []
+        unloaded = [str(error)] if "plugin_files" in findings.sound else []
         return Examined(findings, None, (), [*problems, *unloaded])
     conf = {} if findings.settings is None else load_manager_keys(findings.settings)
     sources = {} if findings.settings is None else load_manager_sources(findings.settings)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,9 +20,11 @@ from pydantic import (
     Field,
     PlainSerializer,
     PrivateAttr,
+    model_validator,
 )
 
 from lookup.model.time import is_in_calendar
+from lookup.settings.problems import Loc, place
 
 __all__ = [
     "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
@@ -48,6 +50,23 @@ class WholeFile(Strict):
     """Settings of a whole file, joined from several sources, with the source of each value."""
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+        """Return place and sentence of every mistake between tables: names that must match, or must not.
+
+        Args:
+            tables: by its key in the file, every table that is valid by itself; of a table that is not, an object with
+                its valid keys, and None for policies whose names are not known. A check whose tables or keys are
+                missing is skipped, so that one mistake causes no others.
+        """
+        return []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        tables = {name: getattr(self, name) for name in type(self).model_fields}
+        refuse([place(loc, sentence) for loc, sentence in self.problems_between(tables)])
+        return self
 
     @property
     def sources(self) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ from lookup.settings.base import (
 from lookup.settings.broker import BrokerEntry
 from lookup.settings.cluster import ClientEntry, NamespaceEntry, TopologySection
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import LIST, NUMBER, Loc, place
+from lookup.settings.problems import LIST, NUMBER, Loc
 
 __all__ = [
     "SLICE_ROWS",
@@ -238,19 +238,16 @@ class EvaluationFile(WholeFile):
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register parts through the hooks."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        tables = {name: getattr(self, name) for name in type(self).model_fields}
-        refuse([place(loc, sentence) for loc, sentence in cross_problems(tables)])
-        return self
+    @classmethod
+    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+        """Return the mistakes between tables."""
+        return cross_problems(tables)
 
 
 def cross_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-    """Return place and sentence of every mistake between tables: names that must match, or must not.
+    """Return the mistakes between tables of an evaluation, as `WholeFile.problems_between` does; also of a part of it.
 
-    Args:
-        tables: by its key in the file, every table that is valid by itself; of a table that is not, an object with its
-            valid keys. A check whose tables or keys are missing is skipped, so that one mistake causes no others.
+    Names of policies, namespaces and brokers, the incumbent, and the source of the load.
     """
     problems: list[tuple[Loc, str]] = []
     evaluation, inputs, policies = tables.get("evaluation"), tables.get("inputs"), tables.get("policies")

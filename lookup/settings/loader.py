@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -17,25 +18,23 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lookup.errors import SettingsError
 from lookup.settings.base import WholeFile
-from lookup.settings.evaluation import EvaluationFile, cross_problems
-from lookup.settings.files import absent_files, load_broker_profile, load_policies
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.files import absent_files, anchored, load_broker_profile, load_policies, load_topology, read_toml
 from lookup.settings.layers import (
-    FileSource,
-    FlagSource,
-    MappingSource,
-    TopologyFileSource,
     Tree,
-    VariableSource,
+    flag_layers,
     joined,
     leaves,
     origin_at,
     origins_of,
     sourced,
     values_of,
+    variable_layers,
 )
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import (
     Loc,
+    choices_at,
     key_path,
     place,
     place_meant,
@@ -44,36 +43,45 @@ from lookup.settings.problems import (
     unknown_keys,
     without,
 )
-from lookup.settings.serving import ServingFile, serving_problems
+from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
 __all__ = [
     "Findings", "describe", "examine_evaluation", "examine_serving", "load_evaluation", "load_serving", "load_topics",
-    "named_policies", "right_values", "sound_tables",
+    "named_policies", "sound_values",
 ]  # fmt: skip
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)
+#: Path of a file, or what would stand in it.
+Written = str | os.PathLike[str] | Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Findings(Generic[File]):
-    """The result of reading an evaluation or the server's settings: they or problems, and always the valid tables."""
+    """The result of reading settings: the settings or problems, and in either case what is valid of them."""
 
     settings: File | None
-    #: by its key in the file, every table that is valid by itself, defaults included
-    tables: Mapping[str, Any]
+    #: by key in the file, defaults included: each valid table, of the others an object with the valid keys, and the
+    #: valid policies
+    sound: Mapping[str, Any]
     #: one sentence each, with source and key path
     problems: tuple[str, ...]
-    #: the same tables, and the valid part of the others: an object with the valid keys, the valid policies
-    sound: Mapping[str, Any] = field(default_factory=dict)
+
+    def require(self) -> File:
+        """Return the settings.
+
+        Raises:
+            SettingsError: all mistakes together.
+        """
+        if self.settings is None:
+            raise SettingsError(self.problems)
+        return self.settings
 
 
 def load_evaluation(
-    path: str | os.PathLike[str] | Mapping[str, object],
-    overrides: Mapping[str, object] | None = None,
-    environ: Mapping[str, str] | None = None,
+    path: Written, overrides: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
 ) -> EvaluationFile:
     """Read an evaluation file, every file it names, the environment and flags.
 
@@ -86,14 +94,11 @@ def load_evaluation(
     Raises:
         SettingsError: all mistakes together.
     """
-    findings = examine_evaluation(path, overrides, environ)
-    if findings.settings is None:
-        raise SettingsError(findings.problems)
-    return findings.settings
+    return examine_evaluation(path, overrides, environ).require()
 
 
 def examine_evaluation(
-    path: str | os.PathLike[str] | Mapping[str, object],
+    path: Written,
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     *,
@@ -107,22 +112,7 @@ def examine_evaluation(
         environ: variables.
         source: what overrides are called in mistakes.
     """
-    flags, topology = FlagSource(overrides or {}, source=source), TopologyFileSource()
-    variables = VariableSource(os.environ if environ is None else environ)
-    try:
-        written = MappingSource(path) if isinstance(path, Mapping) else FileSource(Path(shipped_path(os.fspath(path))))
-        tree = joined(flags, variables, written, topology)
-    except SettingsError as error:
-        return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
-    reading = _Reading(
-        EvaluationFile,
-        cross_problems,
-        "settings" if isinstance(path, Mapping) else str(path),
-        [*flags.problems, *variables.problems, *topology.problems],
-    )
-    if topology.problems:
-        reading.incomplete.add("topology")
-    return reading.finish(tree)
+    return _examined(EvaluationFile, path, overrides, environ, source=source)
 
 
 def load_topics(
@@ -134,49 +124,13 @@ def load_topics(
 
     Args:
         path: a TOML file with `[topics]`; a name that does not end in .toml is a `broker.conf`; None: no file.
-        overrides: flags by key path, `{"topics.catalog": "t.db"}`, paths from the working folder; None: not given.
-        environ: variables; default: those of the process. `{}`: none.
+        overrides: flags by key path, `{"topics.catalog": "t.db"}`, as for `load_evaluation`, like the next.
+        environ: variables.
 
     Raises:
         SettingsError: all mistakes together.
     """
-    flags = FlagSource(overrides or {}, model=TopicsFile)
-    variables = VariableSource(os.environ if environ is None else environ, model=TopicsFile)
-    problems = [*flags.problems, *variables.problems]
-    is_toml = path is not None and Path(path).suffix == ".toml"
-    files = [FileSource(Path(path), model=TopicsFile)] if is_toml and path is not None else []
-    try:
-        tree = joined(flags, variables, *files, model=TopicsFile)
-    except SettingsError as error:
-        raise SettingsError([*problems, *error.problems]) from None
-    # A `broker.conf` that is given counts before one that the settings name.
-    section = tree.get("topics", {})
-    named = values_of(section).get("from_broker_conf") if isinstance(section, dict) else None
-    for conf in (None if is_toml or path is None else str(path), named):
-        section = tree.get("topics", {})
-        if not isinstance(conf, str) or not isinstance(section, dict):
-            continue
-        try:
-            below = sourced(read_topics_conf(conf, written=frozenset(section)), conf)
-        except SettingsError as error:
-            problems += error.problems
-        else:
-            tree = {**tree, "topics": {**below, **section}}
-    origins, values = origins_of(tree), values_of(tree)
-    settings: TopicsFile | None = None
-    mistakes: list[tuple[Loc, str]] = [
-        (("plugin_files",), f"there is no file {file}") for file in absent_files(values.get("plugin_files"))
-    ]
-    try:
-        settings = TopicsFile.model_validate(values)
-    except ValidationError as error:
-        mistakes = [*problems_of(error, TopicsFile), *mistakes]
-    for loc, sentence in mistakes:
-        origin = origin_at(place_meant(loc, sentence), origins) or ("settings" if path is None else str(path))
-        problems.append(f"{origin}: {place(loc, sentence)}")
-    if settings is None or problems:
-        raise SettingsError(tuple(dict.fromkeys(problems)))
-    return settings.note_sources({key_path(loc): source for loc, source in origins.items()})
+    return _examined(TopicsFile, {} if path is None else path, overrides, environ).require()
 
 
 def load_serving(
@@ -184,20 +138,12 @@ def load_serving(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ServingFile:
-    """Read the settings of the decision server and every file they name.
-
-    Args:
-        path: the TOML file; paths in it are relative to its folder.
-        overrides: flags by key path, `{"serving.port": 8900}`, paths from the working folder; None: not given.
-        environ: variables; default: those of the process. `{}`: none.
+    """Read the settings of the decision server and every file they name; arguments as for `load_evaluation`.
 
     Raises:
         SettingsError: all mistakes together.
     """
-    findings = examine_serving(path, overrides, environ)
-    if findings.settings is None:
-        raise SettingsError(findings.problems)
-    return findings.settings
+    return examine_serving(path, overrides, environ).require()
 
 
 def examine_serving(
@@ -206,20 +152,10 @@ def examine_serving(
     environ: Mapping[str, str] | None = None,
 ) -> Findings[ServingFile]:
     """Read settings as `load_serving` does, but return the mistakes, for a caller that checks more."""
-    flags, topology = FlagSource(overrides or {}, model=ServingFile), TopologyFileSource(ServingFile)
-    variables = VariableSource(os.environ if environ is None else environ, model=ServingFile)
-    try:
-        tree = joined(flags, variables, FileSource(Path(path), model=ServingFile), topology, model=ServingFile)
-    except SettingsError as error:
-        return Findings(None, {}, (*flags.problems, *variables.problems, *error.problems))
-    problems = [*flags.problems, *variables.problems, *topology.problems]
-    reading = _Reading(ServingFile, serving_problems, str(path), problems)
-    if topology.problems:
-        reading.incomplete.add("topology")
-    return reading.finish(tree)
+    return _examined(ServingFile, path, overrides, environ)
 
 
-def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, str]]:
+def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
     """Return key path, value and source of every setting, defaults included, in the order of the file."""
     rows = []
     for loc, value in leaves(resolved.model_dump()):
@@ -228,14 +164,51 @@ def describe(resolved: EvaluationFile | TopicsFile) -> list[tuple[str, object, s
     return rows
 
 
+def _examined(
+    model: type[File],
+    path: Written,
+    overrides: Mapping[str, object] | None,
+    environ: Mapping[str, str] | None,
+    *,
+    source: str = "command line",
+) -> Findings[File]:
+    """Read the settings of a kind of file from all their sources."""
+    flags, problems = flag_layers(overrides or {}, model, source)
+    variables, misspelt = variable_layers(os.environ if environ is None else environ, model)
+    problems += misspelt
+    written, conf = path, None
+    # A `broker.conf` says less than a file of settings, and is laid under all else.
+    if not isinstance(path, Mapping) and model is TopicsFile and Path(path).suffix != ".toml":
+        written, conf = {}, str(path)
+    try:
+        tree = joined(*flags, *variables, _layer_of(written))
+    except SettingsError as error:
+        return Findings(None, {}, (*problems, *error.problems))
+    file = "settings" if isinstance(path, Mapping) else str(path)
+    return _Reading(model, file, problems).finish(tree, conf)
+
+
+def _layer_of(written: Written) -> Tree:
+    """Return the layer of a file, or of what would stand in it."""
+    if isinstance(written, Mapping):
+        return sourced(anchored(written, Path.cwd()), "settings")
+    file = Path(shipped_path(os.fspath(written)))
+    return sourced(anchored(read_toml(file), file.parent), str(file))
+
+
+def _values_below(table: str, section: Collection[str], path: str) -> Mapping[str, Any]:
+    """Read the file that a table names; of a `broker.conf` only what the keys of the table leave open."""
+    if table == "topology":
+        return load_topology(path).model_dump(exclude_unset=True)
+    return read_topics_conf(path, section)
+
+
 @dataclass
 class _Reading(Generic[File]):
-    """Values with their origins on the way to the model of a file, and the problems so far."""
+    """Values with their origins on the way to the settings of a file, and the problems so far."""
 
     model: type[File]
-    #: finds the mistakes between tables
-    compared: Callable[[Mapping[str, Any]], Iterable[tuple[Loc, str]]]
-    #: the file, named if a mistake has no other origin
+    #: the file of settings, named if a mistake has no other origin
     file: str
     problems: list[str]
     #: tables that name a file with mistakes
@@ -244,27 +217,48 @@ class _Reading(Generic[File]):
     #: position in the list as written, by position among all policies: a file may stand for several
     written: dict[int, int] = field(default_factory=dict)
 
-    def finish(self, tree: Tree) -> Findings[File]:
-        """Read the files that are named, validate everything and gather the mistakes."""
+    def finish(self, tree: Tree, conf: str | None) -> Findings[File]:
+        """Read the files that are named, validate everything and gather the mistakes.
+
+        Args:
+            conf: path of a `broker.conf` that counts before one that the settings name.
+        """
+        tree = self._over_files(tree, conf)
         self.origins = origins_of(tree)
         values = values_of(tree)
         self._read_policies(values)
-        if "brokers" in self.model.model_fields:
-            self._read_profiles(values)
+        self._read_profiles(values)
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
         settings, recognised, wrong = self._validated(values)
-        tables = right_values(self.model, recognised, {*(loc[0] for loc in wrong), *self.incomplete})
-        sound = {**sound_tables(recognised, wrong, self.model), **tables}
-        # Of policies only names are compared between tables, and only if those of all are known.
-        names = None if "policies" in self.incomplete else named_policies(recognised.get("policies"))
-        comparable = {name: table for name, table in sound.items() if name != "policies"}
-        self._add(self.compared(comparable if names is None else {**comparable, "policies": names}))
+        wrong |= {(name,) for name in self.incomplete}
+        sound = sound_values(self.model, recognised, wrong)
+        comparable = dict(sound)
+        if any(loc[0] == "policies" for loc in wrong):
+            # Of policies only names are compared between tables, and only if those of all are known.
+            names = None if "policies" in self.incomplete else named_policies(recognised.get("policies"))
+            comparable["policies"] = names
+        self._add(self.model.problems_between(comparable))
         if self.problems or settings is None:
-            return Findings(None, tables, tuple(dict.fromkeys(self.problems)), sound)
-        sources = {key_path(loc): origin_at(loc, self.origins) or self.file for loc, _ in leaves(values)}
-        return Findings(settings.note_sources(sources), tables, (), sound)
+            return Findings(None, sound, tuple(dict.fromkeys(self.problems)))
+        sources = {key_path(loc): origin for loc, _ in leaves(values) if (origin := origin_at(loc, self.origins))}
+        return Findings(settings.note_sources(sources), sound, ())
+
+    def _over_files(self, tree: Tree, conf: str | None) -> Tree:
+        """Lay the settings over the files that their tables name."""
+        for table, key in (("topology", "file"), ("topics", "from_broker_conf")):
+            if key not in choices_at(self.model, (table,)):
+                continue
+            section = tree.get(table, {})
+            named = values_of(section).get(key) if isinstance(section, dict) else None
+            for file in (conf, named):
+                section = tree.get(table, {})
+                if not isinstance(file, str) or not isinstance(section, dict):
+                    continue
+                below = self._read(partial(_values_below, table, section), file, table)
+                tree = joined(tree, {table: sourced(below or {}, file)})
+        return tree
 
     def _validated(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
         """Return settings or None, the values without unknown keys, and the places that are wrong even so."""
@@ -272,9 +266,13 @@ class _Reading(Generic[File]):
             return self.model.model_validate(values), values, set()
         except ValidationError as error:
             mistakes, unknown = list(problems_of(error, self.model)), unknown_keys(error)
-        # A mistake without a place is one between tables, found again when the valid tables are compared. A table that
-        # lacks what a bad file should have held is not reported as too short.
-        self._add((loc, text) for loc, text in mistakes if loc and not (len(loc) == 1 and loc[0] in self.incomplete))
+        # A mistake without a place is one between tables, found again when the valid tables are compared. Policies
+        # that lack what a bad file should have held are not reported as too few.
+        self._add(
+            (loc, text)
+            for loc, text in mistakes
+            if loc and not (loc == ("policies",) and "policies" in self.incomplete)
+        )
         if unknown:  # pydantic checks a table as a whole only if each of its keys is right
             return (None, *self._validated(without(values, unknown))[1:])
         return None, values, {loc for loc, _ in mistakes if loc}
@@ -290,7 +288,7 @@ class _Reading(Generic[File]):
     def _read_policies(self, values: dict[str, Any]) -> None:
         """Put the policies of files in the places of their paths."""
         written = values.get("policies")
-        if not isinstance(written, list):
+        if "policies" not in self.model.model_fields or not isinstance(written, list):
             return
         source = origin_at(("policies",), self.origins) or self.file
         policies: list[object] = []
@@ -305,7 +303,7 @@ class _Reading(Generic[File]):
     def _read_profiles(self, values: dict[str, Any]) -> None:
         """Put the profiles of files in the places of their paths."""
         written = values.get("brokers")
-        if not isinstance(written, list):
+        if "brokers" not in self.model.model_fields or not isinstance(written, list):
             return
         values["brokers"] = brokers = list(written)
         for number, entry in enumerate(written):
@@ -323,52 +321,43 @@ class _Reading(Generic[File]):
             return None
 
 
-def right_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[str | int]) -> dict[str, Any]:
-    """Return the values of a table, defaults included, by key, without those that are wrong."""
-    right: dict[str, Any] = {}
-    for name, info in model.model_fields.items():
-        if name in wrong:
-            continue
-        if name in values:
-            right[name] = TypeAdapter(info.rebuild_annotation()).validate_python(values[name])
-        else:
-            right[name] = info.get_default(call_default_factory=True)
-    return right
+def sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
+    """Return by key what is valid of a table, defaults included.
 
-
-def sound_tables(
-    values: Mapping[str, Any], wrong: Collection[Loc], model: type[BaseModel] = EvaluationFile
-) -> dict[str, Any]:
-    """Return the valid part of the wrong tables of a file: objects with the valid keys, the valid policies.
+    Of a value that is wrong nothing is left, of a table with fixed keys an object with those that are valid, of
+    policies those that are valid but for their `broker.conf`.
 
     Args:
-        values: what the file holds, without unknown keys.
+        values: the table, without unknown keys.
         wrong: the place of every mistake.
     """
-    inside = {str(loc[0]): {step for other in wrong if other[0] == loc[0] for step in other[1:2]} for loc in wrong}
-    tables: dict[str, Any] = {}
-    for name in model.model_fields:
-        table = table_at(model, (name,))
-        # Only a table with fixed keys can be right in part.
-        if table is not None and name in inside and isinstance(values.get(name), Mapping):
-            tables[name] = SimpleNamespace(**right_values(table, values[name], inside[name]))
-    if isinstance(values.get("policies"), list):
-        wrong_policies = inside.get("policies", ())
-        tables["policies"] = tuple(
-            policy
-            for index, entry in enumerate(values["policies"])
-            for policy in (
-                PolicySpec.right_in_part(entry) if index in wrong_policies else [PolicySpec.model_validate(entry)]
+    sound: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        inside = [loc[1:] for loc in wrong if loc[0] == name]
+        written, table = values.get(name), table_at(model, (name,))
+        if not inside and name not in values:
+            sound[name] = info.get_default(call_default_factory=True)
+        elif not inside:
+            sound[name] = TypeAdapter(info.rebuild_annotation()).validate_python(written)
+        elif name == "policies" and isinstance(written, list):
+            places = {loc[0] for loc in inside if loc}
+            sound[name] = tuple(
+                policy
+                for index, entry in enumerate(written)
+                for policy in (
+                    PolicySpec.right_in_part(entry) if index in places else [PolicySpec.model_validate(entry)]
+                )
             )
-        )
-    return tables
+        elif table is not None and isinstance(written, Mapping):
+            sound[name] = SimpleNamespace(**sound_values(table, written, [loc for loc in inside if loc]))
+    return sound
 
 
 def named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
     """Return the policies with nothing but their names; None if there are none or a name cannot be read."""
     policies = []
     for entry in written if isinstance(written, list) else ():
-        # Policies of files are models already, those of the evaluation itself are tables.
+        # Policies of files are models already, those of the settings themselves are tables.
         table = entry if isinstance(entry, Mapping) else {}
         name = entry.name if isinstance(entry, PolicySpec) else table.get("name")
         if not isinstance(name, str):

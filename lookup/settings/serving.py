@@ -12,16 +12,18 @@ from lookup.model.address import is_loopback
 from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.base import Positive, Strict, WholeFile, refuse
+from lookup.settings.base import Positive, Strict, WholeFile
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import Loc, place
+from lookup.settings.problems import Loc
 from lookup.settings.topics import ListingSection
 
-__all__ = ["CollectSection", "ServingFile", "ServingSection", "serving_problems"]
+__all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
 _Text = Annotated[str, Field(min_length=1)]
+#: Stands for a value that is wrong, where None would mean that it is absent.
+_UNKNOWN: Any = object()
 
 
 class ServingSection(Strict):
@@ -178,26 +180,21 @@ class ServingFile(WholeFile):
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register parts through the hooks."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        tables = {name: getattr(self, name) for name in type(self).model_fields}
-        refuse([place(loc, sentence) for loc, sentence in serving_problems(tables)])
-        return self
-
-
-def serving_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-    """Return place and sentence of every mistake between tables of the server's settings; see `cross_problems`."""
-    compared = ("policies", "namespaces", "failure_domains")
-    problems = cross_problems({name: tables[name] for name in compared if name in tables})
-    policies, section = tables.get("policies"), tables.get("serving")
-    # Absent if what was written there is wrong.
-    if policies is not None and section is not None and hasattr(section, "active"):
-        active, names = section.active, [policy.name for policy in policies]
-        if active is not None and active not in names:
-            hint = suggestion(active, names, nothing="there are no policies")
-            problems.append((("serving", "active"), f"there is no policy named {shown(active)}; {hint}"))
-        if active is None and names:
-            problems.append((("serving", "active"), "should name the policy that decides, since there are policies"))
-    if getattr(tables.get("collect"), "admin", None) is not None and tables.get("topics", "unknown") is None:
-        problems.append((("collect", "admin"), "topics are collected into a catalog; give [topics]"))
-    return problems
+    @classmethod
+    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+        """Return the mistakes between tables, those about the active policy and collected topics included."""
+        problems = cross_problems(tables)
+        serving, policies, collect = tables.get("serving"), tables.get("policies"), tables.get("collect")
+        active = getattr(serving, "active", _UNKNOWN)
+        if policies is not None and active is not _UNKNOWN:
+            names = [policy.name for policy in policies]
+            if active is None and names:
+                sentence = "should name the policy that decides, since there are policies"
+                problems.append((("serving", "active"), sentence))
+            elif active is not None and active not in names:
+                hint = suggestion(active, names, nothing="there are no policies")
+                sentence = f"there is no policy named {shown(active)}; {hint}"
+                problems.append((("serving", "active"), sentence))
+        if getattr(collect, "admin", None) is not None and tables.get("topics", _UNKNOWN) is None:
+            problems.append((("collect", "admin"), "topics are collected into a catalog; give [topics]"))
+        return problems

@@ -6,7 +6,7 @@ The keys are Pulsar's under shorter names; `PULSAR_KEYS` maps them. Source: `doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -84,7 +84,7 @@ class TopicsFile(WholeFile):
     """Paths of Python files that register listers through the hooks."""
 
 
-def read_topics_conf(path: str, *, written: frozenset[str] = frozenset()) -> dict[str, Any]:
+def read_topics_conf(path: str, written: Collection[str]) -> Mapping[str, Any]:
     """Return the settings that a `broker.conf` has a value for.
 
     Args:

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic_settings import BaseSettings, InitSettingsSource
 
-from lookup.errors import SettingsError
-from lookup.settings.layers import (
-    FileSource,
-    FlagSource,
-    TopologyFileSource,
-    Tree,
-    VariableSource,
-    joined,
-    leaves,
-    origins_of,
-    sourced,
-    values_of,
-)
-from tests.settings.files import write
+from lookup.settings import EvaluationFile
+from lookup.settings.layers import flag_layers, joined, leaves, origins_of, sourced, values_of, variable_layers
 
 _LAYERS = st.recursive(
     st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
@@ -49,24 +35,10 @@ def test_leaves_are_values_and_lists_of_values() -> None:
     assert found == wanted
 
 
-_TABLES = st.recursive(
-    st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2)),
-    lambda inner: st.dictionaries(st.sampled_from("abc"), inner | st.integers()),
-    max_leaves=12,
-)
-
-
-class _Given(InitSettingsSource):
-    """A layer somebody has made."""
-
-    def __init__(self, layer: Tree) -> None:
-        super().__init__(BaseSettings, layer)
-
-
-@given(low=_TABLES, high=_TABLES)
+@given(low=_LAYERS, high=_LAYERS)
 def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> None:
     """Every value of the higher source is in the result with its origin; what is left comes from the lower one."""
-    tree = joined(_Given(sourced(high, "high")), _Given(sourced(low, "low")))
+    tree = joined(sourced(high, "high"), sourced(low, "low"))
 
     origins = origins_of(tree)
     assert origins_of(sourced(high, "high")).items() <= origins.items()
@@ -74,37 +46,43 @@ def test_the_higher_source_wins(low: dict[str, Any], high: dict[str, Any]) -> No
     assert set(tree) == set(low) | set(high)
 
 
-@given(table=_TABLES)
+@given(table=_LAYERS)
 def test_a_source_over_itself_changes_nothing(table: dict[str, Any]) -> None:
     """Joining is idempotent."""
     tree = sourced(table, "here")
 
-    assert joined(_Given(tree), _Given(tree)) == tree
+    assert joined(tree, tree) == tree
 
 
-def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def _variables(**environ: str) -> tuple[dict[str, Any], list[str]]:
+    """Return what variables set, and the mistakes in them."""
+    layers, problems = variable_layers(environ, EvaluationFile)
+    return values_of(joined(*layers)), problems
+
+
+def _flags(flags: dict[str, object]) -> tuple[dict[str, Any], list[str]]:
+    """Return what flags set, and the mistakes in them."""
+    layers, problems = flag_layers(flags, EvaluationFile, "command line")
+    return values_of(joined(*layers)), problems
+
+
+def test_a_list_is_replaced_as_a_whole() -> None:
     """Tables are joined key by key; of two lists the higher one stays, and each value keeps its origin."""
-    path = write(tmp_path, "e.toml", "[evaluation]\nseeds = [1, 2, 3]\ntick_s = 30")
+    layers, _ = variable_layers({"LOOKUP_EVALUATION__SEEDS": "[7]"}, EvaluationFile)
 
-    tree = joined(VariableSource({"LOOKUP_EVALUATION__SEEDS": "[7]"}), FileSource(path))
+    tree = joined(*layers, sourced({"evaluation": {"seeds": [1, 2, 3], "tick_s": 30}}, "e.toml"))
 
     assert values_of(tree) == {"evaluation": {"seeds": [7], "tick_s": 30}}
     assert origins_of(tree) == {
         ("evaluation", "seeds"): "environment variable LOOKUP_EVALUATION__SEEDS",
-        ("evaluation", "tick_s"): str(path),
+        ("evaluation", "tick_s"): "e.toml",
     }
 
 
 @pytest.mark.parametrize("key", ["sources", "self", "model_config", "_env_file", "Evaluation", "__class__"])
-def test_a_key_of_a_file_is_never_taken_for_an_argument(tmp_path: Path, key: str) -> None:
+def test_a_key_of_a_file_is_never_taken_for_an_argument(key: str) -> None:
     """Whatever a file says at the top comes out as it was written, for the models to judge."""
-    assert values_of(joined(FileSource(write(tmp_path, "e.toml", f"{key} = 1")))) == {key: 1}
-
-
-def test_an_absent_file_is_told(tmp_path: Path) -> None:
-    """Unlike with pydantic-settings' own source a file that is not there is a mistake."""
-    with pytest.raises(SettingsError, match="there is no such file"):
-        joined(FileSource(tmp_path / "no.toml"))
+    assert values_of(joined(sourced({key: 1}, "e.toml"))) == {key: 1}
 
 
 @pytest.mark.parametrize(
@@ -113,23 +91,17 @@ def test_an_absent_file_is_told(tmp_path: Path) -> None:
 )
 def test_a_variable_is_read_as_toml_or_json(text: str, value: object) -> None:
     """Numbers, truth values, lists and tables are recognised; anything else stays a text for the models to judge."""
-    variables = VariableSource({"LOOKUP_VERDICT__MARGINS": text})
-
-    assert (values_of(variables()), variables.problems) == ({"verdict": {"margins": value}}, [])
+    assert _variables(LOOKUP_VERDICT__MARGINS=text) == ({"verdict": {"margins": value}}, [])
 
 
 def test_a_text_setting_takes_its_variable_literally() -> None:
     """A policy may be called 42."""
-    variables = VariableSource({"LOOKUP_EVALUATION__INCUMBENT": "42"})
-
-    assert values_of(variables()) == {"evaluation": {"incumbent": "42"}}
+    assert _variables(LOOKUP_EVALUATION__INCUMBENT="42") == ({"evaluation": {"incumbent": "42"}}, [])
 
 
 def test_other_variables_are_nobody_s_business() -> None:
     """Only names that begin with the prefix are settings."""
-    variables = VariableSource({"PATH": "/bin", "LOOKUPS": "1", "MY_LOOKUP_X": "1", "EVALUATION": "1"})
-
-    assert (variables(), variables.problems) == ({}, [])
+    assert _variables(PATH="/bin", LOOKUPS="1", MY_LOOKUP_X="1", EVALUATION="1") == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +115,10 @@ def test_other_variables_are_nobody_s_business() -> None:
 )
 def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
     """A variable with the prefix that names no setting is told with the nearest name of its table."""
-    variables = VariableSource({name: "1"})
+    values, (problem,) = _variables(**{name: "1"})
 
-    assert variables() == {}
-    assert variables.problems[0].startswith(f"environment variable {name}: {sentence}")
+    assert values == {}
+    assert problem.startswith(f"environment variable {name}: {sentence}")
 
 
 @pytest.mark.parametrize(
@@ -160,74 +132,44 @@ def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
 )
 def test_entries_of_lists_are_written_into_a_file(name: str, end: str) -> None:
     """A list is set as a whole, so a path into one is answered with the place of its entries."""
-    flags = FlagSource({name: 1})
+    values, (problem,) = _flags({name: 1})
 
-    assert flags() == {}
-    (problem,) = flags.problems
+    assert values == {}
     assert f"{end.partition('[[')[2].partition(']]')[0]} is a list, whose entries cannot be set one by one" in problem
     assert problem.endswith(end)
 
 
 def test_a_misspelt_flag_is_a_mistake() -> None:
     """A flag that names no setting is told like a variable."""
-    flags = FlagSource({"verdict.margn": 1})
-
-    assert flags() == {}
-    assert flags.problems == ["command line: there is no setting verdict.margn; did you mean 'margin'?"]
+    problem = "command line: there is no setting verdict.margn; did you mean 'margin'?"
+    assert _flags({"verdict.margn": 1}) == ({}, [problem])
 
 
 def test_a_flag_that_was_not_given_sets_nothing() -> None:
     """None stands for a flag that was left out."""
-    flags = FlagSource({"inputs.lookups": None})
-
-    assert (flags(), flags.problems) == ({}, [])
+    assert _flags({"inputs.lookups": None}) == ({}, [])
 
 
 @pytest.mark.parametrize("table", ["{ moves = 0.1 }", "{}"])
 def test_a_key_counts_before_the_table_it_is_in(table: str) -> None:
     """A variable for one key is laid over a variable for its table, whether that is empty or not."""
-    variables = VariableSource({"LOOKUP_VERDICT__MARGINS__MOVES": "0.2", "LOOKUP_VERDICT__MARGINS": table})
+    values, _ = _variables(LOOKUP_VERDICT__MARGINS__MOVES="0.2", LOOKUP_VERDICT__MARGINS=table)
 
-    assert values_of(variables()) == {"verdict": {"margins": {"moves": 0.2}}}
+    assert values == {"verdict": {"margins": {"moves": 0.2}}}
 
 
 def test_flags_keep_their_case() -> None:
     """Names of metrics and failure domains are the user's own; only variables have no case."""
-    name = "failure_domains.East"
-
-    assert values_of(FlagSource({name: "['a:1']"})()) == {"failure_domains": {"East": ["a:1"]}}
-    assert values_of(VariableSource({"Lookup_Failure_Domains__East": "['a:1']"})()) == {
-        "failure_domains": {"east": ["a:1"]}
-    }
-
-
-def test_a_topology_file_lies_below_those_who_name_it(tmp_path: Path) -> None:
-    """The file that is named last counts; its keys give way to those the sources above have themselves."""
-    right = write(tmp_path, "t.toml", "distance_ms = { rack = 0.5, zone = 2.0 }")
-    named = FileSource(write(tmp_path, "e.toml", '[topology]\nfile = "no.toml"\ndistance_ms = { zone = 3.0 }'))
-
-    tree = joined(FlagSource({"topology.file": str(right)}), named, TopologyFileSource())
-
-    assert values_of(tree)["topology"] == {"file": str(right), "distance_ms": {"rack": 0.5, "zone": 3.0}}
-    assert origins_of(tree)["topology", "distance_ms", "rack"] == str(right)
-
-
-def test_a_topology_file_with_mistakes_gives_nothing(tmp_path: Path) -> None:
-    """Its mistakes are kept, so that they are told with those of others."""
-    topology = TopologyFileSource()
-
-    joined(FlagSource({"topology.file": str(tmp_path / "no.toml")}), topology)
-
-    assert topology.problems == (f"{tmp_path}/no.toml: there is no such file",)
+    assert _flags({"failure_domains.East": "['a:1']"})[0] == {"failure_domains": {"East": ["a:1"]}}
+    assert _variables(Lookup_Failure_Domains__East="['a:1']")[0] == {"failure_domains": {"east": ["a:1"]}}
 
 
 @pytest.mark.parametrize("text", ["[" * 3_000, f"{'[' * 65}{']' * 65}", f"{'{a = ' * 65}1{'}' * 65}"])
 def test_a_value_that_is_nested_too_deep_is_a_mistake(text: str) -> None:
     """Of a variable or a flag, named with its key, and the source has nothing of it."""
-    variables = VariableSource({"LOOKUP_EVALUATION__SEEDS": text})
-    flags = FlagSource({"evaluation.seeds": text})
-
     limit = "evaluation.seeds: is nested too deep: at most 64 tables or lists may stand inside one another"
-    assert variables.problems == [f"environment variable LOOKUP_EVALUATION__SEEDS: {limit}"]
-    assert flags.problems == [f"command line: {limit}"]
-    assert joined(variables, flags) == {}
+    assert _variables(LOOKUP_EVALUATION__SEEDS=text) == (
+        {},
+        [f"environment variable LOOKUP_EVALUATION__SEEDS: {limit}"],
+    )
+    assert _flags({"evaluation.seeds": text}) == ({}, [f"command line: {limit}"])

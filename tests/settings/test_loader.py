@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lookup.settings import EvaluationFile, EvaluationSection, PolicySpec, describe, examine_evaluation, load_evaluation
-from lookup.settings.loader import named_policies, right_values, sound_tables
+from lookup.settings.loader import named_policies, sound_values
 from tests.settings.files import MINIMAL, evaluation, mistakes, write
 
 _VARIABLE = "environment variable LOOKUP_EVALUATION__TICK_S"
@@ -127,6 +127,17 @@ def test_a_topology_file_is_overridden_key_by_key(tmp_path: Path) -> None:
     assert settings.topology.price_per_gb == {"zone": 0.3}
 
 
+def test_the_topology_file_that_is_named_last_counts(tmp_path: Path) -> None:
+    """A file that a flag names takes the place of the one that the evaluation names."""
+    right = write(tmp_path, "t.toml", "distance_ms = { rack = 0.5, zone = 2.0 }")
+    text = '[topology]\nfile = "no.toml"\ndistance_ms = { zone = 3.0 }'
+
+    settings = evaluation(tmp_path, text, {"topology.file": str(right)})
+
+    assert settings.topology.distance_ms == {"rack": 0.5, "zone": 3.0}
+    assert settings.sources["topology.distance_ms.rack"] == str(right)
+
+
 def test_policies_come_from_tables_and_files_alike(tmp_path: Path) -> None:
     """A list may mix tables, files of one policy and files of several; their order is kept."""
     write(tmp_path, "one.toml", 'name = "one"\nselector = "best"')
@@ -239,7 +250,6 @@ def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
 
     findings = examine_evaluation(write(tmp_path, "e.toml", text), environ={})
 
-    assert not {"evaluation", "verdict", "policies"} & set(findings.tables)
     assert [policy.name for policy in findings.sound["policies"]] == ["b"]
     assert (findings.sound["evaluation"].ownership, findings.sound["evaluation"].tick_s) == ("shared", 60)
     assert findings.sound["verdict"].primary == ("moves",)
@@ -334,8 +344,8 @@ def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
 
     assert findings.settings is None
     assert findings.problems == (f"{path}: inputs: should be a table, not 3",)
-    assert [policy.name for policy in findings.tables["policies"]] == ["stock"]
-    assert "inputs" not in findings.tables
+    assert [policy.name for policy in findings.sound["policies"]] == ["stock"]
+    assert "inputs" not in findings.sound
 
 
 def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
@@ -345,7 +355,7 @@ def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
 
     findings = examine_evaluation(path, environ={})
 
-    assert {"plugin_files", "brokers"} & set(findings.tables) == set()
+    assert {"plugin_files", "brokers"} & set(findings.sound) == set()
     assert findings.problems == (
         f"{tmp_path}/no.conf: there is no such file",
         f"{path}: plugin_files: there is no file {tmp_path}/no.py",
@@ -396,7 +406,8 @@ _BEST = {"name": "a", "selector": "best"}
 
 def test_right_values_have_their_types_and_defaults() -> None:
     """What is right is read, what is absent has its default, what is wrong is left out."""
-    found = right_values(EvaluationSection, {"incumbent": "x", "seeds": [7], "tick_s": "60"}, {"tick_s"})
+    values = {"incumbent": "x", "seeds": [7], "tick_s": "60"}
+    found = sound_values(EvaluationSection, values, {("tick_s",)})
 
     assert (found["incumbent"], found["seeds"], found["session_s"]) == ("x", (7,), 60)
     assert "tick_s" not in found
@@ -405,7 +416,7 @@ def test_right_values_have_their_types_and_defaults() -> None:
 def test_a_table_that_is_wrong_as_a_whole_has_right_keys() -> None:
     """Keys that do not go together are still keys; what is no table has none."""
     values = {"evaluation": {"incumbent": "x", "session_s": 90}, "verdict": 3}
-    found = sound_tables(values, {("evaluation",), ("verdict",)})
+    found = sound_values(EvaluationFile, values, {("evaluation",), ("verdict",)})
 
     assert found["evaluation"].session_s == 90
     assert "verdict" not in found
@@ -422,7 +433,9 @@ def test_a_table_that_is_wrong_as_a_whole_has_right_keys() -> None:
 )
 def test_right_policies_stay(policies: list[object], wrong: set[tuple[str | int, ...]], names: list[str]) -> None:
     """Policies are right or wrong one by one, as tables and as read from files."""
-    assert [policy.name for policy in sound_tables({"policies": policies}, wrong)["policies"]] == names
+    sound = sound_values(EvaluationFile, {"policies": policies}, {("evaluation",), *wrong})
+
+    assert [policy.name for policy in sound["policies"]] == names
 
 
 @pytest.mark.parametrize("written", [None, [], {}, [_BEST, 3], [_BEST, {"name": 3}], [{"selector": "best"}]])

@@ -170,7 +170,7 @@ def test_a_plugin_file_that_is_missing_is_told_with_other_mistakes(tmp_path: Pat
     """Neither waits for the other to be repaired."""
     path = write(tmp_path, "topics.toml", 'plugin_files = ["no.py"]\n[topics]\nqueue_max = 0')
 
-    assert [sentence.split(": ")[1] for sentence in _mistakes(path)] == ["topics.queue_max", "plugin_files"]
+    assert [sentence.split(": ")[1] for sentence in _mistakes(path)] == ["plugin_files", "topics.queue_max"]
 
 
 @pytest.mark.parametrize("overrides", [None, {"plugin_files": '["no.py"]'}])
