@@ -61,36 +61,37 @@ def run(arguments: argparse.Namespace) -> int:
         SettingsError: all mistakes together.
     """
     flags = settings_flags(arguments)
+    settings: EvaluationFile | TopicsFile
     if is_about_topics(arguments.config):
-        _show_topics(load_topics(arguments.config, flags), arguments)
+        settings = load_topics(arguments.config, flags)
+    else:
+        settings = load_evaluation(arguments.config, flags)
+        for sentence in policy_warnings(settings.policies):
+            warn(sentence)
+    is_json = arguments.format == "json"
+    values = settings.model_dump(mode="json" if is_json else "python", exclude_unset=not arguments.resolved)
+    if isinstance(settings, EvaluationFile):
+        values = _with_parts(values, settings)
+    if not arguments.resolved:
+        if is_json:
+            print_json({"settings": values})
+        else:
+            stdout().write(to_toml(values))
         return 0
-    settings = load_evaluation(arguments.config, flags)
-    for sentence in policy_warnings(settings.policies):
-        warn(sentence)
-    if arguments.format == "json":
-        print_json(_json(settings, is_resolved=arguments.resolved))
-    elif arguments.resolved:
-        values = settings.model_dump()
+    sources = {path: source for path, _, source in describe(settings)}
+    if is_json:
+        registered = {"registered": _records_of(settings)} if isinstance(settings, EvaluationFile) else {}
+        print_json({"settings": values, "sources": sources, **registered})
+    elif isinstance(settings, EvaluationFile):
         for entry in values["brokers"]:
             if entry["count"] is None:
                 # Settings refuse `first` without `count`, and what is printed must read back.
                 del entry["first"]
-        toml = to_toml(_with_parts(values, settings), _sources_of(settings))
+        toml = to_toml(values, _sources_of(settings, sources))
         stdout().write(_INTRODUCTION + toml + _registered(settings))
     else:
-        stdout().write(to_toml(_with_parts(settings.model_dump(exclude_unset=True), settings)))
-    return 0
-
-
-def _show_topics(settings: TopicsFile, arguments: argparse.Namespace) -> None:
-    values = settings.model_dump(mode="json", exclude_unset=not arguments.resolved)
-    sources = {path: source for path, _, source in describe(settings)} if arguments.resolved else {}
-    if arguments.format == "json":
-        print_json({"settings": values, **({"sources": sources} if arguments.resolved else {})})
-    elif arguments.resolved:
         stdout().write(_TOPICS_INTRODUCTION + to_toml(values, lambda loc: _set_by(sources, loc)))
-    else:
-        stdout().write(to_toml(values))
+    return 0
 
 
 def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
@@ -107,9 +108,8 @@ def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
     return ", ".join(dict.fromkeys(within))
 
 
-def _sources_of(settings: EvaluationFile) -> Comment:
-    """Return a function that gives the source of the value at a position."""
-    sources = {path: source for path, _, source in describe(settings)}
+def _sources_of(settings: EvaluationFile, sources: Mapping[str, str]) -> Comment:
+    """Return a function that gives the source of the value at a position; arguments as for `_set_by`."""
     # Parts of a policy that was read from a broker.conf come from there; its name and keys written beside do not.
     from_conf: dict[tuple[str | int, ...], str] = {
         ("policies", index, key): policy.conf_file
@@ -133,24 +133,19 @@ def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, A
     return values
 
 
-def _json(settings: EvaluationFile, *, is_resolved: bool) -> dict[str, Any]:
-    if not is_resolved:
-        return {"settings": _with_parts(settings.model_dump(mode="json", exclude_unset=True), settings)}
-    return {
-        "settings": _with_parts(settings.model_dump(mode="json"), settings),
-        "sources": {path: source for path, _, source in describe(settings)},
-        "registered": [
-            {
-                "cluster": cluster,
-                "broker": interval.broker.id,
-                "from": time_text(interval.from_us),
-                "until": time_text(interval.until_us),
-                "capacity": interval.broker.capacity,
-                "lookup_data": json.loads(interval.broker.lookup_data.to_json()),
-            }
-            for cluster, interval in _intervals(settings)
-        ],
-    }
+def _records_of(settings: EvaluationFile) -> list[dict[str, Any]]:
+    """Return what the brokers register, as JSON."""
+    return [
+        {
+            "cluster": cluster,
+            "broker": interval.broker.id,
+            "from": time_text(interval.from_us),
+            "until": time_text(interval.until_us),
+            "capacity": interval.broker.capacity,
+            "lookup_data": json.loads(interval.broker.lookup_data.to_json()),
+        }
+        for cluster, interval in _intervals(settings)
+    ]
 
 
 def _registered(settings: EvaluationFile) -> str:

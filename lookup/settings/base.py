@@ -28,7 +28,7 @@ from lookup.settings.problems import Loc, place
 
 __all__ = [
     "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
-    "ShareS", "Strict", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
+    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
 ]  # fmt: skip
 
 
@@ -79,6 +79,8 @@ class WholeFile(Strict):
         return self
 
 
+#: A text that is not empty.
+Text = Annotated[str, Field(min_length=1)]
 #: Numbers are taken as written: no `"60"` for 60 and no `true` for 1. Environment and flags are parsed before.
 Whole = Annotated[int, Field(strict=True)]
 Positive = Annotated[int, Field(strict=True, ge=1)]

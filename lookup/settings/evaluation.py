@@ -18,6 +18,7 @@ from lookup.settings.base import (
     Share,
     ShareS,
     Strict,
+    Text,
     Truth,
     WholeFile,
     refuse,
@@ -185,22 +186,20 @@ class LintSection(Strict):
     """Kinds of findings that are known and meant, and not reported."""
 
 
-#: Of a file or folder, or a URI; the empty one would be the folder of the settings.
-Path = Annotated[str, Field(min_length=1)]
-
-
 class InputsSection(Strict):
     """The tables; paths of files or folders, or URIs. Only lookups are needed."""
 
-    lookups: Path | None = None
+    # An empty path would be the folder of the settings.
+
+    lookups: Text | None = None
     """LOOKUPS: what clients asked."""
-    brokers: Path | None = None
+    brokers: Text | None = None
     """BROKERS: who was registered when; absent: from `[[brokers]]`."""
-    loads: Path | None = None
+    loads: Text | None = None
     """LOADS: what brokers reported."""
-    bundles: Path | None = None
+    bundles: Text | None = None
     """BUNDLES: statistics of bundles."""
-    ownership: Path | None = None
+    ownership: Text | None = None
     """OWNERSHIP: initial owners, unloads by admins, splits."""
 
 

@@ -12,7 +12,7 @@ from lookup.model.address import is_loopback
 from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.base import Positive, Strict, WholeFile
+from lookup.settings.base import Positive, Strict, Text, WholeFile
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
@@ -21,7 +21,6 @@ from lookup.settings.topics import ListingSection
 
 __all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
-_Text = Annotated[str, Field(min_length=1)]
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
 
@@ -29,14 +28,14 @@ _UNKNOWN: Any = object()
 class ServingSection(Strict):
     """Rules of the decision server."""
 
-    cluster: _Text
+    cluster: Text
     """Name of the cluster whose brokers ask, as it stands in the recorded tables."""
-    record: _Text
+    record: Text
     """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
     active: str | None = None
     """Name of the policy that decides; the others are asked in its shadow. Absent: lookups are recorded, nothing is
     decided."""
-    bind: _Text = "127.0.0.1"
+    bind: Text = "127.0.0.1"
     """Address to listen on; by default only programs of the same machine can connect."""
     port: Annotated[int, Field(strict=True, ge=0, le=65535)] = 8900
     """Port to listen on; 0: a free one, which the first line of the log names."""
@@ -115,9 +114,9 @@ class ServingSection(Strict):
 class CollectSection(Strict):
     """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
 
-    service_url: _Text | None = None
+    service_url: Text | None = None
     """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners."""
-    admin: _Text | None = None
+    admin: Text | None = None
     """Brokers whose REST lists topics, like `http://broker-0:8080,broker-1:8080`; absent: no topics."""
     token_file: str | None = None
     """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""

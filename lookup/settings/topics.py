@@ -7,13 +7,13 @@ The keys are Pulsar's under shorter names; `PULSAR_KEYS` maps them. Source: `doc
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import shown
-from lookup.settings.base import Positive, ShareS, Strict, Truth, WholeFile, refuse
+from lookup.settings.base import Positive, ShareS, Strict, Text, Truth, WholeFile, refuse
 from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
@@ -30,13 +30,12 @@ PULSAR_KEYS: Mapping[str, str] = {
 
 #: Pulsar's own class, and the lister that does the same.
 _CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"}
-_Text = Annotated[str, Field(min_length=1)]
 
 
 class ListingSection(Strict):
     """Rules by which topics are listed and labelled."""
 
-    catalog: _Text = "topics.db"
+    catalog: Text = "topics.db"
     """Path of the SQLite file that holds the topics."""
     lock_timeout_s: ShareS = 5.0
     """How long a command waits for another process that writes to the catalog, s."""
@@ -46,7 +45,7 @@ class ListingSection(Strict):
     """If true, patterns are applied here as well; Pulsar: `enableBrokerSideSubscriptionPatternEvaluation`."""
     pattern_max_length: Positive = 50
     """Length above which a pattern is left to the client; Pulsar: `subscriptionPatternMaxLength`."""
-    allowed_label_keys: tuple[_Text, ...] | None = None
+    allowed_label_keys: tuple[Text, ...] | None = None
     """Keys that labels may have; absent: any. Pulsar: `allowedCustomLabelKeys`, as PIP-451 has it."""
     max_properties: Positive = 64
     """Properties a client may send with one request."""
@@ -63,7 +62,7 @@ class ListingSection(Strict):
 class TopicsSection(ListingSection):
     """Rules by which topics are listed, labelled and watched."""
 
-    namespace: _Text = "public/default"
+    namespace: Text = "public/default"
     """Namespace of a query that names none: one's own."""
     topic_list_watcher: Truth = True
     """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
