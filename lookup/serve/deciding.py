@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from lookup.logs.schema import SERVED_DECISIONS
 from lookup.model import LookupRequest
 from lookup.model.recent import Recent
 from lookup.model.view import OwnershipView
-from lookup.serve.messages import Bounds, DecideMessage
+from lookup.serve.messages import DecideMessage, recorded_client, recorded_properties
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
@@ -105,8 +105,8 @@ class Answer(NamedTuple):
     #: reference of the state of owners that was decided on; None if the policy does not read owners
     owners: str | None
 
-    def row(self, served: ServedPolicies, bounds: Bounds, *, is_carried: bool) -> tuple[Any, ...]:
-        """Return the answer as a row of SERVED_DECISIONS."""
+    def row(self, served: ServedPolicies, masked: Collection[str], *, is_carried: bool) -> tuple[Any, ...]:
+        """Return the answer as a row of SERVED_DECISIONS, without the values of masked fields."""
         request, ballot = self.message.request, self.ballot
         values = {
             "cluster": served.surroundings.cluster,
@@ -127,9 +127,9 @@ class Answer(NamedTuple):
             "asked_broker": self.message.broker,
             "asked_ts": self.message.asked_us,
             "topic": request.topic,
-            "client": bounds.recorded_client(request.client),
+            "client": recorded_client(request.client, masked),
             "listener": request.listener,
-            "properties": canonical_json(bounds.recorded_properties(request.properties)),
+            "properties": canonical_json(recorded_properties(request.properties, masked)),
             "candidates": self.message.candidates,
             "view": self.view.reference,
             "owners": self.owners,

@@ -7,7 +7,7 @@ Texts that come out can be written to Parquet as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -21,12 +21,15 @@ from lookup.model.documents import NestingError, flag, json_value, mapping, text
 from lookup.model.quoting import shown
 from lookup.model.request import request_of
 from lookup.model.time import FIRST_US, LAST_US
+from lookup.settings.serving import ServingSection
 from lookup.topics.catalog.naming import checked_namespace, schemes_of
 from lookup.topics.listing import ListRequest
 from lookup.topics.listing.selectors import parse
 
-__all__ = ["PROTOCOL", "Bounds", "DecideMessage", "RecordMessage", "body_of", "decide_message", "list_message"]
-__all__ += ["record_message"]
+__all__ = [
+    "PROTOCOL", "DecideMessage", "RecordMessage", "body_of", "decide_message", "list_message", "record_message",
+    "recorded_client", "recorded_properties",
+]  # fmt: skip
 
 #: Version of the protocol that this server speaks.
 PROTOCOL = 1
@@ -36,44 +39,6 @@ _MOST_LOOKUPS = 1000
 _LONGEST_VIEW_ID = 200
 #: What is recorded in the place of a masked value.
 _MASK = "masked"
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Limits of a request's lookup properties, and the fields that are not recorded."""
-
-    max_properties: int = 64
-    max_property_length: int = 4096
-    masked: frozenset[str] = frozenset()
-
-    def properties_in(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return the lookup properties of a request.
-
-        Raises:
-            LimitError: if they exceed the limits.
-        """
-        given = record.get("properties")
-        if given is None:
-            return {}
-        properties = texts(given, "properties")
-        if len(properties) > self.max_properties:
-            raise LimitError(f"properties: {len(properties)} are more than the {self.max_properties} accepted")
-        longest = max((max(len(key), len(value)) for key, value in properties.items()), default=0)
-        if longest > self.max_property_length:
-            raise LimitError(
-                f"properties: one has {longest} characters, more than the {self.max_property_length} accepted"
-            )
-        return properties
-
-    def recorded_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return properties as they are recorded: masked values replaced by a word."""
-        if "properties" in self.masked:
-            return dict.fromkeys(properties, _MASK)
-        return {key: _MASK if f"properties.{key}" in self.masked else value for key, value in properties.items()}
-
-    def recorded_client(self, client: str | None) -> str | None:
-        """Return a client as it is recorded."""
-        return _MASK if client is not None and "client" in self.masked else client
 
 
 # A tuple, as `Answer` is: one is made for each request, and a frozen dataclass takes four times as long.
@@ -122,7 +87,7 @@ def body_of(raw: bytes) -> dict[str, Any]:
     return mapping(value, "the body")
 
 
-def decide_message(body: Mapping[str, Any], bounds: Bounds) -> DecideMessage:
+def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMessage:
     """Read a request to decide.
 
     Raises:
@@ -144,7 +109,8 @@ def decide_message(body: Mapping[str, Any], bounds: Bounds) -> DecideMessage:
         NamespaceBundle.parse(bundle)
     except InvalidNameError as error:
         raise InputError(f"bundle: {error}") from None
-    options = LookupOptions(advertised_listener_name=_optional(body, "listener"), properties=bounds.properties_in(body))
+    properties = _properties_in(body, section)
+    options = LookupOptions(advertised_listener_name=_optional(body, "listener"), properties=properties)
     return DecideMessage(
         broker=_named(body, "broker"),
         asked_us=_moment(body),
@@ -173,7 +139,7 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
     return given
 
 
-def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
+def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
     """Read a batch of lookups; single ones that cannot be recorded are refused, the others stand.
 
     Raises:
@@ -192,12 +158,12 @@ def record_message(body: Mapping[str, Any], bounds: Bounds) -> RecordMessage:
     for number, entry in enumerate(lookups):
         try:
             record = mapping(entry, f"lookups[{number}]")
-            properties = bounds.recorded_properties(bounds.properties_in(record))
+            properties = recorded_properties(_properties_in(record, section), section.masked)
             latency = record.get("latencyMicros")
             values = {
                 "ts": record.get("ts"),
                 "topic": record.get("topic"),
-                "client": bounds.recorded_client(_optional(record, "client")),
+                "client": recorded_client(_optional(record, "client"), section.masked),
                 "properties": properties,
                 "asked_broker": broker,
                 "broker": record.get("answer"),
@@ -240,6 +206,36 @@ def list_message(body: Mapping[str, Any]) -> ListRequest:
         )
     except (ArgumentError, InvalidNameError) as error:
         raise InputError(str(error)) from None
+
+
+def recorded_properties(properties: Mapping[str, str], masked: Collection[str]) -> dict[str, str]:
+    """Return properties as they are recorded: masked values replaced by a word."""
+    if "properties" in masked:
+        return dict.fromkeys(properties, _MASK)
+    return {key: _MASK if f"properties.{key}" in masked else value for key, value in properties.items()}
+
+
+def recorded_client(client: str | None, masked: Collection[str]) -> str | None:
+    """Return a client as it is recorded."""
+    return _MASK if client is not None and "client" in masked else client
+
+
+def _properties_in(record: Mapping[str, Any], section: ServingSection) -> dict[str, str]:
+    """Return the lookup properties of a request.
+
+    Raises:
+        LimitError: if there are too many, or too long ones.
+    """
+    given = record.get("properties")
+    if given is None:
+        return {}
+    properties, most = texts(given, "properties"), section.max_property_length
+    if len(properties) > section.max_properties:
+        raise LimitError(f"properties: {len(properties)} are more than the {section.max_properties} accepted")
+    longest = max((max(len(key), len(value)) for key, value in properties.items()), default=0)
+    if longest > most:
+        raise LimitError(f"properties: one has {longest} characters, more than the {most} accepted")
+    return properties
 
 
 def _brokers_in(brokers: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:

@@ -23,7 +23,7 @@ from lookup.errors import InputError, LimitError, PolicyError, SettingsError
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
-from lookup.serve.messages import PROTOCOL, Bounds, DecideMessage, body_of, decide_message, record_message
+from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
@@ -32,8 +32,7 @@ from lookup.serve.topic_requests import TopicRequests
 from lookup.serve.topics import ServedTopics
 from lookup.serve.views import View
 from lookup.settings import ServingFile
-from lookup.settings.serving import CollectSection, ServingSection
-from lookup.settings.topics import ListingSection
+from lookup.settings.serving import ServingSection
 
 __all__ = ["DecisionServer"]
 
@@ -44,10 +43,6 @@ _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
-#: Paths about topics. Requests for them may wait for the cluster, so they are counted apart from all others.
-_TOPIC_PATHS = ("/admin", "/labels", "/list")
-_PATHS = (*_TOPIC_PATHS, "/decide", "/explain", "/health", "/metrics", "/record")
-
 #: Types of the bodies that a page may send to any server without asking it first.
 _OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -58,12 +53,14 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class _Configured:
     """Everything that settings decide and that loading them again replaces."""
 
-    section: ServingSection
+    settings: ServingFile
     served: ServedPolicies
-    bounds: Bounds
     token: str | None
-    collect: CollectSection | None
-    topics: ListingSection | None
+
+    @property
+    def section(self) -> ServingSection:
+        """Return the rules of the server."""
+        return self.settings.serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +80,7 @@ def _configured(settings: ServingFile) -> _Configured:
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
     """
-    section = settings.serving
-    served, token = served_policies(settings), section.token()
-    bounds = Bounds(section.max_properties, section.max_property_length, frozenset(section.masked))
-    return _Configured(section, served, bounds, token, settings.collect, settings.topics)
+    return _Configured(settings, served_policies(settings), settings.serving.token())
 
 
 class DecisionServer:
@@ -134,6 +128,17 @@ class DecisionServer:
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
         self._brokers: set[str] = set()
+        self._routes = [
+            web.post("/decide", self._decide),
+            web.post("/record", self._record),
+            web.get("/health", self._health),
+            web.get("/metrics", self._show_metrics),
+            web.get("/explain/{decision}", self._explain),
+        ]
+        self._topic_routes = TopicRequests(topics).routes()
+        # Requests about topics may wait for the cluster, so they are counted apart from all others.
+        self._topic_paths = {_beginning(route.path) for route in self._topic_routes}
+        self._paths = {_beginning(route.path) for route in self._routes} | self._topic_paths
         for sentence in (*section.warnings, *served.warnings):
             report(f"warning: {sentence}")
 
@@ -141,16 +146,7 @@ class DecisionServer:
         """Return the web application."""
         largest = max(self._configured.section.max_decide_bytes, self._configured.section.max_record_bytes)
         application = web.Application(middlewares=[self._guard], client_max_size=largest)
-        application.add_routes(
-            [
-                web.post("/decide", self._decide),
-                web.post("/record", self._record),
-                web.get("/health", self._health),
-                web.get("/metrics", self._show_metrics),
-                web.get("/explain/{decision}", self._explain),
-                *TopicRequests(self._topics).routes(),
-            ]
-        )
+        application.add_routes([*self._routes, *self._topic_routes])
         return application
 
     # Requests
@@ -158,8 +154,7 @@ class DecisionServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Admit a request, turn mistakes into answers and count."""
-        # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
-        path = "/" + request.path.partition("/")[2].partition("/")[0]
+        path = _beginning(request.path)
         self.connections.heard(request.protocol)
         # So it stays if the client leaves, with which its request ends.
         status = 400
@@ -172,7 +167,7 @@ class DecisionServer:
             status = 500
             raise
         finally:
-            self.metrics.count_request(path if path in _PATHS else "other", status)
+            self.metrics.count_request(path if path in self._paths else "other", status)
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
@@ -193,7 +188,7 @@ class DecisionServer:
         if asked != str(PROTOCOL):
             return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
         # Whoever watches the server must not take a busy one for a broken one.
-        is_about_topics = path in _TOPIC_PATHS
+        is_about_topics = path in self._topic_paths
         is_full = path != "/health" and self._in_flight[is_about_topics] >= configured.section.max_in_flight
         if self._is_stopping or is_full:
             return _problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
@@ -214,7 +209,7 @@ class DecisionServer:
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         body = body_of(await read_body(request, self._configured.section.max_record_bytes))
-        message = record_message(body, self._configured.bounds)
+        message = record_message(body, self._configured.section)
         self.recorder.add_lookups(message)
         self.metrics.lookups.inc(len(message.rows))
         self.metrics.refused.inc(len(message.refused))
@@ -233,7 +228,7 @@ class DecisionServer:
         policy = configured.served.active
         if policy is None:
             return _problem(404, "this server only records: serving.active names no policy")
-        message = decide_message(body, configured.bounds)
+        message = decide_message(body, configured.section)
         unknown = self._owners_problem(policy)
         if unknown is not None:
             self.metrics.owners_unknown.inc()
@@ -340,7 +335,7 @@ class DecisionServer:
     def _keep(self, answer: Answer, configured: _Configured, *, is_carried: bool) -> None:
         if not self.recorder.knows(answer.view):
             self.recorder.add_view(answer.view, self._views.current)
-        row = answer.row(configured.served, configured.bounds, is_carried=is_carried)
+        row = answer.row(configured.served, configured.section.masked, is_carried=is_carried)
         self.recorder.add_decision(answer, row, is_carried=is_carried)
         outcome = "declined" if answer.broker is None else "chosen"
         self.metrics.count_decision(answer.policy.name, outcome)
@@ -466,9 +461,16 @@ class DecisionServer:
 def _require_same(configured: _Configured, before: _Configured) -> None:
     """Refuse new settings that differ in what cannot change while the server runs."""
     changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
-    changed += [table for table in ("collect", "topics") if getattr(configured, table) != getattr(before, table)]
+    new, old = configured.settings, before.settings
+    changed += [table for table in ("collect", "topics") if getattr(new, table) != getattr(old, table)]
     if changed:
         raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
+
+
+def _beginning(path: str) -> str:
+    """Return a path up to its second step."""
+    # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
+    return "/" + path.partition("/")[2].partition("/")[0]
 
 
 def _problem(status: int, sentence: str) -> web.Response:
