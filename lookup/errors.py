@@ -22,16 +22,55 @@ Expected outcomes (a broker was filtered, a lookup was declined, a line was unre
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 __all__ = [
-    "ArgumentError", "ConflictError", "ContractError", "InputError", "InvalidNameError", "LimitError", "NotFoundError",
-    "NotSupportedError", "PatternError", "PluginError", "PolicyError", "PulsarLookupError", "ReadsError",
-    "SettingsError", "StateError",
+    "Argument", "ArgumentError", "ConflictError", "ContractError", "InputError", "InvalidNameError", "LimitError",
+    "NotFoundError", "NotSupportedError", "PatternError", "PluginError", "PolicyError", "PulsarLookupError",
+    "ReadsError", "Sentence", "SettingsError", "StateError",
 ]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument within a sentence; as text it is written as in a call."""
+
+    #: as in the signature of the function or dataclass
+    name: str
+    #: None: the sentence names the argument alone
+    value: bool | float | str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
+class Sentence(str):
+    """A text that remembers which words of it are arguments.
+
+    A value of the user's may look like an argument or a flag, so commands put flags into `parts` and replace no text.
+    """
+
+    __slots__ = ("parts",)
+
+    #: the sentence, cut around its arguments
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument) -> Sentence:
+        """Join the parts of a sentence."""
+        sentence = super().__new__(cls, "".join(map(str, parts)))
+        sentence.parts = parts
+        return sentence
+
+
 class PulsarLookupError(Exception):
-    """Root of everything the framework raises on purpose; its text is a sentence for a user."""
+    """Root of everything the framework raises on purpose; its text is a sentence for a user.
+
+    Args:
+        parts: the sentence, cut around its arguments if it names some.
+    """
+
+    def __init__(self, *parts: str | Argument) -> None:
+        super().__init__(parts[0] if len(parts) == 1 else Sentence(*parts))
 
 
 class InvalidNameError(PulsarLookupError):
@@ -46,12 +85,18 @@ class SettingsError(PulsarLookupError):
     """One or several mistakes in settings.
 
     Args:
-        problems: one sentence each, with file and key; all mistakes of a run are reported together.
+        problems: one sentence each, with file and key; all mistakes of a run are reported together. Or the beginning of
+            the only one.
+        rest: the rest of a sentence that names arguments.
     """
 
-    def __init__(self, problems: Sequence[str] | str) -> None:
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__("\n".join(self.problems))
+    def __init__(self, problems: Sequence[str] | str | Argument, *rest: str | Argument) -> None:
+        if isinstance(problems, str | Argument):
+            super().__init__(problems, *rest)
+            self.problems: tuple[str, ...] = self.args
+        else:
+            super().__init__("\n".join(problems))
+            self.problems = tuple(problems)
 
 
 class PluginError(PulsarLookupError):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import shown
-from lookup.model.sentences import Argument, Sentence
 
 __all__ = ["names_of", "require_mapping", "require_path"]
 
@@ -51,4 +50,4 @@ def require_path(name: str, given: object, *, or_mapping: bool = False) -> None:
 
 
 def _wrong(name: str, given: object, right: str) -> SettingsError:
-    return SettingsError(Sentence(Argument(name), f" is {shown(given)}, which is not {right}"))
+    return SettingsError(Argument(name), f" is {shown(given)}, which is not {right}")

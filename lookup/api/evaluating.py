@@ -22,11 +22,10 @@ from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, select, unreadable_inputs
 from lookup.engine.ledger import MICRO
-from lookup.errors import InputError, SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
-from lookup.model.sentences import Argument, Sentence
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.reports import report_paths
@@ -248,7 +247,7 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
     """
     if settings.inputs.lookups is None and not has_frame:
         raise SettingsError(
-            Sentence("there is no log: give ", Argument("lookups", "PATH"), ", or inputs.lookups in the evaluation")
+            "there is no log: give ", Argument("lookups", "PATH"), ", or inputs.lookups in the evaluation"
         )
     problems = unreadable_inputs(given_inputs(settings))
     if problems:
@@ -265,7 +264,7 @@ def _as_path(lookups: Lookups | None, folder: Path) -> str | None:
     except (AttributeError, TypeError, ValueError) as error:
         kind = type(lookups).__name__
         what = f"is a {kind}, which is no path and no table of Arrow, pandas or Spark ({error})"
-        raise InputError(Sentence(Argument("lookups"), f": {what}")) from None
+        raise InputError(Argument("lookups"), f": {what}") from None
     path = folder / "lookups.parquet"
     pq.write_table(table, path)
     return str(path)

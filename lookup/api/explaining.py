@@ -17,12 +17,11 @@ from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
 from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Instant, Policy
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.quoting import suggestion
 from lookup.model.request import request_of
-from lookup.model.sentences import Argument, Sentence
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
 from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
 
@@ -136,7 +135,7 @@ def chosen_policies(policies: Sequence[Policy], names: Sequence[str]) -> Sequenc
     for name in names:
         if name not in by_name:
             sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
-            raise SettingsError(Sentence(Argument("policy"), sentence))
+            raise SettingsError(Argument("policy"), sentence)
     return [by_name[name] for name in dict.fromkeys(names)] or policies
 
 
@@ -150,7 +149,7 @@ def changes_for(scene: Scene, policy: Policy, broker: str) -> list[Change]:
     if number is None or not scene.registered[number]:
         known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
         sentence = f": there is no registered broker {broker!r}; {suggestion(broker, known)}"
-        raise SettingsError(Sentence(Argument("wins"), sentence))
+        raise SettingsError(Argument("wins"), sentence)
     return smallest_changes(policy, scene.request, scene.instant(policy).view, broker)
 
 
@@ -205,7 +204,7 @@ def scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by key
     for broker in usage:
         if broker not in (*known, ALL):
             sentence = f": there is no broker {broker!r}; {suggestion(broker, known)}"
-            raise SettingsError(Sentence(Argument("usage"), sentence))
+            raise SettingsError(Argument("usage"), sentence)
     load = Load.unknown(len(roster))
     if usage:
         # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
@@ -240,8 +239,8 @@ def _cluster(timelines: Mapping[str, object], wanted: str | None) -> str:
         return next(iter(timelines))
     if wanted is None:
         known = ", ".join(sorted(timelines))
-        raise SettingsError(Sentence("which cluster? give ", Argument("cluster"), f"; known: {known}"))
+        raise SettingsError("which cluster? give ", Argument("cluster"), f"; known: {known}")
     if wanted not in timelines:
         sentence = f": there is no cluster {wanted!r}; {suggestion(wanted, timelines)}"
-        raise SettingsError(Sentence(Argument("cluster"), sentence))
+        raise SettingsError(Argument("cluster"), sentence)
     return wanted

@@ -28,12 +28,11 @@ from lookup.engine.cycles import CycleReport
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy, memory_key
 from lookup.engine.watching import SeenBroker, WatchedDecision, WatchedManager
-from lookup.errors import InputError, SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.sources import locate
 from lookup.model import Decision, Unload
 from lookup.model.quoting import listed
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
 from lookup.replay.difference import Difference, Parting
@@ -241,7 +240,7 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         _require_of_decision(decision, cluster=cluster, policy=policy, seed=seed)
         return _decision(past, *decision_of(past, decision), works, progress)
     if topic is not None and bundle is not None:
-        raise SettingsError(Sentence("give ", Argument("topic"), " or ", Argument("bundle"), ", not both"))
+        raise SettingsError("give ", Argument("topic"), " or ", Argument("bundle"), ", not both")
     has_subject = topic is not None or bundle is not None
     if has_subject and at_us is None:
         names = list(dict.fromkeys(policy)) or [entry["name"] for entry in past.manifest["settings"]["policies"]]
@@ -249,17 +248,15 @@ def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
         return tuple(history_of(past, name, topic=topic, bundle=bundle) for name in replays)
     if at_us is None:
         raise SettingsError(
-            Sentence(
-                "what is to be explained in the run? give ",
-                *(Argument("decision"), ", ", Argument("topic"), ", ", Argument("bundle"), " or ", Argument("at_us")),
-            )
+            "what is to be explained in the run? give ",
+            *(Argument("decision"), ", ", Argument("topic"), ", ", Argument("bundle"), " or ", Argument("at_us")),
         )
     name = name_of(past, cluster=cluster, policy=_one_policy(past, policy, with_shedder=not has_subject), seed=seed)
     if not has_subject:
         return _cycle(past, name, cycle_at(past, name, at_us), works, progress)
     if _is_shared(past):
         what = "under shared ownership every lookup is decided alone, and no decision makes an owner: name one by "
-        raise SettingsError(Sentence(what, Argument("decision")))
+        raise SettingsError(what, Argument("decision"))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
     return _decision(past, name, number, works, progress)
 
@@ -275,7 +272,7 @@ def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence
     for name, value in given:
         if value is not None and name in parts and str(value) != parts[name]:
             what = f" contradicts the decision {decision}, whose {name} is {parts[name]}; leave it out"
-            raise SettingsError(Sentence(Argument(name, value), what))
+            raise SettingsError(Argument(name, value), what)
 
 
 def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are about it
@@ -294,15 +291,13 @@ def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are ab
     ]
     if len(named) != 1 or named[0] == versus:
         raise SettingsError(
-            Sentence(
-                "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
-            )
+            "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
         )
     first = name_of(run, cluster=cluster or clusters[0], policy=named[0], seed=seed)
     try:
         name_of(run, cluster=first.cluster, policy=versus, seed=seed)
     except SettingsError as error:
-        raise SettingsError(Sentence(Argument("versus"), str(error.problems[0]).removeprefix("policy"))) from None
+        raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
     settings = _require_same_inputs(run)
     with _work_for(run, workers) as work:
         pair = (first.policy, versus)
@@ -321,7 +316,7 @@ def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
     if not chosen:
         raise SettingsError("no policy of the run has a shedder, so there are no cycles")
     what = "those with a shedder" if with_shedder else "those of the run"
-    raise SettingsError(Sentence("which policy? give ", Argument("policy"), f" once; {what}: {listed(known)}"))
+    raise SettingsError("which policy? give ", Argument("policy"), f" once; {what}: {listed(known)}")
 
 
 def _decision(

@@ -9,10 +9,10 @@ from functools import partial
 from lookup.api.arguments import require_path
 from lookup.api.workers import check_workers, workers_for
 from lookup.engine.plugins import load_plugins
+from lookup.errors import Argument
 from lookup.logs import ingest as logs
 from lookup.logs.jobs import Workers
 from lookup.logs.sources import list_files
-from lookup.model.sentences import Argument
 from lookup.spark.choosing import bytes_of
 from lookup.spark.cluster import check_reach, join_workers
 

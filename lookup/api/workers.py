@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.model.quoting import shown
-from lookup.model.sentences import Argument, Sentence
 from lookup.spark.choosing import Size, in_process
 from lookup.spark.session import create_session
 
@@ -28,7 +27,7 @@ def check_workers(workers: object) -> None:
     if workers is None or isinstance(workers, SparkSession | InProcess):
         return
     text = f": is {shown(workers)}; a Spark session, InProcess() of lookup.logs.jobs, or None would be right"
-    raise SettingsError(Sentence(Argument("workers"), text))
+    raise SettingsError(Argument("workers"), text)
 
 
 def workers_for(given: Workers | None, size: Callable[[], Size], say: Callable[[str], object]) -> Workers:

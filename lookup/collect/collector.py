@@ -29,10 +29,9 @@ from lookup.collect.sources import (
     pulsar_client,
     reason_of,
 )
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError, Sentence
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.names import cluster_problem
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 
 __all__ = ["CollectReport", "Endpoints", "collect"]
@@ -146,11 +145,11 @@ def collect(
 def _asked_name(rest: AdminRest | None) -> str:
     name = Argument("cluster")
     if rest is None:
-        raise InputError(Sentence(name, " must be given where there is no ", Argument("admin"), " to ask"))
+        raise InputError(name, " must be given where there is no ", Argument("admin"), " to ask")
     try:
         return rest.cluster()
     except (OSError, ValueError, InputError) as error:
-        raise InputError(Sentence(name, f" must be given, since it cannot be asked for: {reason_of(error)}")) from None
+        raise InputError(name, f" must be given, since it cannot be asked for: {reason_of(error)}") from None
 
 
 def _sources(

@@ -21,13 +21,12 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector
 
 from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError
 from lookup.logs.outputs import named_refusals, write_beside
 from lookup.logs.rolling import RollingFiles
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import has_folders, locate, open_parquet
 from lookup.model.documents import toml_table
-from lookup.model.sentences import Argument, Sentence
 
 __all__ = ["RecordFolder"]
 
@@ -65,7 +64,7 @@ class RecordFolder:
             there = self._named_in("")
             if there and "journal" not in there:
                 advice = "holds no record of `lookup collect`; name a folder that does, or that does not exist"
-                raise InputError(Sentence(Argument("output"), f": {self.path} is not empty and {advice}"))
+                raise InputError(Argument("output"), f": {self.path} is not empty and {advice}")
             if has_folders(self._system):
                 # Before the tables: a folder with the journal is a record, however early the process was killed.
                 for table in ("journal", *COLLECTED):
@@ -91,7 +90,7 @@ class RecordFolder:
 
     def _in_use(self) -> InputError:
         advice = "another process records into it; name another folder"
-        return InputError(Sentence(Argument("output"), f": {self.path}: {advice}"))
+        return InputError(Argument("output"), f": {self.path}: {advice}")
 
     def _named_in(self, table: str) -> list[str]:
         """Return what lies in the folder, or in that of a table, by name."""
@@ -103,7 +102,7 @@ class RecordFolder:
         strange = next((name for name in parts if _number(name) < 0), None)
         if strange is not None:
             what = f": {self.path}/{table}/{strange} is no file of this record; move it elsewhere"
-            raise InputError(Sentence(Argument("output"), what))
+            raise InputError(Argument("output"), what)
         # By number: more than a million files have names of another length.
         return sorted(parts, key=_number)
 
@@ -128,7 +127,7 @@ class RecordFolder:
                 }
             except (OSError, ValueError, TypeError, KeyError) as error:
                 what = f": {self.path}/namespaces.toml is not what `lookup collect` wrote: {error}; name another folder"
-                raise InputError(Sentence(Argument("output"), what)) from None
+                raise InputError(Argument("output"), what) from None
         self._namespaces = len(past.boundaries)
         return past
 
@@ -144,7 +143,7 @@ class RecordFolder:
         for row in rows:
             if row["cluster"] != cluster:
                 what = f"is a record of cluster {row['cluster']!r}, not of {cluster!r}"
-                raise InputError(Sentence(Argument("output"), f": {self.path} {what}; name another folder"))
+                raise InputError(Argument("output"), f": {self.path} {what}; name another folder")
             if table == "ownership":
                 follow(past.owners, row)
                 if row["event"] == "split":

@@ -30,10 +30,9 @@ from kazoo.exceptions import NoNodeError
 
 from lookup.collect import observing
 from lookup.collect.answers import patient_handlers, whole_body
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError
 from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
-from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
     "AdminRest", "AdminSource", "Credentials", "RegistrySource", "Source", "TopicSource", "now_us", "pulsar_client",
@@ -103,13 +102,13 @@ class Credentials:
         try:
             context = ssl.create_default_context(cafile=self.tls_ca)
         except ssl.SSLError:
-            raise InputError(Sentence(Argument("tls_ca"), f": {self.tls_ca} should hold certificates as PEM")) from None
+            raise InputError(Argument("tls_ca"), f": {self.tls_ca} should hold certificates as PEM") from None
         if self.tls_cert is not None:
             try:
                 context.load_cert_chain(self.tls_cert, self.tls_key)
             except ssl.SSLError:
                 pair = f": {self.tls_cert} should hold a certificate and {self.tls_key} its key, both as PEM"
-                raise InputError(Sentence(Argument("tls_cert"), ", ", Argument("tls_key"), pair)) from None
+                raise InputError(Argument("tls_cert"), ", ", Argument("tls_key"), pair) from None
         return context
 
 

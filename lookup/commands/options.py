@@ -16,10 +16,9 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
-from lookup.errors import SettingsError
+from lookup.errors import Sentence, SettingsError
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import suggestion
-from lookup.model.sentences import Sentence
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [

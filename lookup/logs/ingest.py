@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents
-from lookup.errors import InputError, PluginError, SettingsError
+from lookup.errors import Argument, InputError, PluginError, Sentence, SettingsError
 from lookup.hooks import LogReader
 from lookup.logs.ingest_tasks import (
     MINUTE_US,
@@ -38,7 +38,6 @@ from lookup.logs.sources import list_files, locate, open_lines
 from lookup.model.documents import Refuted
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import quantity, shown
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import LAST_US, moment_at
 from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
@@ -140,11 +139,11 @@ def reader_of(
             raise SettingsError(f"{where}: use = {shown(f'shipped:{Path(below).stem}')} is no mapping of a log")
     if reader and use and reader != use:
         says = f" says {shown(reader)}; leave one out"
-        raise SettingsError(Sentence(where, f" says use = {shown(use)}, but ", Argument("reader"), says))
+        raise SettingsError(where, f" says use = {shown(use)}, but ", Argument("reader"), says)
     chosen = reader or use
     if not chosen:
         either, says = Argument("reader", "NAME"), ' file that says use = "NAME"'
-        raise SettingsError(Sentence("which log reader? give ", either, ", or a ", Argument("mapping"), says))
+        raise SettingsError("which log reader? give ", either, ", or a ", Argument("mapping"), says)
     builder = PartBuilder(registry)
     # `weight` is a parameter of a reader, not the factor that it is beside a scorer.
     built: LogReader = builder.part("log_readers", PartSpec(use=chosen, parameters=parameters), str(where))
@@ -170,7 +169,7 @@ def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) 
         InputError: if the first file lacks a column that is named, with the nearest one; or if rows have no cluster.
     """
     if isinstance(reader, DelimitedReader) and not reader.cluster and cluster is None:
-        raise InputError(Sentence("the mapping says no `cluster`; give ", Argument("cluster", "NAME"), ", or a column"))
+        raise InputError("the mapping says no `cluster`; give ", Argument("cluster", "NAME"), ", or a column")
     if isinstance(reader, DelimitedReader) and files:
         try:
             problem = reader.problem_of(open_lines(files[0]))
@@ -212,7 +211,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     """
     problem = None if cluster is None else cluster_problem(cluster)
     if problem is not None:
-        raise InputError(Sentence(Argument("cluster"), f": {problem}"))
+        raise InputError(Argument("cluster"), f": {problem}")
     # Absolute, so that a path means the same in every worker.
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
     check_mapping(reader, files, cluster)
@@ -272,11 +271,9 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
     if bad > most * (good + bad):
         allowed = Argument("max_quarantine_ratio", most)
         raise InputError(
-            Sentence(
-                f"{bad:,} of {good + bad:,} records cannot be read, more than ",
-                allowed,
-                f" allows; for instance {examples}",
-            )
+            f"{bad:,} of {good + bad:,} records cannot be read, more than ",
+            allowed,
+            f" allows; for instance {examples}",
         )
     if not good:
         raise InputError(

@@ -26,10 +26,9 @@ from uuid import uuid4
 
 from pyarrow import fs as arrow_fs
 
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError
 from lookup.logs.sources import UNFINISHED, has_folders, locate
 from lookup.model.documents import special_kind
-from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
     "Draft",
@@ -181,7 +180,7 @@ def _clear_up(output: str, folder: Path) -> None:
             shutil.rmtree(left)
         except BlockingIOError:
             what = f": another process is writing {output}; wait for its end, or name another folder"
-            raise InputError(Sentence(Argument("output"), what)) from None
+            raise InputError(Argument("output"), what) from None
         finally:
             os.close(descriptor)
 
@@ -252,12 +251,10 @@ def require_free(output: str, *, force: bool) -> None:
         is_folder = info.type is arrow_fs.FileType.Directory
         is_filled = is_folder and bool(system.get_file_info(arrow_fs.FileSelector(target)))
     if info.is_file:
-        raise InputError(Sentence(Argument("output"), f": {output} is a file; {_RIGHT}"))
+        raise InputError(Argument("output"), f": {output} is a file; {_RIGHT}")
     if is_filled and not force:
         advice = "name another folder, or replace earlier results with "
-        raise InputError(
-            Sentence(Argument("output"), f": {output} is not empty; {advice}", Argument("force", value=True))
-        )
+        raise InputError(Argument("output"), f": {output} is not empty; {advice}", Argument("force", value=True))
     if is_local:
         with named_refusals(output):
             trial = Path(folder) / f".{Path(target).name}.{uuid4().hex[:8]}"
@@ -276,8 +273,8 @@ def named_refusals(output: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _ARROW_PREFIX.sub("", str(error.strerror or error))
-        sentence = Sentence(Argument("output"), f": {output} cannot be written: {reason}; name a folder that can")
-        raise InputError(sentence) from error
+        what = f": {output} cannot be written: {reason}; name a folder that can"
+        raise InputError(Argument("output"), what) from error
 
 
 def write_beside(output: str, name: str, content: bytes) -> None:
@@ -352,7 +349,7 @@ def _nearest_folder(output: str, target: str) -> str:
             kind = "" if path.is_dir() else special_kind(str(path)) or "a file"
     if kind:
         position = "" if str(path) == target else f"lies under {path}, which "
-        raise InputError(Sentence(Argument("output"), f": {output} {position}is {kind}; {_RIGHT}"))
+        raise InputError(Argument("output"), f": {output} {position}is {kind}; {_RIGHT}")
     return str(path)
 
 

@@ -26,11 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.logs.decoding import LATIN_1
 from lookup.model.documents import TableName, special_kind
-from lookup.model.sentences import Argument, Sentence
 
 __all__ = [
     "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines",
@@ -304,7 +303,7 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
         if info.is_file:
             when = "" if info.mtime is None else f", since {info.mtime:%Y-%m-%d %H:%M} UTC"
             what = f"{path}: is being written{when}, or its writer was killed; wait, or write it again with "
-            raise InputError(Sentence(what, Argument("force", value=True)))
+            raise InputError(what, Argument("force", value=True))
 
 
 def _described(path: str, inner: str, table: TableName) -> LogFile:

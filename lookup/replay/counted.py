@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model.batch import Batch, Cells, OwnerChanges, Served, Transitions
 from lookup.model.broker import Roster
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import US_PER_S, moment_at
 from lookup.replay.cells import CellLedger, Groups, added_up
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -38,10 +37,10 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
     for name in by:
         if name not in BY_DIMENSIONS:
             known = f": demand can be told apart by {', '.join(BY_DIMENSIONS)}"
-            raise SettingsError(Sentence(Argument("by", name), known))
+            raise SettingsError(Argument("by", name), known)
     if "hour" in by and _HOUR_US % balance_us:
         needed = f": needs evaluation.balance_s to divide 3600; it is {balance_us // MICRO}"
-        raise SettingsError(Sentence(Argument("by", "hour"), needed))
+        raise SettingsError(Argument("by", "hour"), needed)
 
 
 @dataclass(frozen=True)

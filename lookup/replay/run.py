@@ -20,11 +20,10 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy, shared_problems
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of
-from lookup.errors import InputError, SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import Split, list_log, share_out
 from lookup.model.quoting import quantity
-from lookup.model.sentences import Argument, Sentence
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
@@ -239,7 +238,7 @@ class _Run:
 
     def _code_files(self, plan: CodingPlan, quarantine: str) -> list[Coded]:
         if self.settings.inputs.lookups is None:
-            raise InputError(Sentence("no log is named: set inputs.lookups, or give ", Argument("lookups")))
+            raise InputError("no log is named: set inputs.lookups, or give ", Argument("lookups"))
         files = list_log(self.settings.inputs.lookups)
         rows = sum(file.rows for file in files)
         # As many tasks for each core, so that none waits for another.

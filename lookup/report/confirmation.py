@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import label, mark_of, own_direction, policies_in_order, signed_text, word_of
 from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
@@ -52,11 +51,11 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     candidates = policies_in_order(scored)[1:]
     if candidate is not None and candidate not in candidates:
         right = suggestion(candidate, candidates) if candidates else "it has its incumbent only"
-        raise SettingsError(Sentence(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}"))
+        raise SettingsError(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}")
     winner = candidate or winner_of(scored)
     if winner is None:
         what = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
-        raise SettingsError(Sentence(Argument("confirm"), what, Argument("candidate", "NAME")))
+        raise SettingsError(Argument("confirm"), what, Argument("candidate", "NAME"))
     seeds = run.manifest["seeds"]
     draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
     names = (scored.plan.evaluation.incumbent, winner)

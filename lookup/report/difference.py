@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookup.errors import SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import listed, quantity
-from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparability import why_incomparable
 from lookup.report.comparison import NOTHING, interval_text, label, pooled, signed_text, value_text
 from lookup.report.folder import Run
@@ -180,8 +179,7 @@ def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[
         problems.append("replayed other brokers")
     right = "name a run over the same tables with the same brokers"
     if problems:
-        sentence = Sentence(Argument("against"), f": {earlier.path} {' and '.join(problems)}; {right}")
-        raise SettingsError(sentence)
+        raise SettingsError(Argument("against"), f": {earlier.path} {' and '.join(problems)}; {right}")
 
 
 def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[str]) -> None:
@@ -203,7 +201,7 @@ def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[
     if unlike:
         reasons = " and ".join(f"{', '.join(named)} with {earlier.path}: {why}" for why, named in unlike.items())
         right = "name a run with the same value, or leave the figure out of the budget"
-        raise SettingsError(Sentence(Argument("against"), f": cannot compare {reasons}; {right}"))
+        raise SettingsError(Argument("against"), f": cannot compare {reasons}; {right}")
 
 
 def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:

@@ -15,10 +15,9 @@ from typing import Literal
 from scipy import special
 
 from lookup.engine.measuring import question_of
-from lookup.errors import SettingsError
+from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import quantity, suggestion
-from lookup.model.sentences import Argument, Sentence
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
 from lookup.report.difference import Difference
 from lookup.report.wording import is_open, opening
@@ -146,12 +145,10 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     if not checks:
         # Silence must not look like consent.
         raise SettingsError(
-            Sentence(
-                Argument("budget"),
-                ": there is no candidate to hold against it; give ",
-                Argument("against", "RUN_DIR"),
-                ", or an evaluation with a candidate",
-            )
+            Argument("budget"),
+            ": there is no candidate to hold against it; give ",
+            Argument("against", "RUN_DIR"),
+            ", or an evaluation with a candidate",
         )
     checks = _judged(checks, scored)
     guarded = {metric.name for metric in scored.metrics if question_of(metric) == "log"}

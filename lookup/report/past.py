@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from lookup.errors import InputError, InvalidNameError, SettingsError
+from lookup.errors import Argument, InputError, InvalidNameError, SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.logs.sources import locate
 from lookup.model import TopicName
 from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
 from lookup.model.quoting import suggestion
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import time_text
 from lookup.replay.records import RunName
 from lookup.report.folder import Run
@@ -107,18 +106,16 @@ def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> 
     settings, clusters = run.manifest["settings"], list(run.summary["inputs"]["clusters"])
     policies, seeds = [entry["name"] for entry in settings["policies"]], settings["evaluation"]["seeds"]
     if policy not in policies:
-        raise SettingsError(
-            Sentence(Argument("policy"), f": the run has no policy {policy!r}; {suggestion(policy, policies)}")
-        )
+        raise SettingsError(Argument("policy"), f": the run has no policy {policy!r}; {suggestion(policy, policies)}")
     if cluster is None and len(clusters) > 1:
-        raise SettingsError(Sentence("which cluster? give ", Argument("cluster"), f"; known: {', '.join(clusters)}"))
+        raise SettingsError("which cluster? give ", Argument("cluster"), f"; known: {', '.join(clusters)}")
     if cluster is not None and cluster not in clusters:
         raise SettingsError(
-            Sentence(Argument("cluster"), f": the run has no cluster {cluster!r}; {suggestion(cluster, clusters)}")
+            Argument("cluster"), f": the run has no cluster {cluster!r}; {suggestion(cluster, clusters)}"
         )
     if seed is not None and seed not in seeds:
         known = ", ".join(map(str, seeds))
-        raise SettingsError(Sentence(Argument("seed"), f": the run has no seed {seed}; known: {known}"))
+        raise SettingsError(Argument("seed"), f": the run has no seed {seed}; known: {known}")
     return RunName(clusters[0] if cluster is None else cluster, policy, seeds[0] if seed is None else seed)
 
 
@@ -157,12 +154,12 @@ def decision_of(run: Run, text: str) -> tuple[RunName, int]:
     parts = rest.rsplit("/", 2)
     right = "like CLUSTER/POLICY/SEED/NUMBER, where NUMBER is the row in its file of decisions, from 0"
     if len(parts) < 3 or not parts[2].isdecimal() or not parts[1].removeprefix("-").isdecimal():
-        raise SettingsError(Sentence(Argument("decision"), f": {text!r} is no id of a decision; one is {right}"))
+        raise SettingsError(Argument("decision"), f": {text!r} is no id of a decision; one is {right}")
     name, number = name_of(run, cluster=cluster, policy=parts[0], seed=int(parts[1])), int(parts[2])
     count = recorded_table(run, name, "decisions").num_rows
     if number >= count:
         known = f"they are numbered from 0 to {count - 1:,}" if count else "it has none"
-        raise SettingsError(Sentence(Argument("decision"), f": {text!r} is no decision of the run; {known}"))
+        raise SettingsError(Argument("decision"), f": {text!r} is no decision of the run; {known}")
     return name, number
 
 
@@ -183,7 +180,7 @@ def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str
         known = pc.unique(owners["bundle"]).to_pylist()
         what = f"no broker ever owned {subject} under {name.policy}"
         hint = f"; {suggestion(bundle, known)}" if bundle is not None and known else ""
-        raise SettingsError(Sentence(Argument("topic" if bundle is None else "bundle"), f": {what}{hint}"))
+        raise SettingsError(Argument("topic" if bundle is None else "bundle"), f": {what}{hint}")
     rows = owners.filter(pc.is_in(owners["bundle"], value_set=pa.array(chosen))).to_pylist()
     decisions = recorded_table(run, name, "decisions")
     numbered = decisions.append_column("number", pa.array(range(decisions.num_rows), pa.int64()))
@@ -239,12 +236,10 @@ def decision_at(run: Run, history: BundleHistory, at_us: int) -> int:
     if steps and steps[-1].began_by == "shedder":
         at = time_text(steps[-1].from_us)
         raise SettingsError(
-            Sentence(
-                f"{subject} belonged to {steps[-1].broker} at {when}, which the shedder named at {at}: no decision was "
-                "taken; ",
-                Argument("at_us", at),
-                " alone explains that cycle",
-            )
+            f"{subject} belonged to {steps[-1].broker} at {when}, which the shedder named at {at}: no decision was "
+            "taken; ",
+            Argument("at_us", at),
+            " alone explains that cycle",
         )
     if steps:
         raise SettingsError(
@@ -258,7 +253,7 @@ def decision_at(run: Run, history: BundleHistory, at_us: int) -> int:
             return number
     first = time_text(history.steps[0].from_us)
     raise SettingsError(
-        Sentence(Argument("at_us"), f": no lookup of {subject} was decided up to {when}; the first one was at {first}")
+        Argument("at_us"), f": no lookup of {subject} was decided up to {when}; the first one was at {first}"
     )
 
 
@@ -277,7 +272,7 @@ def cycle_at(run: Run, name: RunName, at_us: int) -> dict[str, Any]:
     if not before:
         first = time_text(cycles["ts"][0].as_py())
         what = f": there was no cycle up to {time_text(at_us)}; the first one was at {first}"
-        raise SettingsError(Sentence(Argument("at_us"), what))
+        raise SettingsError(Argument("at_us"), what)
     row: dict[str, Any] = cycles.slice(before - 1, 1).to_pylist()[0]
     return row
 
@@ -294,7 +289,7 @@ def _bundles_of(owners: pa.Table, *, topic: str | None, bundle: str | None) -> t
     try:
         parsed = str(NamespaceBundle.parse(text))
     except InvalidNameError as error:
-        raise SettingsError(Sentence(Argument("bundle"), f": {error}")) from None
+        raise SettingsError(Argument("bundle"), f": {error}") from None
     return parsed, [entry for entry in known if entry == parsed]
 
 

@@ -23,12 +23,11 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has n
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.errors import Argument, InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import create_file
 from lookup.logs.sources import list_files, locate
 from lookup.model.quoting import listed
-from lookup.model.sentences import Argument, Sentence
 from lookup.replay.tasks import Recipe, built
 from lookup.replay.work import WorkDir
 from lookup.spark.shipping import PROJECT_NAME, ship_code, unshipped
@@ -294,7 +293,7 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
             context.cancelJobGroup(group)
     if waited_s >= wait_s:
         more = "; start one, free one, or allow more than "
-        raise SettingsError(Sentence(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s")))
+        raise SettingsError(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s"))
     for failure in failures:
         raise _sentence_of(failure) if isinstance(failure, Exception) else failure
 

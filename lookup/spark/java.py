@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from lookup.errors import SettingsError
-from lookup.model.sentences import Argument, Sentence
+from lookup.errors import Argument, SettingsError
 
 __all__ = ["forward", "is_local", "is_submitted", "local_cores", "require_java"]
 
@@ -66,12 +65,10 @@ def require_java(without: str | Argument) -> None:
         raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")
     if not home and shutil.which("java") is None:
         raise SettingsError(
-            Sentence(
-                "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
-                "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a log of this machine needs "
-                "neither with ",
-                without,
-            )
+            "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
+            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a log of this machine needs "
+            "neither with ",
+            without,
         )
 
 

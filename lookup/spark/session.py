@@ -20,8 +20,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from lookup.errors import SettingsError
-from lookup.model.sentences import Argument
+from lookup.errors import Argument, SettingsError
 from lookup.spark.java import forward, is_local, is_submitted, local_cores, require_java
 
 __all__ = ["Java", "create_session", "java"]

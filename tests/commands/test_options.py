@@ -10,8 +10,7 @@ import pytest
 
 from lookup.cli import commands, root_parser
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
-from lookup.errors import SettingsError
-from lookup.model.sentences import Argument, Sentence
+from lookup.errors import Argument, Sentence, SettingsError
 from tests.commands.projects import Run
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lookup.errors import SettingsError
+from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.quoting import closest
-from lookup.model.sentences import Argument, Sentence
 from lookup.model.time import US_PER_S, moment_at, to_us
 
 __all__ = ["LOGGING_POLICIES", "GenerateSettings"]
