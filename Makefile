@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test bridge integration cluster check dist bench calibrate clean distclean
+.PHONY: help setup demo test bridge integration cluster check dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
@@ -18,6 +18,7 @@ help:
 	@echo "make dist    build dist/, install its wheel into an environment of its own and do the demo with it"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
+	@echo "make changelog  put docs/changes into CHANGELOG.md, for a release"
 	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
 
 $(BIN)/pip:
@@ -73,6 +74,9 @@ dist: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)
+
+changelog: $(VENV)/.installed-test
+	$(BIN)/towncrier build --yes
 
 calibrate: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.calibration $(ARGS)

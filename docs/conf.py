@@ -15,7 +15,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 # Types are in the signatures.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "changes"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist"]
 # Headings are link targets: `policies.md#best`.
