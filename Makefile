@@ -76,7 +76,7 @@ bench: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)
 
 changelog: $(VENV)/.installed-test
-	$(BIN)/towncrier build --yes
+	$(BIN)/towncrier build --yes --version "$$(sed -n "s/^version = //p" setup.cfg)"
 
 calibrate: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.calibration $(ARGS)
