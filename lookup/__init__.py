@@ -1,9 +1,9 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
-The public names of the model and of the hooks are here, and `evaluate`, `confirm`, `explain`, `explain_run` and
-`ingest`, which need packages that the core does without. Everything else is imported from its room. A name is loaded
-when it is first asked for: commands and Spark's workers, which import this package before their own modules, need few
-of them.
+The public names of the model and of the hooks are here, and `evaluate`, `confirm`, `explain`, `explain_owners`,
+`explain_decision`, `explain_cycle`, `explain_difference` and `ingest`, which need packages that the core does without.
+Everything else is imported from its room. A name is loaded when it is first asked for: commands and Spark's workers,
+which import this package before their own modules, need few of them.
 """
 
 from importlib import import_module
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from lookup.api.confirming import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
-    from lookup.api.explaining_runs import explain_run as explain_run
+    from lookup.api.explaining_runs import explain_cycle as explain_cycle
+    from lookup.api.explaining_runs import explain_decision as explain_decision
+    from lookup.api.explaining_runs import explain_difference as explain_difference
+    from lookup.api.explaining_runs import explain_owners as explain_owners
     from lookup.api.ingesting import ingest as ingest
     from lookup.hooks import *
     from lookup.model import *
@@ -29,7 +32,10 @@ _FUNCTIONS = {
     "confirm": "lookup.api.confirming",
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
-    "explain_run": "lookup.api.explaining_runs",
+    "explain_cycle": "lookup.api.explaining_runs",
+    "explain_decision": "lookup.api.explaining_runs",
+    "explain_difference": "lookup.api.explaining_runs",
+    "explain_owners": "lookup.api.explaining_runs",
     "ingest": "lookup.api.ingesting",
 }
 

@@ -16,9 +16,9 @@ from lookup.engine.edits import Change, smallest_changes
 from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
 from lookup.engine.manager import Conditions, LoadManager
-from lookup.engine.policy import Instant, Policy
+from lookup.engine.policy import Policy
 from lookup.errors import Argument, SettingsError
-from lookup.model import Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
+from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.quoting import suggestion
 from lookup.model.request import request_of
@@ -46,15 +46,15 @@ class Scene:
     registered: NDArray[np.bool_]
     load: Load
 
-    def instant(self, policy: Policy) -> Instant:
-        """Return the view a policy would decide with, before any broker owns a bundle."""
+    def view(self, policy: Policy) -> ClusterView:
+        """Return the view a policy would decide on, before any broker owns a bundle."""
         conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
         manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
         # In the order of a replay's tick.
         manager.begin_tick(self.at_us)
         manager.set_registry(self.roster, self.registered)
         manager.set_load(self.load)
-        return Instant(policy, manager.view())
+        return manager.view()
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     return Explained(
         scene,
         special,
-        {one.name: explained(one, scene.request, scene.instant(one)) for one in asked},
+        {one.name: explained(one, scene.request, scene.view(one)) for one in asked},
         {} if wins is None else {one.name: changes_for(scene, one, wins) for one in asked},
     )
 
@@ -150,7 +150,7 @@ def changes_for(scene: Scene, policy: Policy, broker: str) -> list[Change]:
         known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
         sentence = f": there is no registered broker {broker!r}; {suggestion(broker, known)}"
         raise SettingsError(Argument("wins"), sentence)
-    return smallest_changes(policy, scene.request, scene.instant(policy).view, broker)
+    return smallest_changes(policy, scene.request, scene.view(policy), broker)
 
 
 def answered_without_policy(request: LookupRequest) -> str | None:

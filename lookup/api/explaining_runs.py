@@ -1,4 +1,4 @@
-"""Explain what happened in a finished run: one decision, a cycle of a shedder, the owners of a bundle.
+"""Explain what happened in a finished run: the owners of a bundle, a decision, a cycle, the difference of two policies.
 
 What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
 every part, is found by replaying the log once more up to that instant, and compared with the record.
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 from pyarrow.fs import FileType
@@ -22,16 +22,18 @@ from pyspark.sql import SparkSession
 
 from lookup.api.arguments import names_of, require_path
 from lookup.api.workers import check_workers
+from lookup.engine.ballots import roll
 from lookup.engine.build import part_table
 from lookup.engine.cycle_edits import SettingEdit, edits_that_change
 from lookup.engine.cycles import CycleReport
+from lookup.engine.explain import Explanation, SeenBroker, explain, seen_brokers
 from lookup.engine.ledger import MICRO
+from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.policy import Policy, memory_key
-from lookup.engine.watching import SeenBroker, WatchedDecision, WatchedManager
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.sources import locate
-from lookup.model import Decision, Unload
+from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
@@ -39,6 +41,7 @@ from lookup.replay.difference import Difference, Parting
 from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
+from lookup.replay.shared import SharedReplay
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -56,7 +59,10 @@ from lookup.report.past import (
 from lookup.settings.evaluation import EvaluationFile
 from lookup.spark.cluster import check_reach, is_cluster, join_workers
 
-__all__ = ["CycleExplained", "DecisionExplained", "DifferenceExplained", "RunExplained", "explain_run"]
+__all__ = [
+    "CycleExplained", "DecisionExplained", "DifferenceExplained", "explain_cycle", "explain_decision",
+    "explain_difference", "explain_owners",
+]  # fmt: skip
 
 #: Columns of DECISIONS that a decision taken once more must agree on.
 _DECIDED = ("broker", "propensity", "declined", "odds", "rejected", "margin", "ties", "fingerprint")
@@ -70,24 +76,31 @@ class DecisionExplained:
 
     id: str
     name: RunName
-    watched: WatchedDecision
+    ts_us: int
+    request: LookupRequest
+    #: registered brokers before the decision
+    seen: tuple[SeenBroker, ...]
+    explanation: Explanation
+    decision: Decision
+    #: how often dice were rolled for the bundle before, and what they gave; None if none were needed
+    rolls: int | None
+    dice: float | None
     #: in what it differs from the record, a sentence; None: it is the same
     difference: str | None
 
     def document(self) -> dict[str, Any]:
         """Return the decision as JSON has it."""
-        watched = self.watched
-        request, decision = watched.request, watched.decision
+        request, decision = self.request, self.decision
         return {
             "decision": self.id,
             **asdict(self.name),
-            "at": time_text(watched.ts_us),
+            "at": time_text(self.ts_us),
             "request": {name: getattr(request, name) for name in ("topic", "bundle", "client", "listener")}
             | {"properties": dict(sorted(request.properties.items()))},
-            "seen": [_seen_document(broker) for broker in watched.seen],
-            "explanation": watched.explanation.document(),
-            "rolls": watched.rolls,
-            "dice": watched.dice,
+            "seen": [_seen_document(broker) for broker in self.seen],
+            "explanation": self.explanation.document(),
+            "rolls": self.rolls,
+            "dice": self.dice,
             "broker": decision.broker,
             "propensity": decision.propensity,
             "declined": None if decision.declined is None else decision.declined.value,
@@ -189,76 +202,205 @@ class DifferenceExplained:
         }
 
 
-#: What is explained about a run: histories of a bundle by policy, a decision, a cycle, or a difference.
-RunExplained: TypeAlias = "tuple[BundleHistory, ...] | DecisionExplained | CycleExplained | DifferenceExplained"
-
-
-def explain_run(  # noqa: PLR0913  what names a moment of a run, by keyword
+def explain_owners(
     run: str | os.PathLike[str],
     *,
     topic: str | None = None,
     bundle: str | None = None,
-    at_us: int | None = None,
-    decision: str | None = None,
     policy: str | Sequence[str] = (),
-    versus: str | None = None,
+    cluster: str | None = None,
+    seed: int | None = None,
+) -> tuple[BundleHistory, ...]:
+    """Explain who owned a bundle in a finished run, policy by policy, and why each change was made.
+
+    Args:
+        run: folder or URI that an evaluation has written.
+        topic: the bundles it was in; a short name means one in public/default. One of the two is given.
+        policy: names of policies, or one of them; default: all.
+        cluster: needed if there are several.
+        seed: the replicate; default: the first.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    past, _ = _opened(run, InProcess())
+    _require_one_subject(topic, bundle)
+    known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
+    names = dict.fromkeys(names_of("policy", policy) or known)
+    replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
+    return tuple(history_of(past, name, topic=topic, bundle=bundle) for name in replays)
+
+
+def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
+    run: str | os.PathLike[str],
+    decision: str | None = None,
+    *,
+    topic: str | None = None,
+    bundle: str | None = None,
+    at_us: int | None = None,
+    policy: str | Sequence[str] = (),
     cluster: str | None = None,
     seed: int | None = None,
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda message: None,
-) -> RunExplained:
-    """Explain what happened in a finished run.
-
-    A topic or a bundle alone: who owned it under each policy, and why each change was made. With an instant: the
-    decision that made its owner then. An instant alone: the last cycle of a policy's shedder up to it, and the settings
-    that would have changed it. Two policies: which lookups they answer by other brokers, and why.
+) -> DecisionExplained:
+    """Take one decision of a finished run once more: the one with an id, or the one that made an owner.
 
     Args:
         run: folder or URI that an evaluation has written.
-        topic: a short name means one in public/default.
-        at_us: µs since the Unix epoch.
-        decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`.
-        policy: names of policies, or one of them; for a decision, a cycle or a difference one, if there are several.
-        versus: the policy with which that one is compared, over the whole log.
-        cluster: needed if there are several, but for a difference.
+        decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`; else a topic or a bundle and an instant are given.
+        topic: its bundle; a short name means one in public/default.
+        at_us: when the bundle had the owner that the decision has made, µs since the Unix epoch.
+        policy: needed if there are several.
+        cluster: needed if there are several.
         seed: the replicate; default: the first.
-        workers: what codes the log if it is replayed once more: a Spark session, or `InProcess()`; default: the active
-            session, else this process.
+        workers: what codes the log: a Spark session, or `InProcess()`; default: the active session, else this process.
         progress: called with one short sentence at each step.
 
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
-    require_path("run", run)
-    policy = names_of("policy", policy)
-    check_workers(workers)
-    past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
-    join_workers(works)
-    if versus is not None:
-        return _difference_of(past, policy, versus, cluster, seed, works, progress)
+    past, works = _opened(run, workers)
+    named = names_of("policy", policy)
     if decision is not None:
-        _require_of_decision(decision, cluster=cluster, policy=policy, seed=seed)
+        _require_of_decision(decision, cluster=cluster, policy=named, seed=seed)
         return _decision(past, *decision_of(past, decision), works, progress)
-    if topic is not None and bundle is not None:
-        raise SettingsError("give ", Argument("topic"), " or ", Argument("bundle"), ", not both")
-    has_subject = topic is not None or bundle is not None
-    if has_subject and at_us is None:
-        names = list(dict.fromkeys(policy)) or [entry["name"] for entry in past.manifest["settings"]["policies"]]
-        replays = [name_of(past, cluster=cluster, policy=name, seed=seed) for name in names]
-        return tuple(history_of(past, name, topic=topic, bundle=bundle) for name in replays)
+    _require_one_subject(topic, bundle)
     if at_us is None:
-        raise SettingsError(
-            "what is to be explained in the run? give ",
-            *(Argument("decision"), ", ", Argument("topic"), ", ", Argument("bundle"), " or ", Argument("at_us")),
-        )
-    name = name_of(past, cluster=cluster, policy=_one_policy(past, policy, with_shedder=not has_subject), seed=seed)
-    if not has_subject:
-        return _cycle(past, name, cycle_at(past, name, at_us), works, progress)
+        raise SettingsError("which decision? give ", Argument("decision"), " or ", Argument("at_us"))
+    name = name_of(past, cluster=cluster, policy=_one_policy(past, named, with_shedder=False), seed=seed)
     if _is_shared(past):
         what = "under shared ownership every lookup is decided alone, and no decision makes an owner: name one by "
         raise SettingsError(what, Argument("decision"))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
     return _decision(past, name, number, works, progress)
+
+
+def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
+    run: str | os.PathLike[str],
+    at_us: int,
+    *,
+    policy: str | Sequence[str] = (),
+    cluster: str | None = None,
+    seed: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> CycleExplained:
+    """Run the last cycle of a policy's shedder up to an instant once more, and look for settings that change it.
+
+    Args:
+        run: folder or URI that an evaluation has written.
+        at_us: µs since the Unix epoch.
+        policy: needed if there are several with a shedder.
+        cluster: needed if there are several.
+        seed: the replicate; default: the first.
+        workers: what codes the log: a Spark session, or `InProcess()`; default: the active session, else this process.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    past, works = _opened(run, workers)
+    chosen = _one_policy(past, names_of("policy", policy), with_shedder=True)
+    name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
+    recorded = cycle_at(past, name, at_us)
+    found: list[CycleExplained] = []
+
+    def look(manager: LoadManager) -> None:
+        """Rehearse the cycle that is meant, with the settings as they are and with others."""
+        if manager.view().now_us != recorded["ts"]:
+            return
+        progress("looking for settings that change the cycle")
+        own, shedder = manager.policy, manager.policy.shedder
+        report = manager.rehearsed(own)
+        has_moved = bool(report.accepted)
+
+        def is_other(changed: Policy) -> bool:
+            """Return whether something moves if nothing did, or the other way round."""
+            return bool(manager.rehearsed(changed).accepted) != has_moved
+
+        table = part_table(shedder)
+        settings = {key: value for key, value in table.items() if key != "use"} | {"grace_s": own.grace_us // MICRO}
+        explained = CycleExplained(
+            name=name,
+            ts_us=recorded["ts"],
+            shedder=table["use"],
+            settings=settings,
+            seen=seen_brokers(manager.view()),
+            # What a shedder keeps changes with the next cycle.
+            memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
+            report=report,
+            edits=edits_that_change(own, is_other),
+            difference=_cycle_difference(recorded, report),
+        )
+        found.append(explained)
+
+    with _work_for(past, works) as work:
+        observer = Observer(before_cycle=look)
+        replay_again(works, _again(past, name, recorded["ts"]), work, observer, progress=progress)
+    return found[0]
+
+
+def explain_difference(  # noqa: PLR0913  what is compared, by keyword
+    run: str | os.PathLike[str],
+    versus: str,
+    *,
+    policy: str | Sequence[str] = (),
+    cluster: str | None = None,
+    seed: int | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> DifferenceExplained:
+    """Explain which lookups two policies of a finished run answer by other brokers over the whole log, and why.
+
+    Args:
+        run: folder or URI that an evaluation has written.
+        versus: the policy that is compared with `policy`.
+        policy: needed if there are more than two.
+        cluster: default: all.
+        seed: the replicate; default: the first.
+        workers: what reads and replays the log: a Spark session, or `InProcess()`; default: the active session, else
+            this process.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    past, works = _opened(run, workers)
+    clusters = past.summary["inputs"]["clusters"]
+    known = [entry["name"] for entry in past.manifest["settings"]["policies"] if entry["name"] != versus]
+    named = list(dict.fromkeys(names_of("policy", policy))) or known
+    if len(named) != 1 or named[0] == versus:
+        raise SettingsError(
+            "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
+        )
+    first = name_of(past, cluster=cluster or clusters[0], policy=named[0], seed=seed)
+    try:
+        name_of(past, cluster=first.cluster, policy=versus, seed=seed)
+    except SettingsError as error:
+        raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
+    settings = _require_same_inputs(past)
+    with _work_for(past, works) as work:
+        pair = (first.policy, versus)
+        return DifferenceExplained(
+            find_difference(works, settings, pair, first.seed, work, cluster=cluster, progress=progress)
+        )
+
+
+def _opened(run: str | os.PathLike[str], workers: Workers | None) -> tuple[Run, Workers]:
+    """Return a run, and what works on its log."""
+    require_path("run", run)
+    check_workers(workers)
+    past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
+    join_workers(works)
+    return past, works
+
+
+def _require_one_subject(topic: str | None, bundle: str | None) -> None:
+    """Refuse a topic and a bundle together, and neither."""
+    if (topic is None) == (bundle is None):
+        ending = "" if topic is None else ", not both"
+        raise SettingsError("give ", Argument("topic"), " or ", Argument("bundle"), ending)
 
 
 def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence[str], seed: int | None) -> None:
@@ -273,37 +415,6 @@ def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence
         if value is not None and name in parts and str(value) != parts[name]:
             what = f" contradicts the decision {decision}, whose {name} is {parts[name]}; leave it out"
             raise SettingsError(Argument(name, value), what)
-
-
-def _difference_of(  # noqa: PLR0913  the arguments of `explain_run` that are about it
-    run: Run,
-    policy: Sequence[str],
-    versus: str,
-    cluster: str | None,
-    seed: int | None,
-    workers: Workers,
-    progress: Callable[[str], None],
-) -> DifferenceExplained:
-    """Compare two policies of a run over the whole log."""
-    clusters = run.summary["inputs"]["clusters"]
-    named = list(dict.fromkeys(policy)) or [
-        entry["name"] for entry in run.manifest["settings"]["policies"] if entry["name"] != versus
-    ]
-    if len(named) != 1 or named[0] == versus:
-        raise SettingsError(
-            "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
-        )
-    first = name_of(run, cluster=cluster or clusters[0], policy=named[0], seed=seed)
-    try:
-        name_of(run, cluster=first.cluster, policy=versus, seed=seed)
-    except SettingsError as error:
-        raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
-    settings = _require_same_inputs(run)
-    with _work_for(run, workers) as work:
-        pair = (first.policy, versus)
-        return DifferenceExplained(
-            find_difference(workers, settings, pair, first.seed, work, cluster=cluster, progress=progress)
-        )
 
 
 def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
@@ -325,66 +436,55 @@ def _decision(
     """Take one decision of a run once more, and compare it with the record."""
     recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
     is_shared = _is_shared(run)
+    again = _again(run, name, recorded["ts"])
+    key = json.loads(recorded["key"]) if is_shared else {}
+    wanted = tuple(_hashable(key[field]) for field in again.policy.request_reads) if is_shared else ()
+    taken = 0
+    #: what was asked about, and how often dice were rolled for its bundle before
+    asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
 
-    def watch(manager: WatchedManager) -> None:
-        """Have the decision looked at."""
-        if is_shared:
-            key = json.loads(recorded["key"])
-            manager.wanted_key = tuple(_hashable(key[field]) for field in manager.policy.request_reads)
-        else:
-            manager.wanted = number
+    def look(manager: LoadManager, request: LookupRequest, ts_us: int) -> None:
+        """Keep what the policy sees, and the answer of every part: before an assignment changes owners and memory."""
+        explanation, rolls = explain(manager.policy, request, manager.view()), manager.draws.rolls(request.bundle)
+        asked.append((ts_us, request, seen_brokers(manager.view()), explanation, rolls))
+
+    def choosing(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
+        """Look at the decision if it has the number that is meant."""
+        nonlocal taken
+        if taken == number and not is_repeated:
+            look(manager, request, ts_us)
+        taken += not is_repeated
+
+    def asking(manager: LoadManager, request: LookupRequest) -> None:
+        """Look at the ballot if it is about the key that is meant; the last one is that of the record."""
+        if manager.policy.decision_key(request) == wanted:
+            look(manager, request, manager.view().now_us)
 
     with _work_for(run, workers) as work:
-        manager = replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress).manager
-    if not isinstance(manager, WatchedManager) or manager.watched is None:
+        observer = Observer(before_ballot=asking) if is_shared else Observer(before_decision=choosing)
+        replay = replay_again(workers, again, work, observer, progress=progress)
+    if not asked:
         text = decision_id(name, number)
         raise InputError(f"{run.path}: decision {text} was not taken when the log was replayed once more")
-    difference = _difference(recorded, manager.watched.decision, is_shared=is_shared)
-    return DecisionExplained(decision_id(name, number), name, manager.watched, difference)
-
-
-def _cycle(
-    run: Run, name: RunName, recorded: Mapping[str, Any], workers: Workers, progress: Callable[[str], None]
-) -> CycleExplained:
-    """Run a cycle of a policy's shedder once more, and look for settings that change it."""
-    found: list[CycleExplained] = []
-
-    def look(manager: WatchedManager) -> None:
-        """Rehearse the cycle that is meant, with the settings as they are and with others."""
-        if manager.view().now_us != recorded["ts"]:
-            return
-        progress("looking for settings that change the cycle")
-        own, shedder = manager.policy, manager.policy.shedder
-        report = manager.rehearsed(own)
-        has_moved = bool(report.accepted)
-
-        def is_other(changed: Policy) -> bool:
-            """Return whether something moves if nothing did, or the other way round."""
-            return bool(manager.rehearsed(changed).accepted) != has_moved
-
-        table = part_table(shedder)
-        settings = {key: value for key, value in table.items() if key != "use"} | {"grace_s": own.grace_us // MICRO}
-        explained = CycleExplained(
-            name=name,
-            ts_us=recorded["ts"],
-            shedder=table["use"],
-            settings=settings,
-            seen=manager.seen(),
-            # What a shedder keeps changes with the next cycle.
-            memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
-            report=report,
-            edits=edits_that_change(own, is_other),
-            difference=_cycle_difference(recorded, report),
-        )
-        found.append(explained)
-
-    def watch(manager: WatchedManager) -> None:
-        """Have every cycle shown before it is run."""
-        manager.before_cycle = look
-
-    with _work_for(run, workers) as work:
-        replay_again(workers, _again(run, name, recorded["ts"]), work, watch, progress=progress)
-    return found[0]
+    ts_us, request, seen, explanation, rolls = asked[-1]
+    if isinstance(replay, SharedReplay):
+        ballot, now = replay.manager.decide(request)
+        decision, has_dice = ballot.decision(name.policy, request.bundle, now), False
+    else:
+        decision = replay.decisions[number].decision
+        has_dice = len(decision.odds) > 1
+    return DecisionExplained(
+        id=decision_id(name, number),
+        name=name,
+        ts_us=ts_us,
+        request=request,
+        seen=seen,
+        explanation=explanation,
+        decision=decision,
+        rolls=rolls if has_dice else None,
+        dice=roll(name.seed, name.cluster, request.bundle, rolls) if has_dice else None,
+        difference=_difference(recorded, decision, is_shared=is_shared),
+    )
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
     )
     special = answered_without_policy(scene.request)
     policies = () if special else chosen
-    explanations = [explain(policy, scene.request, scene.instant(policy)) for policy in policies]
+    explanations = [explain(policy, scene.request, scene.view(policy)) for policy in policies]
     wins = arguments.wins
     changes = [None if wins is None else changes_for(scene, policy, wins) for policy in policies]
     if arguments.format == "json":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.console import Console
 from lookup.commands.options import require_extra
 from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
 from lookup.commands.voting import print_explanation
+from lookup.errors import SettingsError
 from lookup.model.names import TopicName
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
@@ -20,7 +22,8 @@ from lookup.model.time import time_text
 if TYPE_CHECKING:
     from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
     from lookup.engine.cycle_edits import SettingEdit
-    from lookup.engine.watching import SeenBroker
+    from lookup.engine.explain import SeenBroker
+    from lookup.logs.jobs import Workers
     from lookup.report.past import BundleHistory, OwnerStep
 
 __all__ = ["run_explained"]
@@ -55,7 +58,6 @@ def run_explained(arguments: argparse.Namespace) -> int:
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained, explain_run
     from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.folder import read_run
     from lookup.spark.choosing import rows_of
@@ -69,26 +71,40 @@ def run_explained(arguments: argparse.Namespace) -> int:
         workers = stack.enter_context(
             workers_of(master, lambda: rows_of(rows), wait_s=arguments.wait_s, starting=report)
         )
-        names = ("topic", "bundle", "at_us", "decision", "policy", "versus", "cluster", "seed")
-        asked = {name: getattr(arguments, name) for name in names}
-        explained = explain_run(arguments.run_dir, **asked, workers=workers, progress=report)
+        document, show = _explained(arguments, workers, report)
     if arguments.format == "json":
-        if isinstance(explained, tuple):
-            print_json([history.document() for history in explained])
-        else:
-            print_json(explained.document())
-        return 0
-    console = data_console()
-    if isinstance(explained, DecisionExplained):
-        _print_decision(console, explained, None if arguments.decision else arguments.topic)
-    elif isinstance(explained, CycleExplained):
-        _print_cycle(console, explained)
-    elif isinstance(explained, DifferenceExplained):
-        _print_difference(console, explained)
+        print_json(document)
     else:
-        for history in explained:
-            _print_history(console, history)
+        show(data_console())
     return 0
+
+
+def _explained(
+    arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
+) -> tuple[Any, Callable[[Console], None]]:
+    """Return what is asked about, as JSON has it, and what prints it."""
+    from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_difference, explain_owners
+
+    folder, at_us = arguments.run_dir, arguments.at_us
+    which = {"policy": arguments.policy, "cluster": arguments.cluster, "seed": arguments.seed}
+    subject = {"topic": arguments.topic, "bundle": arguments.bundle}
+    has_subject = subject != {"topic": None, "bundle": None}
+    if arguments.versus is not None:
+        parted = explain_difference(folder, arguments.versus, **which, workers=workers, progress=report)
+        return parted.document(), partial(_print_difference, explained=parted)
+    if arguments.decision is not None:
+        decision = explain_decision(folder, arguments.decision, **which, workers=workers, progress=report)
+        return decision.document(), partial(_print_decision, explained=decision)
+    if has_subject and at_us is not None:
+        decision = explain_decision(folder, **subject, at_us=at_us, **which, workers=workers, progress=report)
+        return decision.document(), partial(_print_decision, explained=decision, topic=arguments.topic)
+    if has_subject:
+        histories = explain_owners(folder, **subject, **which)
+        return [history.document() for history in histories], partial(_print_histories, histories=histories)
+    if at_us is None:
+        raise SettingsError("what is to be explained in the run? give --decision, --topic, --bundle or --at")
+    cycle = explain_cycle(folder, at_us, **which, workers=workers, progress=report)
+    return cycle.document(), partial(_print_cycle, explained=cycle)
 
 
 def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
@@ -96,32 +112,31 @@ def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
         console.print(plain(f"{name + ':':<12}{value}"), soft_wrap=not console.is_terminal)
 
 
-def _print_decision(console: Console, explained: DecisionExplained, topic: str | None) -> None:
+def _print_decision(console: Console, explained: DecisionExplained, topic: str | None = None) -> None:
     """Print a decision.
 
     Args:
         topic: that was asked about, if one was: another one of its bundle may have got the owner.
     """
-    watched, name = explained.watched, explained.name
-    request, decision = watched.request, watched.decision
+    request, decision, name = explained.request, explained.decision, explained.name
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
     pairs = {
-        "decision": f"{explained.id}, at {time_text(watched.ts_us)}",
+        "decision": f"{explained.id}, at {time_text(explained.ts_us)}",
         "topic": request.topic or "none: the leader chose when the owner was lost",
         "bundle": request.bundle,
         "client": request.client or "not known",
         "properties": properties,
-        "cluster": f"{name.cluster}, {quantity(len(watched.seen), 'registered broker')}",
+        "cluster": f"{name.cluster}, {quantity(len(explained.seen), 'registered broker')}",
     }
     _print_pairs(console, pairs)
     if topic is not None and (whole := str(TopicName.expand(topic))) != request.topic:
         console.print(plain(f"{whole} is in this bundle, and has the owner that this lookup got."), soft_wrap=True)
-    _print_seen(console, watched.seen)
-    print_explanation(console, watched.explanation)
-    if watched.dice is not None and watched.rolls is not None:
+    _print_seen(console, explained.seen)
+    print_explanation(console, explained.explanation)
+    if explained.dice is not None and explained.rolls is not None:
         console.print(
             plain(
-                f"Dice: {watched.dice:.4f}, roll {watched.rolls + 1} of the bundle with seed {name.seed}: "
+                f"Dice: {explained.dice:.4f}, roll {explained.rolls + 1} of the bundle with seed {name.seed}: "
                 f"{decision.broker}, whose odds were {decision.propensity:.4f}."
             )
         )
@@ -239,31 +254,32 @@ def _count_text(lookups: float) -> str:
     return f"{lookups:,}" if isinstance(lookups, int) else f"{lookups:,.1f}"
 
 
-def _print_history(console: Console, history: BundleHistory) -> None:
-    console.print(plain(f"{history.subject} under {history.name.policy}, seed {history.name.seed}", style="bold"))
-    has_many = len({step.bundle for step in history.steps}) > 1
-    heads = ("from", "to", *(("bundle",) if has_many else ()), "owner", "since", "until")
-    rows = [
-        (
-            time_text(step.from_us),
-            time_text(step.to_us) or "end of the log",
-            *((step.bundle.rpartition("/")[2],) if has_many else ()),
-            step.broker or "none",
-            _beginning(step),
-            _ending(step),
-        )
-        for step in history.steps
-    ]
-    plain_table(console, heads, rows)
-    for step in history.returns:
-        away = (step.returned_after_us or 0) / 1e6
-        console.print(
-            plain(f"Came back: {step.broker} got it again at {time_text(step.from_us)}, {away:,.0f} s after.")
-        )
-    if history.cycles:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(history.cycles.items()))
-        console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME alone explains one."))
-    console.print()
+def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> None:
+    for history in histories:
+        console.print(plain(f"{history.subject} under {history.name.policy}, seed {history.name.seed}", style="bold"))
+        has_many = len({step.bundle for step in history.steps}) > 1
+        heads = ("from", "to", *(("bundle",) if has_many else ()), "owner", "since", "until")
+        rows = [
+            (
+                time_text(step.from_us),
+                time_text(step.to_us) or "end of the log",
+                *((step.bundle.rpartition("/")[2],) if has_many else ()),
+                step.broker or "none",
+                _beginning(step),
+                _ending(step),
+            )
+            for step in history.steps
+        ]
+        plain_table(console, heads, rows)
+        for step in history.returns:
+            away = (step.returned_after_us or 0) / 1e6
+            console.print(
+                plain(f"Came back: {step.broker} got it again at {time_text(step.from_us)}, {away:,.0f} s after.")
+            )
+        if history.cycles:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(history.cycles.items()))
+            console.print(plain(f"Cycles of the shedder in the run: {reasons}; --at TIME alone explains one."))
+        console.print()
 
 
 def _beginning(step: OwnerStep) -> str:

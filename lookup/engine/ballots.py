@@ -71,6 +71,21 @@ class Ballot:
         # The last sum may fall short of 1.0 by rounding; a roll beyond it is the last broker's.
         return self.numbers[min(bisect_right(self.cumulative, rolled), len(self.numbers) - 1)]
 
+    def decision(self, policy: str, bundle: str, fingerprint: str, broker: str | None = None) -> Decision:
+        """Return the decision about a bundle: for a broker that has odds, or for none."""
+        return Decision(
+            policy=policy,
+            bundle=bundle,
+            broker=broker,
+            declined=self.declined,
+            propensity=None if broker is None else self.odds[broker],
+            odds=self.odds,
+            rejected=self.rejected,
+            margin=self.margin,
+            ties=self.ties,
+            fingerprint=fingerprint,
+        )
+
 
 def tallied(
     brokers: Candidates,
@@ -204,7 +219,7 @@ class Draws:
     """
 
     def __init__(self, policy: str, cluster: str, seed: int, *, most_bundles: float = math.inf) -> None:
-        self._policy, self._cluster, self.seed = policy, cluster, seed
+        self._policy, self._cluster, self._seed = policy, cluster, seed
         self._rolls: Recent[str, int] = Recent(most_bundles)
         #: the most rolls of any bundle that was dropped: counts begin here, so that none of its rolls comes again
         self._least = 0
@@ -221,16 +236,5 @@ class Draws:
         elif ballot.numbers:
             rolls = self.rolls(bundle)
             self._least = max(self._least, self._rolls.put(bundle, rolls + 1) or 0)
-            broker = roster[ballot.pick(roll(self.seed, self._cluster, bundle, rolls))].id
-        return Decision(
-            policy=self._policy,
-            bundle=bundle,
-            broker=broker,
-            declined=ballot.declined,
-            propensity=None if broker is None else ballot.odds[broker],
-            odds=ballot.odds,
-            rejected=ballot.rejected,
-            margin=ballot.margin,
-            ties=ballot.ties,
-            fingerprint=fingerprint,
-        )
+            broker = roster[ballot.pick(roll(self._seed, self._cluster, bundle, rolls))].id
+        return ballot.decision(self._policy, bundle, fingerprint, broker)

@@ -16,9 +16,38 @@ from lookup.engine.facets import request_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.hooks.protocols import reads_of
 from lookup.hooks.raised import raised
-from lookup.model import BrokerVote, LookupRequest, Reason
+from lookup.model import BrokerVote, ClusterView, LookupRequest, Reason
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "SeenBroker", "explain", "seen_brokers"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBroker:
+    """One registered broker as a policy could see it at an instant."""
+
+    broker: str
+    properties: Mapping[str, str]
+    #: load / capacity, and weight per second; NaN if it has not reported
+    usage: float
+    throughput: float
+    #: how many bundles it owns
+    bundles: int
+
+
+def seen_brokers(view: ClusterView) -> tuple[SeenBroker, ...]:
+    """Return the registered brokers as a view has them now."""
+    bundles = view.ownership.bundles()
+    return tuple(
+        SeenBroker(
+            broker.id,
+            {key.removeprefix(broker.property_prefix): text for key, text in broker.lookup_data.properties.items()},
+            float(view.load.usage[number]),
+            float(view.load.throughput[number]),
+            int(bundles[number]),
+        )
+        for number, broker in enumerate(view.brokers)
+        if view.registered[number]
+    )
 
 
 @dataclass(frozen=True)
@@ -67,18 +96,18 @@ class Explanation:
         }
 
 
-def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explanation:
+def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explanation:
     """Ask a policy about a request and keep the answer of every part.
 
     Args:
-        instant: as a decision would see it; its counts of failures stay as they are.
+        view: as a decision would see it.
 
     Raises:
         PolicyError: if a decision would raise it.
     """
-    # An instant of its own: answers that are cached or counted there must not leak into later decisions.
-    ballot = policy.ballot(request, Instant(policy, instant.view))
-    collector = _Collector(policy, request, instant)
+    # An instant of its own: answers that are cached or counted must not leak into later decisions.
+    ballot = policy.ballot(request, Instant(policy, view))
+    collector = _Collector(policy, request, view)
     collector.ask_filters()
     if ballot.declined is not Reason.POLICY_ERROR and len(collector.kept):
         collector.ask_scorers()
@@ -88,13 +117,13 @@ def explain(policy: Policy, request: LookupRequest, instant: Instant) -> Explana
 class _Collector:
     """Collects the answers of a policy's parts to one request."""
 
-    def __init__(self, policy: Policy, request: LookupRequest, instant: Instant) -> None:
+    def __init__(self, policy: Policy, request: LookupRequest, view: ClusterView) -> None:
         # Under `skip` no part ends the collection; whether a failure ends the decision is known from the ballot.
         self._policy = replace(policy, on_error="skip")
         self._closes = policy.on_error == "fail-closed"
         self._request = request
         self._failures = Failures()
-        self._instant = Instant(self._policy, instant.view, self._failures)
+        self._instant = Instant(self._policy, view, self._failures)
         self._rejected: dict[str, BrokerVote] = {}
         self._totals: dict[str, float] = {}
         self._scores: dict[str, dict[str, float]] = {}

@@ -9,8 +9,9 @@ Source: `docs/pulsar/load-managers.md`; `docs/decisions/brokers-by-id.md`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -49,7 +50,20 @@ from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 from lookup.settings.evaluation import OwnerLoss
 
-__all__ = ["Conditions", "LoadManager"]
+__all__ = ["Conditions", "LoadManager", "Observer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Callables that look on while a load manager works, and change nothing there; None is not called."""
+
+    #: before an owner is chosen: the request, when it came in µs, and whether it was declined before under the same
+    #: fingerprint, so that it is only counted once more
+    before_decision: Callable[[LoadManager, LookupRequest, int, bool], None] | None = None
+    #: before odds are stated without choosing an owner
+    before_ballot: Callable[[LoadManager, LookupRequest], None] | None = None
+    #: before the shedder is asked
+    before_cycle: Callable[[LoadManager], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,7 @@ class Conditions:
     #: how many answers of each kind are kept under one fingerprint; each names all brokers that have odds. A replay,
     #: whose figures must not depend on such bounds, sets both to infinity
     most_answers: float = 1 << 12
+    observer: Observer | None = None
 
 
 _USUAL = Conditions()
@@ -100,14 +115,14 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._conditions = conditions
+        self._conditions, self._observer = conditions, conditions.observer or Observer()
         #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them
         self._bytes: tuple[float, float] | None = None
         factors = conditions.broker_bytes, conditions.bundle_bytes
         if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
             self._bytes = factors
         most = conditions.most_bundles
-        self._draws = Draws(policy.name, cluster, seed, most_bundles=most)
+        self.draws = Draws(policy.name, cluster, seed, most_bundles=most)
         self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us, most_bundles=most)
         self._load = Load.unknown(len(roster)).read_only()
         #: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown
@@ -249,16 +264,18 @@ class LoadManager:
         Args:
             course: the states the bundle goes through before it is owned; none if the leader re-selects.
         """
-        if not len(self._prepared().offered):
+        if not len(self.instant().offered):
             return None
         key = self.policy.decision_key(request)
         question = (request.bundle, key)
         repeated = self._declined.get(question)
+        if self._observer.before_decision is not None:
+            self._observer.before_decision(self, request, ts_us, repeated is not None)
         if repeated is not None:
             repeated.count += 1
             return repeated.decision
         ballot, fingerprint = self._decided(request, key)
-        decision = self._draws.decision(request.bundle, ballot, self.roster, fingerprint)
+        decision = self.draws.decision(request.bundle, ballot, self.roster, fingerprint)
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
@@ -270,10 +287,12 @@ class LoadManager:
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
+        if self._observer.before_ballot is not None:
+            self._observer.before_ballot(self, request)
         return self._decided(request, self.policy.decision_key(request))
 
     def _decided(self, request: LookupRequest, key: Hashable) -> tuple[Ballot, str]:
-        instant = self._prepared()
+        instant = self.instant()
         # Every assignment may change what is remembered, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
             return self.policy.ballot(request, instant), self._fingerprint
@@ -366,14 +385,48 @@ class LoadManager:
             return None
         if not registry_known:
             return FAILED_CYCLE
-        memory, instant = self._memory_of(self.policy.shedder), self._prepared()
-        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
-        shown = in_bytes(instant.view, *self._bytes) if self._bytes is not None else None
+        if self._observer.before_cycle is not None:
+            self._observer.before_cycle(self)
         self._drawn.clear()
         choose = self._choose_destination if self.policy.destination_first else None
-        return run_sheds(
-            self.policy, instant, memory, Unloading(self._book_unload, self.in_flight, choose), shown=shown
-        )
+        memory = self._memory_of(self.policy.shedder)
+        return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, self.in_flight, choose))
+
+    def rehearsed(self, policy: Policy) -> CycleReport[Unload]:
+        """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are.
+
+        Args:
+            policy: this manager's, with other settings of its shedder.
+        """
+        owners, unloaded = Ownership(self.ownership.ids), dict(self._unloaded)
+        for bundle, number in self.ownership:
+            owners.give(bundle, number)
+        memory, draws = copy.deepcopy(self.memory), copy.deepcopy(self.draws)
+        view = replace(self.view(), ownership=owners, unloaded=unloaded, memory=MappingProxyType(memory))
+        instant = Instant(policy, view)
+
+        def carry_out(unload: Unload) -> None:
+            """Change the copies as an unload changes what is kept here."""
+            unloaded[unload.bundle] = self._tick_us
+            owners.take(unload.bundle)
+            number = None if unload.destination is None else self._registered_number(unload.destination)
+            if number is not None:
+                owners.give(unload.bundle, number)
+
+        def choose(bundle: str) -> Decision:
+            """Draw a destination with the dice that would be rolled."""
+            ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
+            return draws.decision(bundle, ballot, self.roster, self._fingerprint)
+
+        unloading = Unloading(carry_out, self.in_flight, choose if policy.destination_first else None)
+        return self._cycle(policy, instant, memory.setdefault(memory_key(policy.shedder), {}), unloading)
+
+    def _cycle(
+        self, policy: Policy, instant: Instant, memory: dict[str, Any], unloading: Unloading
+    ) -> CycleReport[Unload]:
+        # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
+        shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
+        return run_sheds(policy, instant, memory, unloading, shown=shown)
 
     def split_bundles(self) -> CycleReport[Split] | None:
         """Run one cycle of the policy's splitter; None if it has none.
@@ -383,7 +436,7 @@ class LoadManager:
         if self.policy.splitter is None:
             return None
         memory = self._memory_of(self.policy.splitter)
-        return run_splits(self.policy, self._prepared(), memory, self._carry_out_split, in_flight=self.in_flight)
+        return run_splits(self.policy, self.instant(), memory, self._carry_out_split, in_flight=self.in_flight)
 
     def _carry_out_split(self, bundle: str, children: Sequence[str]) -> None:
         # Asked about the parent, as Pulsar does: ModularLoadManagerImpl.checkNamespaceBundleSplit.
@@ -391,7 +444,7 @@ class LoadManager:
         are_unloaded = (
             self.policy.unload_children
             and owner is not None
-            and self.policy.permits_other(owner, request, self._prepared())
+            and self.policy.permits_other(owner, request, self.instant())
         )
         self.split(bundle, children)
         for child in children if are_unloaded else ():
@@ -413,9 +466,10 @@ class LoadManager:
 
     def view(self) -> ClusterView:
         """Return the view as of now."""
-        return self._prepared().view
+        return self.instant().view
 
-    def _prepared(self) -> Instant:
+    def instant(self) -> Instant:
+        """Return the instant that decisions and cycles are asked about now."""
         if self._instant is None:
             # Ownership, memory and unloads in the view are live: an assignment changes them without a new view.
             view = ClusterView(
@@ -462,7 +516,7 @@ class LoadManager:
         """Draw where a bundle goes if its owner gives it up; kept until it does."""
         request = request_of(None, bundle, LookupOptions())
         ballot, fingerprint = self._decided(request, self.policy.decision_key(request))
-        decision = self._draws.decision(bundle, ballot, self.roster, fingerprint)
+        decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
         self._drawn[bundle] = request, decision, ballot.offered
         return decision
 
@@ -470,7 +524,7 @@ class LoadManager:
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
     ) -> None:
         self.counters.success += 1
-        number, instant = self._registered_number(str(decision.broker)), self._prepared()
+        number, instant = self._registered_number(str(decision.broker)), self.instant()
         # The policy was offered registered brokers only: this happens if the registry changed within a decision.
         if number is None:
             self.counters.failure += 1

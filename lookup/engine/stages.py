@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ballots import TIED, Ballot, Decided
-from lookup.engine.manager import Conditions, LoadManager
-from lookup.engine.ownership import ASSIGNMENT, Course
+from lookup.engine.ballots import TIED
 from lookup.engine.policy import Instant, Policy
-from lookup.model import Decision, LookupRequest, Reason, Roster
+from lookup.model import LookupRequest, Reason
 
-__all__ = ["Cause", "StagedBallot", "StagedDecision", "StagedManager", "Stages", "first_difference"]
+__all__ = ["Cause", "Stages", "first_difference", "stages_of"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,86 +37,6 @@ class Stages:
     scores: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StagedDecision:
-    """A decision, and the stages that led to it."""
-
-    #: place among the decisions of the run; None if a request was declined as it had been before
-    number: int | None
-    stages: Stages
-    decision: Decision
-
-    @property
-    def odds(self) -> Mapping[str, float]:
-        """Return the odds of the brokers."""
-        return self.decision.odds
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class StagedBallot:
-    """A policy's answer to a decision key, and the stages that led to it."""
-
-    stages: Stages
-    ballot: Ballot
-
-    @property
-    def odds(self) -> Mapping[str, float]:
-        """Return the odds of the brokers."""
-        return self.ballot.odds
-
-
-class StagedManager(LoadManager):
-    """A load manager that keeps the stages of its decisions."""
-
-    def __init__(
-        self, policy: Policy, cluster: str, roster: Roster, *, seed: int = 1, conditions: Conditions | None = None
-    ) -> None:
-        super().__init__(policy, cluster, roster, seed=seed, conditions=conditions or Conditions())
-        #: the last decision about each bundle at each instant, until they are cleared
-        self.staged: dict[tuple[str, int], StagedDecision] = {}
-        #: ballots that were asked for without a decision, until they are cleared
-        self.balloted: list[StagedBallot] = []
-        self._taken = 0
-        #: stages by decision key, of one instant under one fingerprint
-        self._known: dict[Hashable, Stages] = {}
-        self._staged_at: tuple[Instant, str] | None = None
-
-    def take_decisions(self) -> list[Decided]:
-        """Return the decisions since the last call, and count them."""
-        taken = super().take_decisions()
-        self._taken += len(taken)
-        return taken
-
-    def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
-        """Choose an owner, and keep the stages of the decision."""
-        instant = self._prepared()
-        # Before the decision: an assignment changes owners and memory, which a part may read.
-        stages = self._stages(request, instant) if len(instant.offered) else None
-        count = self._taken + len(self._decisions)
-        decision = super().select(request, ts_us, course=course)
-        if decision is not None and stages is not None:
-            is_new = self._taken + len(self._decisions) > count
-            self.staged[request.bundle, ts_us] = StagedDecision(count if is_new else None, stages, decision)
-        return decision
-
-    def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
-        """Return the ballot on a request and its fingerprint, and keep the stages."""
-        found = super().decide(request)
-        self.balloted.append(StagedBallot(self._stages(request, self._prepared()), found[0]))
-        return found
-
-    def _stages(self, request: LookupRequest, instant: Instant) -> Stages:
-        """Ask filters and scorers, once for all requests of which a decision is taken once."""
-        if "view.memory" in self.policy.reads:
-            return stages_of(self.policy, request, instant)
-        if self._staged_at is None or self._staged_at[0] is not instant or self._staged_at[1] != self._fingerprint:
-            self._staged_at, self._known = (instant, self._fingerprint), {}
-        key = self.policy.decision_key(request)
-        if key not in self._known:
-            self._known[key] = stages_of(self.policy, request, instant)
-        return self._known[key]
-
-
 def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stages:
     """Ask a policy's filters and scorers about a request.
 
@@ -136,21 +54,23 @@ def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stage
     return Stages(rejected, kept.index, scores)
 
 
-def first_difference(policies: Sequence[Policy], decisions: Sequence[StagedDecision | StagedBallot]) -> Cause:
-    """Return the first stage in which two decisions about one request differ.
+def first_difference(
+    policies: Sequence[Policy], stages: Sequence[Stages], odds: Sequence[Mapping[str, float]]
+) -> Cause:
+    """Return the first stage in which the answers of two policies to one request differ.
 
     With the same odds it is the dice. Else it is the filters, if they left other brokers; the scores, if these brokers
     were scored otherwise; the selector, which made other odds of the same scores.
 
     Args:
-        policies: two, and the decision or ballot of each.
+        policies: two, and of each its stages and the odds of the brokers.
     """
-    (first, second), (one, other) = policies, decisions
-    if one.odds == other.odds:
+    (first, second), (one, other) = policies, stages
+    if odds[0] == odds[1]:
         return Cause("dice", "the odds were the same, and the dice had been rolled another number of times before")
-    if not np.array_equal(one.stages.kept, other.stages.kept):
-        return Cause("filter", _about_filters((first.name, second.name), (one.stages, other.stages)))
-    if not np.allclose(one.stages.scores, other.stages.scores, rtol=0.0, atol=TIED):
+    if not np.array_equal(one.kept, other.kept):
+        return Cause("filter", _about_filters((first.name, second.name), (one, other)))
+    if not np.allclose(one.scores, other.scores, rtol=0.0, atol=TIED):
         names = [_scorers(first), _scorers(second)]
         if names[0] == names[1]:
             return Cause("score", f"{names[0]} saw other loads or owners")

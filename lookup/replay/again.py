@@ -1,4 +1,4 @@
-"""Replay one policy over one cluster of a log once more, up to an instant, with a load manager that is watched.
+"""Replay one policy over one cluster of a log once more, up to an instant, under the eyes of an observer.
 
 A replay is exact: the same settings and the same log give the same decisions, so a run need not keep what its policies
 saw. Nothing is scored and no table is written.
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lookup.engine.manager import Observer
 from lookup.engine.policy import Policy
-from lookup.engine.watching import WatchedManager
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers
 from lookup.model.quoting import suggestion
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.plan import new_manager
 from lookup.replay.records import RunName
 from lookup.replay.run import prepare
 from lookup.replay.shared import SharedReplay
@@ -42,7 +41,7 @@ def replay_again(
     workers: Workers,
     again: Again,
     work: WorkDir,
-    watch: Callable[[WatchedManager], None],
+    observer: Observer,
     *,
     progress: Callable[[str], None] = lambda message: None,
 ) -> ExclusiveReplay | SharedReplay:
@@ -50,7 +49,6 @@ def replay_again(
 
     Args:
         work: a folder that every worker can reach, which the caller removes.
-        watch: is handed the load manager before the first tick.
 
     Raises:
         InputError: if a table cannot be used, or the log has no lookups of the cluster.
@@ -62,12 +60,10 @@ def replay_again(
     if again.name.cluster not in by_name:
         hint = suggestion(again.name.cluster, by_name)
         raise InputError(f"the log has no lookups of cluster {again.name.cluster!r}; {hint}")
-    cluster, policy, seed = by_name[again.name.cluster], again.policy, again.name.seed
-    manager = new_manager(cluster, run, policy, seed, WatchedManager)
-    watch(manager)
+    cluster = by_name[again.name.cluster]
     kind = SharedReplay if run.is_shared else ExclusiveReplay
-    replay = kind(cluster, run, policy, seed=seed, manager=manager)
-    progress(f"replaying {policy.name} over {cluster.name} once more")
+    replay = kind(cluster, run, again.policy, seed=again.name.seed, observer=observer)
+    progress(f"replaying {again.policy.name} over {cluster.name} once more")
     for ticks in walk_slices(cluster, run, work):
         due = [tick for tick in ticks if tick.start_us <= again.until_us]
         if due:

@@ -6,7 +6,7 @@ equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Observer
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.model.batch import UNLOADED_BY
@@ -48,13 +48,22 @@ class ExclusiveReplay(PolicyWalk):
     """One policy, cluster and seed.
 
     Args:
-        manager: one made by `new_manager` for this policy, in place of a plain one.
+        observer: looks on while the policy works.
     """
 
     def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        policy: Policy,
+        *,
+        seed: int,
+        observer: Observer | None = None,
     ) -> None:
-        super().__init__(cluster, run, policy, seed=seed, manager=manager)
+        super().__init__(cluster, run, policy, seed=seed, observer=observer)
+        #: called with each change of an owner: the change, the bundle's atoms, the owner's number, -1 for none, and the
+        #: row of the slice from which on it holds; None is not called
+        self.on_change: Callable[[OwnerChange, slice, int, int], None] | None = None
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals()
         #: number by broker id, -1 for no broker
@@ -232,6 +241,8 @@ class ExclusiveReplay(PolicyWalk):
         had_owner = self._tally.owners[atoms.start] >= 0
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
+        if self.on_change is not None:
+            self.on_change(change, atoms, broker, row)
         # A release that is cut short takes the bundle from no broker: what began it did.
         if change.broker is None and had_owner:
             # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.

@@ -8,19 +8,21 @@ parting is a time for which lookups of one key, all that either policy reads of 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.policy import Policy
-from lookup.engine.stages import Cause, StagedBallot, StagedManager, first_difference
+from lookup.engine.stages import Cause, Stages, first_difference, stages_of
+from lookup.model import LookupRequest
 from lookup.replay.cells import weights_of
 from lookup.replay.difference import CauseCount, Parting, counts_by_cause
 from lookup.replay.grouping import column_keys
-from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.shared import Question, SharedReplay
 from lookup.replay.stretches import Stretch
 from lookup.replay.walk import Tick, walk_together
@@ -39,9 +41,9 @@ def compared_by_key(
     cluster: ClusterPlan, run: RunPlan, policies: Sequence[Policy], seed: int, work: WorkDir
 ) -> list[CauseCount]:
     """Compare two policies over one cluster; return the partings by cause."""
-    first, second = (_NotedReplay(cluster, run, policy, seed) for policy in policies)
+    first, second = (_Side(cluster, run, policy, seed) for policy in policies)
     walk = _KeyWalk(cluster, first, second)
-    walk_together([first, second, walk], cluster, run, work)
+    walk_together([first.replay, second.replay, walk], cluster, run, work)
     return walk.counts()
 
 
@@ -51,7 +53,8 @@ class _Answer:
 
     #: what the policy reads of the requests, as JSON
     text: str
-    staged: StagedBallot
+    stages: Stages
+    odds: Mapping[str, float]
     #: starts of the ticks with lookups of the key, and the number of the decision in the first of them
     starts: Ints
     number: int
@@ -70,27 +73,32 @@ class _Answered:
     answers: dict[int, _Answer]
 
 
-class _NotedReplay(SharedReplay):
-    """A replay that notes its answers day by day."""
+class _Side:
+    """One policy's replay, and its answers in the present slice."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> None:
-        self._stager = new_manager(cluster, run, policy, seed, StagedManager)
-        super().__init__(cluster, run, policy, seed=seed, manager=self._stager)
+        self.policy = policy
         self.answered: list[_Answered] = []
+        #: of each key that is asked about in the present stretch
+        self._stages: list[Stages] = []
         #: decisions so far: rows of DECISIONS
         self._numbered = 0
+        observer = Observer(before_ballot=self._asking)
+        self.replay = SharedReplay(cluster, run, policy, seed=seed, observer=observer)
+        self.replay.on_answers = self._note
 
-    def _ask(self, question: Question, odds: Floats) -> list[int]:
-        codes = super()._ask(question, odds)
+    def _asking(self, manager: LoadManager, request: LookupRequest) -> None:
+        self._stages.append(stages_of(self.policy, request, manager.instant()))
+
+    def _note(self, question: Question, odds: Floats, codes: list[int]) -> None:
         answers = {}
-        for code, decision, staged in zip(codes, self.decisions, self._stager.balloted, strict=True):
-            answers[code] = _Answer(decision.key, staged, decision.ts_us, self._numbered)
+        for code, decision, stages in zip(codes, self.replay.decisions, self._stages, strict=True):
+            answers[code] = _Answer(decision.key, stages, decision.ballot.odds, decision.ts_us, self._numbered)
             self._numbered += len(decision.ts_us)
-        self.decisions.clear()
-        self._stager.balloted.clear()
+        self.replay.decisions.clear()
+        self._stages.clear()
         keys = question.classes.key[question.classes.codes]
         self.answered.append(_Answered(question.stretch, keys, odds, answers))
-        return codes
 
 
 @dataclass
@@ -105,16 +113,16 @@ class _Open:
 class _KeyWalk:
     """Finds partings in the answers that two replays have noted of a slice, and counts their lookups."""
 
-    def __init__(self, cluster: ClusterPlan, first: _NotedReplay, second: _NotedReplay) -> None:
-        self._cluster, self._replays = cluster, (first, second)
-        self._policies = first.manager.policy, second.manager.policy
+    def __init__(self, cluster: ClusterPlan, first: _Side, second: _Side) -> None:
+        self._cluster, self._sides = cluster, (first, second)
+        self._policies = first.policy, second.policy
         #: the last parting of each key, unless it has ended
         self._open: dict[str, _Open] = {}
         self._partings: list[_Open] = []
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Compare one slice, after both replays have taken it."""
-        first, second = (replay.answered for replay in self._replays)
+        first, second = (side.answered for side in self._sides)
         place = 0
         for answered in first:
             # Either policy cuts the slice where its own odds may change; both do so between ticks.
@@ -126,8 +134,8 @@ class _KeyWalk:
                 if second[place].stretch.high > answered.stretch.high:
                     break
                 place += 1
-        for replay in self._replays:
-            replay.answered = []
+        for side in self._sides:
+            side.answered = []
 
     def _compare(self, sides: tuple[_Answered, _Answered], low: int, high: int) -> None:
         """Compare the answers to the lookups in the rows [low, high), for which either policy has kept its odds."""
@@ -160,7 +168,8 @@ class _KeyWalk:
             began, ended = (
                 ticks[int(np.searchsorted(borders, rows_of[number], side="right")) - 1] for rows_of in (begins, ends)
             )
-            cause = first_difference(self._policies, [answer.staged for answer in answers])
+            stages, given = [answer.stages for answer in answers], [answer.odds for answer in answers]
+            cause = first_difference(self._policies, stages, given)
             open_ = self._open.get(text)
             if open_ is None or open_.cause != cause:
                 open_ = self._open[text] = _Open(cause, self._begun(text, answers, began, change[number]), 0.0)

@@ -16,18 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
-from lookup.engine.stages import Cause, StagedDecision, StagedManager, first_difference
+from lookup.engine.stages import Cause, Stages, first_difference, stages_of
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
+from lookup.model import Decision, LookupRequest
 from lookup.replay.cells import rows_of_atoms, weights_of
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.days import SliceRows
 from lookup.replay.difference import CauseCount, Difference, Parting, counts_by_cause
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.key_parting import compared_by_key
-from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.run import prepare
 from lookup.replay.tally import values_at
 from lookup.replay.tasks import Recipe, built, built_here, ship
@@ -94,10 +96,19 @@ def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, wor
     policies, _ = built(recipe)
     if run.is_shared:
         return compared_by_key(cluster, run, policies, seed, work)
-    first, second = (_NotedReplay(cluster, run, policy, seed) for policy in policies)
+    first, second = (_Side(cluster, run, policy, seed) for policy in policies)
     walk = _PartingWalk(cluster, first, second)
-    walk_together([first, second, walk], cluster, run, work)
+    walk_together([first.replay, second.replay, walk], cluster, run, work)
     return walk.counts()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Choice:
+    """A choice of an owner, and the stages that led to it."""
+
+    #: place among the decisions of the run; None if a request was declined as it had been before
+    number: int | None
+    stages: Stages
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,26 +119,41 @@ class _Event:
     atoms: slice
     owner: int
     change: OwnerChange
-    #: the decision that made the owner; None if none did
-    decision: StagedDecision | None
+    #: made the owner; None if none did
+    choice: _Choice | None
 
 
-class _NotedReplay(ExclusiveReplay):
-    """A replay that notes its changes of owners day by day."""
+class _Side:
+    """One policy's replay, and what happened in it in the present slice."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> None:
-        self.stager = new_manager(cluster, run, policy, seed, StagedManager)
-        super().__init__(cluster, run, policy, seed=seed, manager=self.stager)
+        self.policy = policy
         self.events: list[_Event] = []
+        #: the last choice for each bundle at each instant
+        self.choices: dict[tuple[str, int], _Choice] = {}
+        self._n_decisions = 0
+        observer = Observer(before_decision=self._choosing)
+        self.replay = ExclusiveReplay(cluster, run, policy, seed=seed, observer=observer)
+        self.replay.on_change = self._changed
 
-    def _note(self, change: OwnerChange, row: int) -> None:
-        super()._note(change, row)
-        decision = self.stager.staged.get((change.bundle, change.ts_us)) if change.decided else None
-        if decision is not None and decision.decision.broker != change.broker:
-            # The shedder took it away again in that instant, and had a destination drawn.
-            decision = None
-        owner = self._numbers[change.broker]
-        self.events.append(_Event(row, self._bundles.atoms_of(change.bundle), owner, change, decision))
+    def _choosing(self, manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
+        # Before the decision: an assignment changes owners and memory, which a part may read.
+        stages = stages_of(self.policy, request, manager.instant())
+        self.choices[request.bundle, ts_us] = _Choice(None if is_repeated else self._n_decisions, stages)
+        self._n_decisions += not is_repeated
+
+    def _changed(self, change: OwnerChange, atoms: slice, owner: int, row: int) -> None:
+        choice = self.choices.get((change.bundle, change.ts_us)) if change.decided else None
+        self.events.append(_Event(row, atoms, owner, change, choice))
+
+    def decision(self, choice: _Choice) -> Decision | None:
+        """Return the decision of a choice; None if it was declined as before."""
+        return None if choice.number is None else self.replay.decisions[choice.number].decision
+
+    def forget(self) -> None:
+        """Begin the next slice."""
+        self.events = []
+        self.choices.clear()
 
 
 #: The changes of one instant that the two policies have made to an atom.
@@ -145,9 +171,9 @@ class _Open:
 class _PartingWalk:
     """Finds partings from the changes that two replays have noted of a slice, and counts their lookups."""
 
-    def __init__(self, cluster: ClusterPlan, first: _NotedReplay, second: _NotedReplay) -> None:
-        self._cluster, self._replays = cluster, (first, second)
-        self._policies = first.manager.policy, second.manager.policy
+    def __init__(self, cluster: ClusterPlan, first: _Side, second: _Side) -> None:
+        self._cluster, self._sides = cluster, (first, second)
+        self._policies = first.policy, second.policy
         n_atoms = cluster.words.atoms.count
         #: owner of each atom under either policy, -1 for none
         self._owners = np.full((2, n_atoms), -1, dtype=np.int64)
@@ -164,9 +190,8 @@ class _PartingWalk:
         # Atoms that are parted already count from the first row on.
         held = [(0, atom, atom + 1, int(before[atom])) for atom in np.flatnonzero(before >= 0).tolist()]
         changes = [*held, *((row, atom, atom + 1, parting) for row, atom, parting in self._changes())]
-        for replay in self._replays:
-            replay.events = []
-            replay.stager.staged.clear()
+        for side in self._sides:
+            side.forget()
         if changes and len(rows):
             self._count(rows, before, changes)
 
@@ -174,8 +199,8 @@ class _PartingWalk:
         """Yield row, atom and parting, -1 for none, whenever an atom begins or ends to be parted."""
         # By instants as well as by rows: time goes on while no lookup comes.
         moments: dict[tuple[int, int], dict[int, _Sides]] = defaultdict(dict)
-        for side, replay in enumerate(self._replays):
-            for event in replay.events:
+        for side, noted in enumerate(self._sides):
+            for event in noted.events:
                 for atom in range(event.atoms.start, event.atoms.stop):
                     moments[event.row, event.change.ts_us].setdefault(atom, ([], []))[side].append(event)
         for row, ts_us in sorted(moments):
@@ -218,18 +243,24 @@ class _PartingWalk:
     def _opened(self, atom: int, sides: _Sides) -> _Open:
         """Return the parting that begins with some changes of one instant."""
         change = (sides[0] or sides[1])[-1].change
-        decisions: list[StagedDecision | None] = []
-        for events, replay in zip(sides, self._replays, strict=True):
-            # A policy that declined has made no change, but it has decided.
-            declined = replay.stager.staged.get((change.bundle, change.ts_us))
-            is_declined = declined is not None and declined.decision.broker is None
-            decisions.append(events[-1].decision if events else declined if is_declined else None)
-        first, second = (None if decision is None else decision.number for decision in decisions)
+        choices, odds = [], []
+        for events, side in zip(sides, self._sides, strict=True):
+            # A policy that declined has made no change, but it has chosen.
+            choice = events[-1].choice if events else side.choices.get((change.bundle, change.ts_us))
+            decision = None if choice is None else side.decision(choice)
+            if (None if decision is None else decision.broker) != (events[-1].change.broker if events else None):
+                # The shedder took it away again in that instant, and had a destination drawn.
+                choice = None
+            choices.append(choice)
+            odds.append({} if decision is None else decision.odds)
+        first, second = (None if choice is None else choice.number for choice in choices)
         brokers = self._brokers(atom)
         parting = Parting(self._cluster.name, change.bundle, change.ts_us, None, brokers, (first, second), 0, 0.0)
-        both = [decision for decision in decisions if decision is not None]
-        is_decided = len(both) == len(decisions)
-        return _Open(first_difference(self._policies, both) if is_decided else self._apart(atom, sides), parting)
+        stages = [choice.stages for choice in choices if choice is not None]
+        are_chosen = len(stages) == len(choices)
+        return _Open(
+            first_difference(self._policies, stages, odds) if are_chosen else self._apart(atom, sides), parting
+        )
 
     def _brokers(self, atom: int) -> tuple[str | None, str | None]:
         ids, (first, second) = self._cluster.timeline.roster.ids, self._owners[:, atom].tolist()

@@ -7,15 +7,14 @@ from a plug-in file does not unpickle elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import Conditions, LoadManager
+from lookup.engine.manager import Conditions, LoadManager, Observer
 from lookup.engine.policy import Policy
 from lookup.model import Location, NamespacePolicies, Topology
 from lookup.model.batch import ClientClass
@@ -136,15 +135,10 @@ class ClusterPlan:
         return pinned
 
 
-Manager = TypeVar("Manager", bound=LoadManager)
-
-
-def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, kind: Callable[..., Manager]) -> Manager:
-    """Return a load manager that runs a policy over a cluster, as it is before the first event.
-
-    Args:
-        kind: `LoadManager`, or a class derived from it.
-    """
+def new_manager(
+    cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, observer: Observer | None = None
+) -> LoadManager:
+    """Return a load manager that runs a policy over a cluster, as it is before the first event."""
     per_weight = run.bytes_per_weight or 1.0
     conditions = Conditions(
         owner_loss=run.owner_loss,
@@ -160,5 +154,6 @@ def new_manager(cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, k
         # A replay ends; what it forgot before would show in its figures.
         most_bundles=math.inf,
         most_answers=math.inf,
+        observer=observer,
     )
-    return kind(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)
+    return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

@@ -6,14 +6,14 @@ expectation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Observer
 from lookup.engine.policy import Policy
 from lookup.model.broker import Roster
 from lookup.replay.cells import Groups, GroupSums
@@ -117,13 +117,22 @@ class SharedReplay(PolicyWalk):
     is asked in every tick.
 
     Args:
-        manager: one made by `new_manager` for this policy, in place of a plain one.
+        observer: looks on while the policy works.
     """
 
     def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        policy: Policy,
+        *,
+        seed: int,
+        observer: Observer | None = None,
     ) -> None:
-        super().__init__(cluster, run, policy, seed=seed, manager=manager)
+        super().__init__(cluster, run, policy, seed=seed, observer=observer)
+        #: called with the answers to each stretch: the question, the odds by key and broker, the last column for no
+        #: answer, and the keys that were asked about, in order; None is not called
+        self.on_answers: Callable[[Question, Floats, list[int]], None] | None = None
         self.decisions: list[KeyDecision] = []
         self._policy = policy
         self._keys = KeyCoder(cluster, policy, self._bundles)
@@ -198,6 +207,8 @@ class SharedReplay(PolicyWalk):
         asked: list[int] = []
         if self._registry.registered.any():
             asked = self._ask(question, odds)
+            if self.on_answers is not None:
+                self.on_answers(question, odds, asked)
         odds[:n_keys, -1] = 1.0 - odds[:n_keys, :-1].any(axis=1)
         served = np.zeros((len(stretch.ticks), n_brokers))
         for code in [*asked, *(code for code in demand.pairs if code >= n_keys)]:

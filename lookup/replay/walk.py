@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Observer
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
@@ -204,11 +204,11 @@ class PolicyWalk(ClusterWalk):
     """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
 
     def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, manager: LoadManager | None = None
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, observer: Observer | None = None
     ) -> None:
         super().__init__(cluster, run)
         self._usage = np.full(len(cluster.timeline.roster), np.nan)
-        self.manager = manager or new_manager(cluster, run, policy, seed, LoadManager)
+        self.manager = new_manager(cluster, run, policy, seed, observer)
         self._bundles = BundleMap(cluster.words.atoms, cluster.timeline.initial_splits)
         self._requests = RequestMaker(cluster, self._bundles)
         first_us = int(cluster.timeline.bounds[0])

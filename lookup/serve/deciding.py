@@ -148,14 +148,14 @@ class Answer(NamedTuple):
         seen = None if self.owners is None else owners.at(self.owners, self.view.roster.ids)
         if self.owners is not None and seen is None:
             raise InputError(f"the owners that decision {self.decision} saw are not kept any more; its record has them")
-        instant = Instant(self.policy, self.view.at(self.ts_us, self.message.candidates, seen))
+        view = self.view.at(self.ts_us, self.message.candidates, seen)
         return {
             "decision": self.decision,
             "broker": self.broker,
             "propensity": self.propensity,
             "dice": self.dice,
             "view": self.view.reference,
-            **explain(self.policy, self.message.request, instant).document(),
+            **explain(self.policy, self.message.request, view).document(),
         }
 
 

@@ -299,7 +299,7 @@ def check_memory_is_json(policy: Policy, worlds: Sequence[World] = WORLDS) -> No
 def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a filter with `detail` has a sentence for every broker it rejects."""
     for world in worlds_of(policy, worlds):
-        explanation = explain(policy, world.request, Instant(policy, world.view))
+        explanation = explain(policy, world.request, world.view)
         for vote in explanation.votes:
             detail = vote.detail
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lookup import evaluate, explain, explain_run, ingest
+from lookup import evaluate, explain, explain_owners, ingest
 from lookup.api.arguments import names_of
 from lookup.errors import PulsarLookupError
 from lookup.logs.jobs import InProcess
@@ -29,7 +29,7 @@ SETTINGS = {
         (lambda: explain(SETTINGS, "t", properties="rack=b"), "properties is 'rack=b', which is not a mapping"),
         (lambda: explain(SETTINGS, "t", usage="*=0.5"), "usage is '*=0.5', which is not a mapping"),
         (lambda: explain(SETTINGS, "t", policy="r"), "policy: there is no policy 'r'"),
-        (lambda: explain_run(42), "run is 42, which is not a path"),
+        (lambda: explain_owners(42), "run is 42, which is not a path"),
         (lambda: ingest("x", 42), "output is 42, which is not a path"),
         (lambda: ingest("x", "y", mapping=42), "mapping is 42, which is not a path or a mapping"),
         (lambda: ingest("x", "y", mapping={"use": "delimted"}), "mapping: no log reader named 'delimted'"),

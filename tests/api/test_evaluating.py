@@ -141,7 +141,7 @@ def test_a_result_prints_in_a_few_words(path: Path) -> None:
 
 def test_functions_for_programs_are_listed() -> None:
     """Before they are loaded, beside the names of the model and of the hooks."""
-    assert {"confirm", "evaluate", "explain", "explain_run", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
+    assert {"confirm", "evaluate", "explain", "explain_cycle", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
 
 
 def test_names_that_do_not_exist_are_refused() -> None:

@@ -1,9 +1,10 @@
-"""`lookup.explain_run`: what happened in a finished run, taken once more and compared with the record."""
+"""Owners, decisions, cycles and differences of a finished run, taken once more and compared with the record."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import lookup
-from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
 from lookup.engine.ballots import roll
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
 from lookup.model.time import time_text, to_us
 from lookup.replay.run import replay
 from lookup.report.folder import read_run
-from lookup.report.past import BundleHistory, name_of, recorded_table
+from lookup.report.past import name_of, recorded_table
 from lookup.settings.evaluation import EvaluationFile
 from tests.api.run_folders import evaluated, generated
 
@@ -44,34 +44,20 @@ def _rows(run: Path, policy: str, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _decision(run: Path, identity: str) -> DecisionExplained:
-    found = lookup.explain_run(run, decision=identity)
-
-    assert isinstance(found, DecisionExplained)
-    return found
-
-
-def _cycle(run: Path, policy: str, at_us: int) -> CycleExplained:
-    found = lookup.explain_run(run, policy=[policy], at_us=at_us)
-
-    assert isinstance(found, CycleExplained)
-    return found
-
-
 @pytest.mark.parametrize("policy", ["stock", "rack", "fewest"])
 def test_a_decision_is_the_recorded_one(run: Path, policy: str) -> None:
     """The first, one in the middle and the last, with the odds, the dice and the candidates that led to it."""
     rows = _rows(run, policy, "decisions")
     for number in (0, len(rows) // 2, len(rows) - 1):
-        found = _decision(run, f"east/{policy}/1/{number}")
+        found = lookup.explain_decision(run, f"east/{policy}/1/{number}")
 
         assert found.difference is None
-        assert (found.watched.ts_us, found.watched.decision.broker) == (rows[number]["ts"], rows[number]["broker"])
-        assert found.watched.explanation.document()["declined"] == rows[number]["declined"]
-        assert {broker.broker for broker in found.watched.seen} >= {name for name, _ in rows[number]["odds"]}
-        if found.watched.rolls is not None:
-            bundle = found.watched.request.bundle
-            assert found.watched.dice == roll(1, "east", bundle, found.watched.rolls)
+        assert (found.ts_us, found.decision.broker) == (rows[number]["ts"], rows[number]["broker"])
+        assert found.explanation.document()["declined"] == rows[number]["declined"]
+        assert {broker.broker for broker in found.seen} >= {name for name, _ in rows[number]["odds"]}
+        if found.rolls is not None:
+            bundle = found.request.bundle
+            assert found.dice == roll(1, "east", bundle, found.rolls)
 
 
 def test_a_decision_that_is_not_the_recorded_one_says_so(run: Path, tmp_path: Path) -> None:
@@ -81,7 +67,7 @@ def test_a_decision_that_is_not_the_recorded_one_says_so(run: Path, tmp_path: Pa
     table = pq.read_table(file)
     pq.write_table(table.set_column(table.column_names.index("ties"), "ties", [[99] * table.num_rows]), file)
 
-    assert str(_decision(copy, "east/stock/1/0").difference).startswith("its ties was 99 and is ")
+    assert str(lookup.explain_decision(copy, "east/stock/1/0").difference).startswith("its ties was 99 and is ")
 
 
 @pytest.mark.parametrize("policy", ["stock", "rack"])
@@ -91,7 +77,7 @@ def test_a_cycle_is_the_recorded_one(run: Path, policy: str) -> None:
     moved = next(row for row in rows if row["accepted"])
     still = next(row for row in rows[::-1] if not row["accepted"])
     for row in (moved, still):
-        found = _cycle(run, policy, row["ts"] + 1)
+        found = lookup.explain_cycle(run, row["ts"] + 1, policy=policy)
 
         assert found.difference is None
         assert (found.ts_us, len(found.report.accepted)) == (row["ts"], row["accepted"])
@@ -102,7 +88,7 @@ def test_a_cycle_is_the_recorded_one(run: Path, policy: str) -> None:
 def test_the_settings_that_are_named_change_the_cycle_of_a_replay(run: Path, tmp_path: Path) -> None:
     """The log replayed with the first change moves nothing in the first cycle that moved something."""
     moved = next(row for row in _rows(run, "stock", "cycles") if row["accepted"])
-    found = _cycle(run, "stock", moved["ts"])
+    found = lookup.explain_cycle(run, moved["ts"], policy="stock")
     edit = next(edits[0] for edits in found.edits if edits[0].setting == "shedder.threshold")
     settings = read_run(str(run)).manifest["settings"]
     settings["policies"] = settings["policies"][:1]
@@ -120,7 +106,7 @@ def test_every_change_of_owner_has_its_cause(run: Path) -> None:
         decisions, owners = _rows(run, policy, "decisions"), _rows(run, policy, "owners")
         made = {f"east/{policy}/1/{number}": row for number, row in enumerate(decisions)}
         for bundle in sorted({row["bundle"] for row in owners})[::5]:
-            (history,) = _histories(run, bundle=bundle, policy=[policy])
+            (history,) = lookup.explain_owners(run, bundle=bundle, policy=[policy])
             for step in history.steps:
                 if step.decision is not None:
                     assert (step.began_by, made[step.decision]["broker"]) == ("decision", step.broker)
@@ -133,22 +119,14 @@ def test_every_change_of_owner_has_its_cause(run: Path) -> None:
                 assert step.began_by != "log" or step.from_us == history.steps[0].from_us or step.broker is None
 
 
-def _histories(run: Path, **asked: Any) -> tuple[BundleHistory, ...]:
-    found = lookup.explain_run(run, **asked)
-
-    assert isinstance(found, tuple)
-    return found
-
-
 def test_a_topic_and_an_instant_name_a_decision(run: Path) -> None:
     """The last decision that made the owner of the topic's bundle up to then, also behind a hand-over."""
     row = next(row for row in _rows(run, "fewest", "decisions") if row["broker"] is not None)
-    topic = _decision(run, "east/fewest/1/0").watched.request.topic
-    found = lookup.explain_run(run, topic=topic, at_us=row["ts"] + 3_000_000, policy=["fewest"])
+    topic = lookup.explain_decision(run, "east/fewest/1/0").request.topic
+    found = lookup.explain_decision(run, topic=topic, at_us=row["ts"] + 3_000_000, policy=["fewest"])
 
-    assert isinstance(found, DecisionExplained)
     assert found.id == "east/fewest/1/0"
-    assert found.watched.request.topic == topic
+    assert found.request.topic == topic
 
 
 @pytest.fixture(scope="module")
@@ -171,15 +149,14 @@ def test_under_shared_ownership_a_decision_is_named_by_its_id(shared_run: Path) 
     """Its key is asked about once more; a topic and an instant name no decision there."""
     rows = _rows(shared_run, "rack", "decisions")
 
-    assert _decision(shared_run, f"east/rack/1/{len(rows) - 1}").difference is None
+    assert lookup.explain_decision(shared_run, f"east/rack/1/{len(rows) - 1}").difference is None
     with pytest.raises(SettingsError, match="under shared ownership every lookup is decided alone"):
-        lookup.explain_run(shared_run, topic="orders", at_us=rows[0]["ts"], policy=["rack"])
+        lookup.explain_decision(shared_run, topic="orders", at_us=rows[0]["ts"], policy=["rack"])
 
 
 def test_under_shared_ownership_a_difference_is_of_odds(shared_run: Path) -> None:
     """An example names the key, and its decisions are those of that key in the tick with which it begins."""
-    found = lookup.explain_run(shared_run, policy=["rack"], versus="even")
-    assert isinstance(found, DifferenceExplained)
+    found = lookup.explain_difference(shared_run, "even", policy="rack")
     document = json.loads(json.dumps(found.document()))
 
     (cause,) = document["causes"]
@@ -194,14 +171,13 @@ def test_under_shared_ownership_a_difference_is_of_odds(shared_run: Path) -> Non
 
 def _odds(run: Path, example: dict[str, Any], place: int) -> float:
     """Return the odds that one of the policies gave to the broker to which the first gives more."""
-    odds: dict[str, float] = dict(_decision(run, example["decisions"][place]).watched.decision.odds)
+    odds: dict[str, float] = dict(lookup.explain_decision(run, example["decisions"][place]).decision.odds)
     return odds.get(example["brokers"][0], 0.0)
 
 
 def test_a_difference_has_causes_with_examples_that_are_decisions_of_the_run(run: Path) -> None:
     """Lookups and weight by cause; the decisions of an example gave the bundle to the brokers it names."""
-    found = lookup.explain_run(run, policy=["stock"], versus="fewest", seed=5)
-    assert isinstance(found, DifferenceExplained)
+    found = lookup.explain_difference(run, "fewest", policy="stock", seed=5)
     document = json.loads(json.dumps(found.document()))
 
     assert (document["policies"], document["seed"]) == (["stock", "fewest"], 5)
@@ -211,36 +187,40 @@ def test_a_difference_has_causes_with_examples_that_are_decisions_of_the_run(run
     )
     example = next(cause for cause in document["causes"] if cause["stage"] == "score")["examples"][0]
     for broker, identity in zip(example["brokers"], example["decisions"], strict=True):
-        assert _decision(run, identity).watched.decision.broker == broker
+        assert lookup.explain_decision(run, identity).decision.broker == broker
 
 
 def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
     """Each in one sentence: what is missing, unknown, or not in the run."""
     first = _rows(run, "stock", "decisions")[0]
     bundle, ts = first["bundle"], first["ts"]
-    asked: list[tuple[dict[str, Any], str]] = [
-        ({}, "what is to be explained in the run? give decision, topic, bundle or at_us"),
-        ({"topic": "t", "bundle": bundle}, "give topic or bundle, not both"),
-        ({"bundle": bundle, "policy": ["stok"]}, "policy: the run has no policy 'stok'; did you mean 'stock'?"),
-        ({"bundle": bundle, "seed": 3}, "seed: the run has no seed 3; known: 1, 5"),
-        ({"bundle": bundle, "cluster": "est"}, "cluster: the run has no cluster 'est'; did you mean 'east'?"),
-        ({"bundle": "t/n/x"}, "bundle: bundle range 'x' is not of the form 0x00000000_0x40000000"),
-        ({"topic": "nosuch"}, "topic: no broker ever owned persistent://public/default/nosuch under stock"),
-        ({"decision": "7"}, "decision: '7' is no id of a decision"),
-        ({"decision": "east/stock/1/99999"}, "decision: 'east/stock/1/99999' is no decision of the run"),
-        ({"at_us": ts}, "which policy? give policy once; those with a shedder: stock, rack"),
-        ({"at_us": 0, "policy": ["stock"]}, "at_us: there was no cycle up to 1970-01-01T00:00:00Z"),
-        ({"at_us": ts, "policy": ["fewest"]}, "there are no cycles of policy 'fewest'"),
-        ({"versus": "rack"}, "which policies? give policy once, another one than versus='rack'"),
-        ({"versus": "rak", "policy": ["stock"]}, "versus: the run has no policy 'rak'; did you mean 'rack'?"),
-        ({"at_us": ts, "bundle": bundle}, "which policy? give policy once; those of the run: stock, rack, fewest"),
+    owners, decision = lookup.explain_owners, lookup.explain_decision
+    cycle, difference = lookup.explain_cycle, lookup.explain_difference
+    asked: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+        (owners, {}, "give topic or bundle"),
+        (owners, {"topic": "t", "bundle": bundle}, "give topic or bundle, not both"),
+        (owners, {"bundle": bundle, "policy": ["stok"]}, "policy: the run has no policy 'stok'; did you mean 'stock'?"),
+        (owners, {"bundle": bundle, "seed": 3}, "seed: the run has no seed 3; known: 1, 5"),
+        (owners, {"bundle": bundle, "cluster": "est"}, "cluster: the run has no cluster 'est'; did you mean 'east'?"),
+        (owners, {"bundle": "t/n/x"}, "bundle: bundle range 'x' is not of the form 0x00000000_0x40000000"),
+        (owners, {"topic": "nosuch"}, "topic: no broker ever owned persistent://public/default/nosuch under stock"),
+        (decision, {"at_us": ts}, "give topic or bundle"),
+        (decision, {"bundle": bundle}, "which decision? give decision or at_us"),
+        (decision, {"decision": "7"}, "decision: '7' is no id of a decision"),
+        (decision, {"decision": "east/stock/1/99999"}, "decision: 'east/stock/1/99999' is no decision of the run"),
+        (decision, {"at_us": ts, "bundle": bundle}, "which policy? give policy once; those of the run: stock, rack"),
+        (cycle, {"at_us": ts}, "which policy? give policy once; those with a shedder: stock, rack"),
+        (cycle, {"at_us": 0, "policy": ["stock"]}, "at_us: there was no cycle up to 1970-01-01T00:00:00Z"),
+        (cycle, {"at_us": ts, "policy": ["fewest"]}, "there are no cycles of policy 'fewest'"),
+        (difference, {"versus": "rack"}, "which policies? give policy once, another one than versus='rack'"),
+        (difference, {"versus": "rak", "policy": "stock"}, "versus: the run has no policy 'rak'; did you mean 'rack'?"),
     ]
-    for given, sentence in asked:
+    for explain, given, sentence in asked:
         with pytest.raises(SettingsError) as raised:
-            lookup.explain_run(run, **given)
+            explain(run, **given)
         assert str(raised.value).startswith(sentence)
     with pytest.raises(InputError, match=r"has no manifest\.json"):
-        lookup.explain_run(tmp_path, topic="t")
+        lookup.explain_owners(tmp_path, topic="t")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +232,7 @@ def test_a_decision_s_own_policy_cluster_and_seed_are_not_contradicted(
 ) -> None:
     """Its id says all three; another one beside it would be left out of account."""
     with pytest.raises(SettingsError, match=f"contradicts the decision east/stock/1/0, whose {part}; leave it out"):
-        lookup.explain_run(run, decision="east/stock/1/0", **given)
+        lookup.explain_decision(run, "east/stock/1/0", **given)
 
 
 def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, log: Path, tmp_path: Path) -> None:
@@ -262,27 +242,27 @@ def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, 
     with pytest.raises(
         InputError, match=r"copy: has no decisions/0000-0000-1.parquet, the decisions of policy 'stock'"
     ):
-        lookup.explain_run(copy, decision="east/stock/1/0")
+        lookup.explain_decision(copy, "east/stock/1/0")
 
     other = shutil.copytree(run, tmp_path / "other")
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["inputs"]["lookups"]["blake2b"] = "0"
     (other / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"lookups: inputs.lookups is no longer what the run in .*other has read"):
-        lookup.explain_run(other, decision="east/stock/1/0")
+        lookup.explain_decision(other, "east/stock/1/0")
 
     manifest["settings"]["inputs"]["lookups"] = str(tmp_path / "gone")
     (other / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(
         InputError, match=r"gone: inputs.lookups of the run in .*other is gone; a log that is given as a"
     ):
-        lookup.explain_run(other, decision="east/stock/1/0")
+        lookup.explain_decision(other, "east/stock/1/0")
 
 
 def test_a_broker_that_came_back_is_known_by_the_time_it_was_away(run: Path) -> None:
     """In some history of the policy that moves most; every return follows a loss by the same broker."""
     bundles = {row["bundle"] for row in _rows(run, "rack", "owners")}
-    histories = [_histories(run, bundle=bundle, policy=["rack"])[0] for bundle in sorted(bundles)]
+    histories = [lookup.explain_owners(run, bundle=bundle, policy=["rack"])[0] for bundle in sorted(bundles)]
     returned = [(history, step) for history in histories for step in history.returns]
 
     assert returned

@@ -20,7 +20,7 @@ def test_what_runs_no_tasks_is_refused_in_a_sentence(given: object) -> None:
     with pytest.raises(SettingsError, match=sentence):
         lookup.ingest("here", "there", workers=given)
     with pytest.raises(SettingsError, match=sentence):
-        lookup.explain_run("here", workers=given)
+        lookup.explain_cycle("here", 0, workers=given)
 
 
 def test_workers_and_their_default_pass() -> None:

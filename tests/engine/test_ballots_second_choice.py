@@ -147,7 +147,7 @@ def test_a_policy_with_a_second_choice_reads_load() -> None:
 def test_an_explanation_shows_odds_of_a_broker_a_filter_rejected() -> None:
     """With the filter's reason, which counted only at the first choice."""
     tested = policy(FIRST, Keep(("b1",)), Score({"b1": 0.5}), second_choice=SecondChoice(1))
-    votes = {vote.broker: vote for vote in explain(tested, ASKED, instant(tested, _view({"b1": 0.9}))).votes}
+    votes = {vote.broker: vote for vote in explain(tested, ASKED, _view({"b1": 0.9})).votes}
 
     assert votes["b2"].reason is Reason.FILTERED
     assert sum(vote.probability for vote in votes.values()) == pytest.approx(1.0)

@@ -90,7 +90,7 @@ def _policy(*filters: Filter, scorers: Sequence[tuple[Scorer, float]] = (), on_e
 
 
 def _explained(policy: Policy, view: ClusterView, asked: LookupRequest | None = None) -> Explanation:
-    return explain(policy, asked or request(properties={"rack": "a"}), Instant(policy, view))
+    return explain(policy, asked or request(properties={"rack": "a"}), view)
 
 
 def test_rejections_name_filter_and_words() -> None:
@@ -197,7 +197,7 @@ def test_nothing_is_remembered_rolled_or_counted() -> None:
     before = (dict(manager.memory), len(manager.ownership), manager.failures.count)
     manager.take_decisions()
 
-    found = explain(policy, request(), Instant(policy, manager.view(), manager.failures))
+    found = explain(policy, request(), manager.view())
 
     assert [vote.broker for vote in found.chosen] == ["b2:1"]
     assert (dict(manager.memory), len(manager.ownership), manager.failures.count) == before
@@ -219,7 +219,7 @@ def test_votes_agree_with_the_decision(
     instant = Instant(policy, three_racks(2, usage=usage, namespaces=NamespacePolicies()))
     ballot = policy.ballot(request(properties=properties), instant)
 
-    found = explain(policy, request(properties=properties), instant)
+    found = explain(policy, request(properties=properties), instant.view)
 
     assert {vote.broker: vote.probability for vote in found.votes if vote.probability} == dict(ballot.odds)
     assert sum(vote.reason is not None for vote in found.votes) == sum(ballot.rejected.values())

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
+from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy, WeightedScorer
-from lookup.engine.stages import Cause, StagedDecision, StagedManager, first_difference
+from lookup.engine.stages import Cause, Stages, first_difference, stages_of
 from lookup.model import Broker, BrokerLookupData, LookupOptions, Roster
 from lookup.model.request import request_of
 from lookup_policies.broker_filters import LoadManagerClass
 from lookup_policies.score_selectors import Best, Random, Softmax
 from lookup_policies.scorers import PropertyMatch
 
-_BUNDLE = "t/n/0x00000000_0xffffffff"
 _ROSTER = Roster(
     [
         Broker(f"b{number}:8080", BrokerLookupData(properties={"lookup.rack": rack}, load_manager_class_name=kind))
@@ -27,16 +27,16 @@ _PLAIN = Policy(name="plain", selector=Random())
 _MATCHING = replace(_PLAIN, name="matching", scorers=(WeightedScorer(PropertyMatch(), 0.5),))
 
 
-def _decided(policy: Policy, *, before: int = 0, **options: Any) -> StagedDecision:
-    manager = StagedManager(policy, "c", _ROSTER, seed=1)
-    manager.begin_tick(0)
+def _answered(policy: Policy) -> tuple[Stages, Mapping[str, float]]:
+    manager = LoadManager(policy, "c", _ROSTER)
     manager.set_registry(_ROSTER, np.ones(3, dtype=bool))
-    request = request_of(None, _BUNDLE, LookupOptions(properties={"rack": "a"}, **options))
-    for ts_us in range(before):
-        manager.select(request, ts_us)
-        manager.unload(_BUNDLE)
-    manager.select(request, 100)
-    return manager.staged[_BUNDLE, 100]
+    request = request_of(None, "t/n/0x00000000_0xffffffff", LookupOptions(properties={"rack": "a"}))
+    return stages_of(policy, request, manager.instant()), manager.decide(request)[0].odds
+
+
+def _difference(*policies: Policy) -> Cause:
+    stages, odds = zip(*map(_answered, policies), strict=True)
+    return first_difference(policies, stages, odds)
 
 
 @pytest.mark.parametrize(
@@ -61,28 +61,16 @@ def _decided(policy: Policy, *, before: int = 0, **options: Any) -> StagedDecisi
 )
 def test_the_first_stage_that_differs_is_named(one: Policy, other: Policy, cause: Cause) -> None:
     """Filters before scores before the selector, with the parts of either policy."""
-    assert first_difference((one, other), (_decided(one), _decided(other))) == cause
+    assert _difference(one, other) == cause
 
 
 def test_the_same_odds_leave_the_dice() -> None:
-    """A bundle that was rolled for before is rolled for again; scores that made no other odds are no cause."""
-    found = first_difference((_PLAIN, _MATCHING), (_decided(_PLAIN), _decided(_MATCHING, before=2)))
-
-    assert found.stage == "dice"
+    """Scores that made no other odds are no cause."""
+    assert _difference(_PLAIN, _MATCHING).stage == "dice"
 
 
-def test_decisions_are_numbered_as_in_the_run() -> None:
-    """The third decision has the number 2, whether those before were taken meanwhile or not."""
-    assert _decided(_PLAIN, before=2).number == 2
+def test_without_a_candidate_there_are_no_scores() -> None:
+    """Every broker has its reason."""
+    stages, _ = _answered(replace(_PLAIN, filters=(LoadManagerClass(class_name="m.None"),)))
 
-
-def test_a_request_that_is_declined_once_more_has_no_number() -> None:
-    """It was declined before, and is only counted."""
-    policy = replace(_PLAIN, filters=(LoadManagerClass(class_name="m.None"),))
-    manager = StagedManager(policy, "c", _ROSTER, seed=1)
-    manager.set_registry(_ROSTER, np.ones(3, dtype=bool))
-    for ts_us in (1, 2):
-        manager.select(request_of(None, _BUNDLE, LookupOptions()), ts_us)
-
-    assert [manager.staged[_BUNDLE, ts_us].number for ts_us in (1, 2)] == [0, None]
-    assert len(manager.staged[_BUNDLE, 1].stages.kept) == 0
+    assert (list(stages.rejected), len(stages.kept), len(stages.scores)) == ([0, 1, 2], 0, 0)

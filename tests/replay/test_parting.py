@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from lookup.engine.build import build_policies
 from lookup.engine.explain import Explanation, explain
 from lookup.engine.plugins import load_plugins
-from lookup.engine.policy import Instant
 from lookup.errors import InputError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.model import Decision
@@ -53,10 +52,9 @@ class _Side:
 
         def noted_select(request: Any, ts_us: int, **keywords: Any) -> Decision | None:
             """Keep the answer of every part, which is the same before and after a decision that is only repeated."""
-            instant = Instant(manager.policy, manager.view())
-            found = explain(manager.policy, request, instant) if len(instant.offered) else None
+            found = explain(manager.policy, request, manager.view())
             decision: Decision | None = select(request, ts_us, **keywords)
-            if decision is not None and found is not None:
+            if decision is not None:
                 self.decided[request.bundle] = found, decision
             return decision
 
@@ -194,7 +192,7 @@ def _count_odds(
         asked: list[Explanation] = []
         for walk in walks:
             request = request_of(one.topic, walk.bundle(one), options, one.client)
-            asked.append(explain(walk.manager.policy, request, Instant(walk.manager.policy, walk.manager.view())))
+            asked.append(explain(walk.manager.policy, request, walk.manager.view()))
         stage = _stage_of(asked)
         counts[stage][0] += moved
         counts[stage][1] += moved * one.micro / MICRO

@@ -1,0 +1,86 @@
+"""A load manager is observed before it acts, and what it rehearses is what happens then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lookup.engine.manager import Conditions, LoadManager, Observer
+from lookup.engine.policy import Policy
+from lookup.model import Broker, Load, LookupOptions, LookupRequest, Roster
+from lookup.model.load import BundleLoad
+from lookup.model.request import request_of
+from lookup_policies.broker_filters import LoadManagerClass
+from lookup_policies.score_selectors import Random
+from lookup_policies.threshold import Threshold
+
+_ROSTER = Roster([Broker(f"b{number}:8080", capacity=1.0) for number in range(3)])
+_BUNDLES = [f"t/n/0x{number:x}0000000_0x{number + 1:x}0000000" for number in range(6)]
+
+
+def _manager(policy: Policy, observer: Observer | None = None) -> LoadManager:
+    manager = LoadManager(policy, "c", _ROSTER, conditions=Conditions(observer=observer))
+    manager.begin_tick(0)
+    manager.set_registry(_ROSTER, np.ones(3, dtype=bool))
+    manager.restore(dict.fromkeys(_BUNDLES[:5], "b0:8080"))
+    usage = np.array([0.9, 0.1, 0.1])
+    loads = [BundleLoad(bundle, 0.18) for bundle in _BUNDLES[:5]]
+    manager.set_load(Load(usage, usage, np.zeros(3, np.int64), (loads, [], [])))
+    manager.begin_tick(60_000_000)
+    return manager
+
+
+@pytest.mark.parametrize("destination_first", [False, True])
+def test_a_rehearsal_is_the_cycle_and_changes_nothing(*, destination_first: bool) -> None:
+    """Owners, memory, dice and books are the same before and after it, and the cycle then ends as rehearsed."""
+    shedder = Threshold(threshold=0.2)
+    manager = _manager(Policy(name="p", selector=Random(), shedder=shedder, destination_first=destination_first))
+    before = dict(manager.ownership), dict(manager.memory)
+
+    rehearsed = manager.rehearsed(manager.policy)
+    other = manager.rehearsed(replace(manager.policy, shedder=Threshold(threshold=0.9)))
+
+    assert (dict(manager.ownership), dict(manager.memory)) == before
+    assert rehearsed.accepted
+    assert all((unload.destination is not None) == destination_first for unload in rehearsed.accepted)
+    assert not other.accepted
+    assert manager.shed() == rehearsed
+
+
+def test_a_decision_is_observed_before_it_is_taken() -> None:
+    """The bundle has no owner yet, no dice are rolled; a request that is only declined once more says so."""
+    seen: list[tuple[int | None, int, int, bool]] = []
+
+    def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
+        """Note the owner, the rolls, the instant and whether the request was declined before."""
+        bundle = request.bundle
+        seen.append((manager.ownership.owner(bundle), manager.draws.rolls(bundle), ts_us, is_repeated))
+
+    request = request_of(None, _BUNDLES[5], LookupOptions())
+    manager = _manager(Policy(name="p", selector=Random()), Observer(before_decision=look))
+    manager.select(request, 61)
+    manager.unload(request.bundle)
+    manager.select(request, 62)
+    declining = Policy(name="p", selector=Random(), filters=(LoadManagerClass(class_name="m.None"),))
+    manager = _manager(declining, Observer(before_decision=look))
+    manager.select(request, 63)
+    manager.select(request, 64)
+
+    assert seen == [(None, 0, 61, False), (None, 1, 62, False), (None, 0, 63, False), (None, 0, 64, True)]
+
+
+def test_ballots_and_cycles_are_observed_before_they_are_taken() -> None:
+    """A ballot is no decision; of a rehearsal nothing is seen."""
+    seen: list[str] = []
+    observer = Observer(
+        before_ballot=lambda manager, request: seen.append(request.bundle),
+        before_cycle=lambda manager: seen.append(f"cycle on {manager.ownership.bundles()[0]} bundles"),
+    )
+    manager = _manager(Policy(name="p", selector=Random(), shedder=Threshold(threshold=0.2)), observer)
+    manager.decide(request_of(None, _BUNDLES[5], LookupOptions()))
+    manager.rehearsed(manager.policy)
+    manager.shed()
+
+    assert seen == [_BUNDLES[5], "cycle on 5 bundles"]
