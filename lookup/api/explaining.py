@@ -6,27 +6,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.api.arguments import names_of, require_mapping, require_path
-from lookup.api.selection import registrations_in, select
-from lookup.engine.edits import Change, smallest_changes
+from lookup.api.selection import Selection, registrations_in, select
+from lookup.engine.edits import Change, cost_of, smallest_changes
 from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
-from lookup.engine.manager import Conditions, LoadManager
-from lookup.engine.policy import Policy
+from lookup.engine.ledger import capacities
+from lookup.engine.ownership import Ownership
 from lookup.errors import Argument, SettingsError
 from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.quoting import suggestion
 from lookup.model.request import request_of
+from lookup.model.time import time_text
 from lookup.replay.timeline import ClusterEvents, Registration, build_timeline, registrations_of
 from lookup.settings import EvaluationFile, broker_intervals, client_rules, label_client, namespace_policies, topology
 
-__all__ = ["ALL", "Explained", "Scene", "answered_without_policy", "changes_for", "chosen_policies", "explain"]
-__all__ += ["scene_of"]
+__all__ = ["ALL", "Explained", "Scene", "explain", "explain_selected"]
 
 #: Stands in `usage` for every broker that is not named.
 ALL = "*"
@@ -46,15 +47,22 @@ class Scene:
     registered: NDArray[np.bool_]
     load: Load
 
-    def view(self, policy: Policy) -> ClusterView:
-        """Return the view a policy would decide on, before any broker owns a bundle."""
-        conditions = Conditions(namespaces=namespace_policies(self.settings), topology=topology(self.settings))
-        manager = LoadManager(policy, self.cluster, self.roster, conditions=conditions)
-        # In the order of a replay's tick.
-        manager.begin_tick(self.at_us)
-        manager.set_registry(self.roster, self.registered)
-        manager.set_load(self.load)
-        return manager.view()
+    def view(self) -> ClusterView:
+        """Return the cluster as a policy sees it before any broker owns a bundle."""
+        return ClusterView(
+            cluster=self.cluster,
+            brokers=self.roster,
+            registered=self.registered,
+            capacity=capacities(self.roster, None),
+            epoch_us=self.at_us,
+            now_us=self.at_us,
+            load=self.load.read_only(),
+            ownership=Ownership(self.roster.ids),
+            unloaded={},
+            memory={},
+            namespaces=namespace_policies(self.settings),
+            topology=topology(self.settings),
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,29 @@ class Explained:
     policies: Mapping[str, Explanation]
     #: by policy, the smallest changes after which the broker that was asked for is preferred; empty if none was
     changes: Mapping[str, Sequence[Change]]
+
+    def document(self) -> dict[str, Any]:
+        """Return the explanation as JSON has it."""
+        request = self.scene.request
+        policies = [explanation.document() for explanation in self.policies.values()]
+        for document in policies:
+            if document["policy"] in self.changes:
+                document["smallest_changes"] = [
+                    {"cost": cost_of(change), "edits": [edit.document() for edit in change]}
+                    for change in self.changes[document["policy"]]
+                ]
+        return {
+            "request": {
+                "topic": request.topic,
+                "bundle": request.bundle,
+                "client": request.client,
+                "properties": dict(sorted(request.properties.items())),
+            },
+            "cluster": self.scene.cluster,
+            "at": time_text(self.scene.at_us),
+            "answered_without_policy": self.answered_without_policy,
+            "policies": policies,
+        }
 
 
 def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
@@ -103,57 +134,75 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     require_path("settings", settings, or_mapping=True)
     for name, mapping in (("properties", properties), ("usage", usage), ("overrides", overrides)):
         require_mapping(name, mapping)
-    names = names_of("policy", policy)
-    selection = select(settings, overrides or {})
-    chosen = chosen_policies(selection.policies, names)
-    scene = scene_of(
-        selection.settings,
+    return explain_selected(
+        select(settings, overrides or {}),
         topic,
         properties=properties or {},
         client=client,
         cluster=cluster,
         at_us=at_us,
         usage=usage or {},
-    )
-    special = answered_without_policy(scene.request)
-    asked = () if special else chosen
-    return Explained(
-        scene,
-        special,
-        {one.name: explained(one, scene.request, scene.view(one)) for one in asked},
-        {} if wins is None else {one.name: changes_for(scene, one, wins) for one in asked},
+        policy=names_of("policy", policy),
+        wins=wins,
     )
 
 
-def chosen_policies(policies: Sequence[Policy], names: Sequence[str]) -> Sequence[Policy]:
-    """Return the policies that are named, all if none is.
+def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
+    selection: Selection,
+    topic: str,
+    *,
+    properties: Mapping[str, str],
+    client: str | None,
+    cluster: str | None,
+    at_us: int | None,
+    usage: Mapping[str, float],
+    policy: Sequence[str],
+    wins: str | None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Explained:
+    """Explain one lookup by an evaluation that was read before; otherwise like `explain`.
+
+    Args:
+        warn: called with a sentence a user should read.
 
     Raises:
-        SettingsError: for a name that no policy has.
+        SettingsError: for a policy, cluster or broker that is unknown.
+        InvalidNameError: if the topic's name is malformed.
+        InputError: if the BROKERS table cannot be used.
     """
-    by_name = {policy.name: policy for policy in policies}
-    for name in names:
+    by_name = {one.name: one for one in selection.policies}
+    for name in policy:
         if name not in by_name:
             sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
             raise SettingsError(Argument("policy"), sentence)
-    return [by_name[name] for name in dict.fromkeys(names)] or policies
+    scene = _scene_of(
+        selection.settings,
+        topic,
+        properties=properties,
+        client=client,
+        cluster=cluster,
+        at_us=at_us,
+        usage=usage,
+        warn=warn,
+    )
+    special = _answered_without_policy(scene.request)
+    chosen = () if special else [by_name[name] for name in dict.fromkeys(policy)] or selection.policies
+    if wins is not None and chosen:
+        number = scene.roster.number(wins)
+        if number is None or not scene.registered[number]:
+            known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
+            sentence = f": there is no registered broker {wins!r}; {suggestion(wins, known)}"
+            raise SettingsError(Argument("wins"), sentence)
+    view = scene.view()
+    return Explained(
+        scene,
+        special,
+        {one.name: explained(one, scene.request, view) for one in chosen},
+        {} if wins is None else {one.name: smallest_changes(one, scene.request, view, wins) for one in chosen},
+    )
 
 
-def changes_for(scene: Scene, policy: Policy, broker: str) -> list[Change]:
-    """Return the smallest changes after which a policy prefers a broker.
-
-    Raises:
-        SettingsError: if the broker is not registered.
-    """
-    number = scene.roster.number(broker)
-    if number is None or not scene.registered[number]:
-        known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
-        sentence = f": there is no registered broker {broker!r}; {suggestion(broker, known)}"
-        raise SettingsError(Argument("wins"), sentence)
-    return smallest_changes(policy, scene.request, scene.view(policy), broker)
-
-
-def answered_without_policy(request: LookupRequest) -> str | None:
+def _answered_without_policy(request: LookupRequest) -> str | None:
     """Return why no policy is asked, if none is; see `ExtensibleLoadManagerImpl.assign` in Pulsar."""
     if request.topic is not None and is_internal_topic(request.topic):
         return "This topic is the load manager's own; the leader serves it and no policy is asked."
@@ -161,33 +210,18 @@ def answered_without_policy(request: LookupRequest) -> str | None:
     return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
 
 
-def scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
+def _scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
     settings: EvaluationFile,
     topic: str,
     *,
     properties: Mapping[str, str],
-    client: str | None = None,
-    cluster: str | None = None,
-    at_us: int | None = None,
+    client: str | None,
+    cluster: str | None,
+    at_us: int | None,
     usage: Mapping[str, float],
-    warn: Callable[[str], None] = lambda sentence: None,
+    warn: Callable[[str], None],
 ) -> Scene:
-    """Put a request to a cluster with the brokers that are registered at one moment; nothing has an owner yet.
-
-    Args:
-        topic: a short name means one in public/default.
-        properties: lookup properties that the client sends.
-        client: by which `[[clients]]` adds properties.
-        cluster: needed if there are several.
-        at_us: µs since the Unix epoch; default: when a broker was last registered.
-        usage: load / capacity by broker, under "*" of all others; without any no broker has reported.
-        warn: called with a sentence a user should read.
-
-    Raises:
-        SettingsError: for a cluster or broker that is unknown.
-        InvalidNameError: if the topic's name is malformed.
-        InputError: if the BROKERS table cannot be used.
-    """
+    """Put a request to a cluster with the brokers that are registered at one moment; nothing has an owner yet."""
     # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
     timelines = _timelines(settings, warn)
     asked = _cluster(timelines, cluster)

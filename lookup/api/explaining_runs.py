@@ -2,6 +2,11 @@
 
 What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
 every part, is found by replaying the log once more up to that instant, and compared with the record.
+
+All four functions take the folder or URI that an evaluation has written, `cluster` and `policy`, which have to be given
+only if several are possible, and `seed`, by default the first replicate. Those that read the log again are given
+`workers`, a Spark session or `InProcess()`, by default the active session, else this process, and call `progress` with
+one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for whatever the caller has to change.
 """
 
 from __future__ import annotations
@@ -214,14 +219,8 @@ def explain_owners(
     """Explain who owned a bundle in a finished run, policy by policy, and why each change was made.
 
     Args:
-        run: folder or URI that an evaluation has written.
         topic: the bundles it was in; a short name means one in public/default. One of the two is given.
         policy: names of policies, or one of them; default: all.
-        cluster: needed if there are several.
-        seed: the replicate; default: the first.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, _ = _opened(run, InProcess())
     _require_one_subject(topic, bundle)
@@ -247,18 +246,9 @@ def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
     """Take one decision of a finished run once more: the one with an id, or the one that made an owner.
 
     Args:
-        run: folder or URI that an evaluation has written.
         decision: id of a decision, `CLUSTER/POLICY/SEED/NUMBER`; else a topic or a bundle and an instant are given.
         topic: its bundle; a short name means one in public/default.
         at_us: when the bundle had the owner that the decision has made, µs since the Unix epoch.
-        policy: needed if there are several.
-        cluster: needed if there are several.
-        seed: the replicate; default: the first.
-        workers: what codes the log: a Spark session, or `InProcess()`; default: the active session, else this process.
-        progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, works = _opened(run, workers)
     named = names_of("policy", policy)
@@ -289,16 +279,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     """Run the last cycle of a policy's shedder up to an instant once more, and look for settings that change it.
 
     Args:
-        run: folder or URI that an evaluation has written.
         at_us: µs since the Unix epoch.
-        policy: needed if there are several with a shedder.
-        cluster: needed if there are several.
-        seed: the replicate; default: the first.
-        workers: what codes the log: a Spark session, or `InProcess()`; default: the active session, else this process.
-        progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, works = _opened(run, workers)
     chosen = _one_policy(past, names_of("policy", policy), with_shedder=True)
@@ -354,17 +335,8 @@ def explain_difference(  # noqa: PLR0913  what is compared, by keyword
     """Explain which lookups two policies of a finished run answer by other brokers over the whole log, and why.
 
     Args:
-        run: folder or URI that an evaluation has written.
         versus: the policy that is compared with `policy`.
-        policy: needed if there are more than two.
         cluster: default: all.
-        seed: the replicate; default: the first.
-        workers: what reads and replays the log: a Spark session, or `InProcess()`; default: the active session, else
-            this process.
-        progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     past, works = _opened(run, workers)
     clusters = past.summary["inputs"]["clusters"]

@@ -11,11 +11,10 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 from rich.console import Console
 
-from lookup.api.explaining import Scene, answered_without_policy, changes_for, chosen_policies, scene_of
+from lookup.api.explaining import Scene, explain_selected
 from lookup.api.selection import select
 from lookup.commands.explain_run import run_explained
 from lookup.commands.options import (
@@ -33,8 +32,8 @@ from lookup.commands.options import (
 )
 from lookup.commands.streams import data_console, note, plain, print_json, warn
 from lookup.commands.voting import print_explanation
-from lookup.engine.edits import Change, Edit, cost_of
-from lookup.engine.explain import Explanation, explain
+from lookup.engine.edits import Change, Edit
+from lookup.engine.explain import Explanation
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.model.quoting import closest, listed
@@ -150,35 +149,33 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
         if key.startswith(prefix) and key != prefix:
             bare = key.removeprefix(prefix)
             warn(f'--property {key}: "{prefix}" is the prefix of what brokers publish; clients send {bare}')
-    chosen = chosen_policies(selection.policies, arguments.policy)
-    scene = scene_of(
-        selection.settings,
+    found = explain_selected(
+        selection,
         arguments.topic,
         properties=properties,
         client=arguments.client,
         cluster=arguments.cluster,
         at_us=arguments.at_us,
         usage=usage,
+        policy=arguments.policy,
+        wins=arguments.wins,
         warn=warn,
     )
-    special = answered_without_policy(scene.request)
-    policies = () if special else chosen
-    explanations = [explain(policy, scene.request, scene.view(policy)) for policy in policies]
-    wins = arguments.wins
-    changes = [None if wins is None else changes_for(scene, policy, wins) for policy in policies]
     if arguments.format == "json":
-        print_json(_json(scene, special, explanations, changes))
+        print_json(found.document())
         return 0
     console = data_console()
-    _print_request(console, scene)
-    if special:
-        console.print(plain(special))
-    for explanation, changed in zip(explanations, changes, strict=True):
+    _print_request(console, found.scene)
+    if found.answered_without_policy:
+        console.print(plain(found.answered_without_policy))
+    for name, explanation in found.policies.items():
         print_explanation(console, explanation)
-        if changed is not None:
-            for line in _about_changes(explanation, arguments.wins, changed):
+        if arguments.wins is not None:
+            for line in _about_changes(explanation, arguments.wins, found.changes[name]):
                 console.print(plain(line), soft_wrap=not console.is_terminal)
-    for sentence in _unread(scene, policies, properties):
+    by_name = {policy.name: policy for policy in selection.policies}
+    policies = [by_name[name] for name in found.policies]
+    for sentence in _unread(found.scene, policies, properties):
         note(f"note: {sentence}")
     readers = [policy.name for policy in policies if "view.load" in policy.reads]
     if readers and not usage:
@@ -254,30 +251,6 @@ def _value_text(value: str | float | None) -> str:
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else value
-
-
-def _json(
-    scene: Scene, special: str | None, explanations: Sequence[Explanation], changes: Sequence[Sequence[Change] | None]
-) -> dict[str, Any]:
-    request = scene.request
-    policies = [explanation.document() for explanation in explanations]
-    for document, changed in zip(policies, changes, strict=True):
-        if changed is not None:
-            document["smallest_changes"] = [
-                {"cost": cost_of(change), "edits": [edit.document() for edit in change]} for change in changed
-            ]
-    return {
-        "request": {
-            "topic": request.topic,
-            "bundle": request.bundle,
-            "client": request.client,
-            "properties": dict(sorted(request.properties.items())),
-        },
-        "cluster": scene.cluster,
-        "at": time_text(scene.at_us),
-        "answered_without_policy": special,
-        "policies": policies,
-    }
 
 
 COMMAND = Command(

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, get_type_hints
 
 from lookup.engine.build import parameters_of
+from lookup.engine.edits import cheapest, cost_of
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.hooks.protocols import Conf, Ge, Le
@@ -40,8 +43,21 @@ class SettingEdit:
     after: Number
     #: key of Pulsar's `broker.conf` that fills the parameter; None if there is none
     key: str | None
-    #: how much is changed, as a share of the value; 1.0 for a switch
-    cost: float
+    #: the value nearer to `before` that is tried ahead of this one
+    nearer: Number
+
+    @property
+    def cost(self) -> float:
+        """Return how much is changed, as a share of the value; 1.0 for a switch."""
+        is_share = not isinstance(self.before, bool) and self.before
+        return abs(self.after - self.before) / abs(self.before) if is_share else 1.0
+
+    def applied(self, policy: Policy) -> Policy:
+        """Return the policy with the other value."""
+        if self.setting == "grace_s":
+            return replace(policy, grace_us=int(self.after) * MICRO)
+        shedder = replace(policy.shedder, **{self.setting.removeprefix("shedder."): self.after})  # type: ignore[type-var]  # a frozen dataclass
+        return replace(policy, shedder=shedder)
 
     def document(self) -> dict[str, object]:
         """Return the change as JSON has it."""
@@ -58,32 +74,26 @@ class _Setting:
     high: float
     key: str | None
 
-    def applied(self, policy: Policy, value: Number) -> Policy:
-        """Return the policy with another value."""
-        if self.name == "grace_s":
-            return replace(policy, grace_us=int(value) * MICRO)
-        parameter, shedder = self.name.removeprefix("shedder."), policy.shedder
-        return replace(policy, shedder=replace(shedder, **{parameter: value}))  # type: ignore[type-var]  # a frozen dataclass
-
-    def edit(self, value: Number) -> SettingEdit:
-        """Return the change to another value."""
-        is_share = not isinstance(self.value, bool) and self.value
-        cost = abs(value - self.value) / abs(self.value) if is_share else 1.0
-        return SettingEdit(self.name, self.value, value, self.key, cost)
-
-    def lines(self) -> Iterator[list[Number]]:
-        """Yield values to try, each list away from the present one: down, and up."""
+    def edits(self) -> Iterator[SettingEdit]:
+        """Yield the changes that are tried: down, away from the present value, and up."""
         value = self.value
+        down, up = [value * (1.0 - share) for share in _SHARES], list[Number](_FROM_ZERO)
+        if value:
+            up = [value * (1.0 + share) for share in (*_SHARES, *_FACTORS)]
         if isinstance(value, bool):
-            yield [not value]
-            return
-        down = [value * (1.0 - share) for share in _SHARES]
-        up = [value * (1.0 + share) for share in (*_SHARES, *_FACTORS)] if value else list(_FROM_ZERO)
+            down, up = [not value], []
+        elif isinstance(value, int):
+            down, up = [value - 1, *map(math.floor, down)], [value + 1, *map(math.ceil, up)]
         for line in (down, up):
-            if isinstance(value, int):
-                line = [value - 1, *map(math.floor, line)] if line is down else [value + 1, *map(math.ceil, line)]
-            within = [entry for entry in dict.fromkeys(line) if self.low <= entry <= self.high and entry != value]
-            yield sorted(within, key=lambda entry: abs(entry - value))
+            within = {entry for entry in line if self.low <= entry <= self.high and entry != value}
+            for nearer, after in pairwise([value, *sorted(within, key=lambda entry: abs(entry - value))]):
+                yield SettingEdit(self.name, value, after, self.key, nearer)
+
+    def least(self) -> Iterator[SettingEdit]:
+        """Yield the change to the least value, if the setting is a count and above it."""
+        least = max(self.low, 0)
+        if isinstance(self.value, int) and not isinstance(self.value, bool) and self.value != least:
+            yield SettingEdit(self.name, self.value, int(least), self.key, self.value)
 
 
 def edits_that_change(policy: Policy, is_other: Callable[[Policy], bool]) -> list[tuple[SettingEdit, ...]]:
@@ -96,40 +106,29 @@ def edits_that_change(policy: Policy, is_other: Callable[[Policy], bool]) -> lis
         policy: one with a shedder.
         is_other: whether the cycle of a changed policy ends as wanted; the policy's own does not.
     """
+
+    def is_enough(change: Sequence[SettingEdit]) -> bool:
+        """Return whether the cycle ends as wanted after a change."""
+        changed = policy
+        for edit in change:
+            changed = edit.applied(changed)
+        return is_other(changed)
+
+    def narrowed(change: Sequence[SettingEdit]) -> tuple[SettingEdit, ...]:
+        """Return a change whose last edit is just large enough."""
+        *others, last = change
+        value = _narrowed(last.nearer, last.after, lambda value: is_enough([*others, replace(last, after=value)]))
+        return (*others, replace(last, after=value))
+
     settings = list(_settings_of(policy))
-    single = [edit for setting in settings if (edit := _smallest(setting, policy, is_other)) is not None]
-    if single:
-        return [(edit,) for edit in sorted(single, key=lambda edit: edit.cost)]
-    pairs: list[tuple[SettingEdit, ...]] = []
-    for first in settings:
-        least = max(first.low, 0)
-        if isinstance(first.value, bool) or not isinstance(first.value, int) or first.value == least:
-            continue
-        changed = first.applied(policy, int(least))
-        for second in settings:
-            edit = None if second.name == first.name else _smallest(second, changed, is_other)
-            if edit is not None:
-                pairs.append((first.edit(int(least)), edit))
-    return sorted(pairs, key=lambda pair: sum(edit.cost for edit in pair))[:_MOST_PAIRS]
-
-
-def _smallest(setting: _Setting, policy: Policy, is_other: Callable[[Policy], bool]) -> SettingEdit | None:
-    """Return the smallest change of one setting that is enough, None if none of those that are tried is."""
-
-    def is_enough(value: Number) -> bool:
-        """Return whether the cycle ends as wanted with a value."""
-        return is_other(setting.applied(policy, value))
-
-    enough = []
-    for line in setting.lines():
-        before: Number = setting.value
-        for value in line:
-            if is_enough(value):
-                enough.append(_narrowed(before, value, is_enough))
-                break
-            before = value
-    edits = map(setting.edit, enough)
-    return min(edits, key=lambda edit: edit.cost, default=None)
+    edits = [edit for setting in settings for edit in setting.edits()]
+    least = [edit for setting in settings for edit in setting.least()]
+    pairs = ((first, edit) for first in least for edit in edits if edit.setting != first.setting)
+    subject = attrgetter("setting")
+    found = cheapest(((edit,) for edit in edits), is_enough, subject)
+    if found:
+        return sorted(map(narrowed, found), key=cost_of)
+    return sorted(map(narrowed, cheapest(pairs, is_enough, subject)), key=cost_of)[:_MOST_PAIRS]
 
 
 def _narrowed(before: Number, value: Number, is_enough: Callable[[Number], bool]) -> Number:

@@ -1,22 +1,24 @@
-"""Find the smallest change after which a policy prefers another broker: of a property, a load or a weight.
+"""Find the smallest change after which something comes out otherwise, and which broker a policy prefers by that.
 
-The changes that are tried follow from what the policy declares to read, and each is put to the policy itself: what is
-returned is what the engine would decide, not a guess about the parts.
+Changes of a property, a load or a weight are here; those of a shedder's settings are in `cycle_edits.py`. The ones that
+are tried follow from what the policy declares to read, and each is put to the policy itself: what is returned is what
+the engine would decide, not a guess about the parts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import PolicyError
 from lookup.model import Broker, ClusterView, LookupRequest, Roster
 from lookup.model.topology import LEVELS
 
-__all__ = ["Change", "Edit", "changes", "cost_of", "is_enough", "prefers", "smallest_changes"]
+__all__ = ["Change", "Edit", "changes", "cheapest", "cost_of", "smallest_changes"]
 
 Kind = Literal["client property", "broker property", "load", "weight"]
 #: A property is changed or not; a load of 1.0, and a weight that is left out, are changed as much as a property.
@@ -25,6 +27,32 @@ _PROPERTY = 1.0
 _STEPS = 100
 #: Odds this close are equal.
 _CLOSE = 1e-9
+
+
+def cheapest(
+    changes: Iterable[tuple[Any, ...]],
+    is_enough: Callable[[tuple[Any, ...]], bool],
+    subject_of: Callable[[Any], Hashable],
+) -> list[tuple[Any, ...]]:
+    """Return the cheapest change of each subject that is enough, the cheapest first.
+
+    Several edits are no answer if a cheaper one with the subject of one of them is.
+
+    Args:
+        changes: all that are tried, tuples of edits with a `cost`; of equally cheap ones the first is tried first.
+        subject_of: returns what an edit changes.
+    """
+    found: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
+    for change in sorted(changes, key=cost_of):
+        subjects = tuple(map(subject_of, change))
+        if subjects not in found and not any((subject,) in found for subject in subjects) and is_enough(change):
+            found[subjects] = change
+    return list(found.values())
+
+
+def cost_of(change: Iterable[Any]) -> float:
+    """Return how much is changed, 1.0 for a property."""
+    return float(sum(edit.cost for edit in change))
 
 
 @dataclass(frozen=True)
@@ -83,44 +111,27 @@ def smallest_changes(policy: Policy, request: LookupRequest, view: ClusterView, 
     Raises:
         PolicyError: if the policy cannot decide the request as it is.
     """
-    if prefers(policy, request, view, broker):
+
+    def prefers(policy: Policy, request: LookupRequest, view: ClusterView) -> bool:
+        """Return whether the broker has greater odds than any other."""
+        odds = policy.ballot(request, Instant(policy, view)).odds
+        others = max((share for other, share in odds.items() if other != broker), default=0.0)
+        return odds.get(broker, 0.0) > others + _CLOSE
+
+    def is_enough(change: Change) -> bool:
+        """Return whether the policy prefers the broker after a change."""
+        scene = policy, request, view
+        for edit in change:
+            scene = edit.applied(*scene)
+        try:
+            return prefers(*scene)
+        except PolicyError:
+            # A part need not stand a scene that nobody has asked it about.
+            return False
+
+    if prefers(policy, request, view):
         return []
-    found: dict[tuple[object, ...], Change] = {}
-    # Sorted by cost, and stable: the first that is enough is the cheapest of its kind.
-    for change in sorted(changes(policy, request, view, broker), key=cost_of):
-        kind = tuple((edit.kind, edit.broker) for edit in change)
-        # Two edits are no answer if one of them is.
-        if not any(set(part) <= set(kind) for part in found) and is_enough(change, policy, request, view, broker):
-            found[kind] = change
-    return list(found.values())
-
-
-def cost_of(change: Change) -> float:
-    """Return how much is changed, 1.0 for a property."""
-    return sum(edit.cost for edit in change)
-
-
-def prefers(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> bool:
-    """Return whether a broker has greater odds than any other.
-
-    Raises:
-        PolicyError: if a part fails and the policy says stop, or breaks its protocol.
-    """
-    odds = policy.ballot(request, Instant(policy, view)).odds
-    others = max((share for other, share in odds.items() if other != broker), default=0.0)
-    return odds.get(broker, 0.0) > others + _CLOSE
-
-
-def is_enough(change: Change, policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> bool:
-    """Return whether a policy prefers a broker after a change."""
-    scene = policy, request, view
-    for edit in change:
-        scene = edit.applied(*scene)
-    try:
-        return prefers(*scene, broker)
-    except PolicyError:
-        # A part need not stand a scene that nobody has asked it about.
-        return False
+    return cheapest(changes(policy, request, view, broker), is_enough, attrgetter("kind", "broker"))
 
 
 def changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> Iterator[Change]:

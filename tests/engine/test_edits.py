@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.engine.build import build_policies
-from lookup.engine.edits import Change, Edit, changes, cost_of, smallest_changes
+from lookup.engine.edits import Change, Edit, changes, cheapest, cost_of, smallest_changes
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.model import ClusterView, LookupRequest
@@ -162,3 +163,27 @@ def test_what_is_preferred_needs_no_change_and_what_reads_nothing_has_none() -> 
 
     assert smallest_changes(_policy(**_POLICIES[0]), asked, view, "x:1") == []
     assert smallest_changes(_policy(selector="random"), asked, view, "x:1") == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=20), st.integers(0, 9), st.integers(0, 9)
+)
+def test_the_cheapest_of_each_subject_is_found(drawn: list[tuple[str, int]], least: int, together: int) -> None:
+    """Single edits from a cost on, and pairs from a sum on if no cheaper edit of one of their subjects is enough."""
+    edits = [SimpleNamespace(subject=subject, cost=float(cost)) for subject, cost in drawn]
+    tried = [*((edit,) for edit in edits), *((one, other) for one in edits for other in edits if one is not other)]
+
+    def is_enough(change: tuple[Any, ...]) -> bool:
+        """Return whether a change costs as much as it must."""
+        return cost_of(change) >= (least if len(change) == 1 else together)
+
+    found = cheapest(tried, is_enough, lambda edit: edit.subject)
+
+    assert [cost_of(change) for change in found] == sorted(map(cost_of, found))
+    costs = {tuple(edit.subject for edit in change): cost_of(change) for change in found}
+    assert len(costs) == len(found)
+    for change in filter(is_enough, tried):
+        subjects = tuple(edit.subject for edit in change)
+        known = [costs[key] for key in (subjects, *((subject,) for subject in subjects)) if key in costs]
+        assert known
+        assert min(known) <= cost_of(change)
