@@ -126,7 +126,7 @@ def _owner_log(tables: Tables, cluster: str) -> OwnerLog | None:
 def _broker_reports(tables: Tables, cluster: str, roster: Roster) -> BrokerReports:
     shares = tables.of("loads", cluster)
 
-    def numbers(column: str, names: Sequence[str | None]) -> Codes:
+    def numbers(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
         """Return roster numbers, -1 for a broker that was never registered."""
         found = (None if name is None else roster.number(name) for name in names)
         return short_codes(-1 if number is None else number for number in found)
@@ -146,7 +146,7 @@ def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports
             spans[name] = span.start, span.stop
     code_of = {name: code for code, name in enumerate(spans)}
 
-    def codes(column: str, names: Sequence[str | None]) -> Codes:
+    def codes(column: str, names: Sequence[str | None]) -> Codes:  # noqa: ARG001  of all functions of its kind
         """Return codes of bundles, -1 for one that is not made of whole atoms."""
         return short_codes(-1 if name is None else code_of.get(name, -1) for name in names)
 

@@ -52,7 +52,7 @@ class WholeFile(Strict):
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:  # noqa: ARG003  of all functions of its kind
         """Return place and sentence of every mistake between tables: names that must match, or must not.
 
         Args:

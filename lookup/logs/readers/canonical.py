@@ -121,7 +121,7 @@ def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, 
     return values
 
 
-def _time(text: str, name: str) -> int:
+def _time(text: str, name: str) -> int:  # noqa: ARG001  of all functions of its kind
     """Read an ISO time, UTC if it has no offset, or a count of µs."""
     text = text.strip()
     # Twenty digits are more than any int64 of µs holds.

@@ -161,7 +161,7 @@ def label_rule(given: Mapping[str, Any] | str, where: str) -> LabelRule:
     return LabelRule(source, lru_cache(maxsize=1 << 16)(lambda text: find(text) or default))
 
 
-def _column(table: Mapping[str, Any]) -> _Finder:
+def _column(table: Mapping[str, Any]) -> _Finder:  # noqa: ARG001  of all functions of its kind
     return lambda text: text.strip() or None
 
 
