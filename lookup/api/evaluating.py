@@ -27,7 +27,7 @@ from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
 from lookup.replay.counted import check_by
-from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of, ship
@@ -67,17 +67,14 @@ class Clock:
         now = time.monotonic()
         self.stages[f"{stage}_s"], self._last = round(now - self._last, 3), now
 
-    def figures(self, inputs: Mapping[str, object]) -> dict[str, float | str]:
-        """Return all stages, the total, and rates of the replay; `inputs` has the counts of lookups and decisions."""
+    def figures(self, inputs: InputFacts) -> dict[str, float | str]:
+        """Return all stages, the total, and rates of the replay."""
         # A log of a few rows may take less than the millisecond that stages are rounded to.
         seconds = self.stages.get("replay_s") or 0.001
         figures: dict[str, float | str] = {"started": self.started, **self.stages}
         figures["total_s"] = round(time.monotonic() - self.began, 3)
-        for name in ("lookups", "decisions"):
-            count = inputs.get(name)
-            if isinstance(count, int):
-                figures[f"{name}_per_s"] = round(count / seconds, 1)
-        return figures
+        counts = {"lookups": inputs.lookups, "decisions": inputs.decisions}
+        return figures | {f"{name}_per_s": round((count or 0) / seconds, 1) for name, count in counts.items()}
 
 
 def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first is needed
@@ -218,10 +215,9 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         target.write(PAGE, html_report(read_run(target.path, manifest=written)).encode())
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
-    failures = outcome.inputs.get("failures")
-    if isinstance(failures, Mapping) and failures:
-        counts = ", ".join(f"{policy} {count:,} times" for policy, count in failures.items())
-        first = outcome.inputs.get("first_failure")
+    if outcome.inputs.failures:
+        counts = ", ".join(f"{policy} {count:,} times" for policy, count in outcome.inputs.failures.items())
+        first = outcome.inputs.first_failure
         warn(f"parts of policies failed and on_error let them go on: {counts}; the first: {first}")
     return scored
 

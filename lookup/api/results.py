@@ -18,7 +18,8 @@ from lookup.logs.outputs import draft
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity, suggestion
 from lookup.report.answer import answers
-from lookup.report.comparison import lines, policies_in_order
+from lookup.report.comparison import NOTHING
+from lookup.report.document import figure_table
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import conclusion, legend
@@ -138,25 +139,21 @@ class Evaluation:
 
     def __repr__(self) -> str:
         """Return the policies, how much was replayed, and the conclusion, in a few lines at most."""
-        incumbent, *candidates = policies_in_order(self.scored)
         sizes = [quantity(len(self.scored.clusters), "cluster")]
-        lookups = self.scored.inputs.get("lookups")
-        sizes += [quantity(lookups, "lookup")] if isinstance(lookups, int) else []
-        policies = ", ".join([f"{incumbent} (incumbent)", *candidates])
+        if self.scored.inputs.lookups is not None:
+            sizes.append(quantity(self.scored.inputs.lookups, "lookup"))
+        policies = ", ".join([f"{self.scored.incumbent} (incumbent)", *self.scored.candidates])
         return f"<Evaluation of {policies}; {', '.join(sizes)}: {self.conclusion}>"
 
     def _repr_html_(self) -> str:
         """Return the comparison as a table, for a notebook."""
-        incumbent, *candidates = policies_in_order(self.scored)
-        heads = ("metric", "unit", f"{incumbent} (incumbent)", *candidates)
-        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+        table = figure_table(self.scored)
+        head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
         rows = "".join(
-            f"<tr><th>{escape(line.name)}</th><td>{escape(line.unit)}</td>"
-            + "".join(
-                f'<td title="{escape(cell.interval)}">{escape(cell.value)} {cell.mark}</td>' for cell in line.cells
-            )
+            f"<tr><th>{escape(name.text)}</th><td>{escape(unit.text)}</td>"
+            + "".join(f'<td title="{escape(cell.detail or NOTHING)}">{escape(cell.text)}</td>' for cell in cells)
             + "</tr>"
-            for line in lines(self.scored)
+            for name, unit, *cells in table.cells
         )
         return (
             "".join(f"<p>{escape(text)}</p>" for text in answers(self.scored))

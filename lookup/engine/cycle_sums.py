@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Self
 
 from lookup.engine.cycles import CycleReport
 from lookup.model.decision import Shortfall, Unload
@@ -66,13 +66,6 @@ class CycleSums:
             if outcome.short is not None and math.isfinite(outcome.short.figure) and math.isfinite(outcome.short.limit):
                 sums._keep(reason, outcome.short)
         return sums
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `document` has written."""
-        short = {reason: Shortfall(**found) for reason, found in document.get("short", {}).items()}
-        counts = {key: Counter(document[key]) for key in ("reasons", "refused")}
-        return cls(**{**document, **counts, "short": short})
 
     def document(self) -> dict[str, object]:
         """Return the sums as JSON has them."""

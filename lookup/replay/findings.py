@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-
-from lookup.settings.evaluation import LintRule
+from dataclasses import dataclass
 
 __all__ = ["Finding"]
 
@@ -13,8 +11,8 @@ __all__ = ["Finding"]
 class Finding:
     """Something in valid settings that has no effect on a log, or one that was hardly meant."""
 
-    #: name of the rule that found it
-    rule: LintRule
+    #: name of the rule that found it, a `LintRule`; a run of an earlier version may have others
+    rule: str
     what: str
     how_often: str
     evidence: str
@@ -24,7 +22,3 @@ class Finding:
     def sentence(self) -> str:
         """Return all of it as one sentence."""
         return f"{self.what} ({self.how_often}): {self.evidence}; {self.remedy}"
-
-    def document(self) -> dict[str, str]:
-        """Return all of it for JSON."""
-        return asdict(self)

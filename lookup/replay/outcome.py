@@ -7,14 +7,18 @@ verdicts in `lookup.score`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from lookup.engine.cycle_sums import CycleSums
+from lookup.model.time import FIRST_US, LAST_US
+from lookup.replay.findings import Finding
 
-__all__ = ["LOGGED", "MetricSums", "ReplayOutcome", "cycles_by_policy"]
+__all__ = ["LOGGED", "InputFacts", "MetricSums", "ReplayOutcome", "cycles_by_policy"]
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
@@ -42,14 +46,66 @@ class MetricSums:
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
+#: µs since the Unix epoch, in the calendar.
+_Instant = Annotated[int, Field(ge=FIRST_US, le=LAST_US)]
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """Counts and notes on what was read and replayed, for people and for `inputs` of `summary.json`.
+
+    None or nothing stands for what is not known, as a run of an earlier version has not recorded everything. Fields are
+    in the order of the file.
+    """
+
+    rows: int | None = None
+    #: those that ask for a broker, which the replay answers
+    lookups: int | None = None
+    redirects: int | None = None
+    #: lookups of the load manager's own topics
+    internal: int | None = None
+    quarantined: int | None = None
+    clusters: tuple[str, ...] = ()
+    #: by cluster, as are bundles and ticks
+    brokers: Mapping[str, int] = field(default_factory=dict)
+    bundles: Mapping[str, int] = field(default_factory=dict)
+    ticks: Mapping[str, int] = field(default_factory=dict)
+    first_us: _Instant | None = None
+    last_us: _Instant | None = None
+    #: share of the lookups soon after their bundle lost its owner in the log
+    induced_ratio: float | None = None
+    ignored_unloads: int | None = None
+    capacity: Literal["given", "assumed"] | None = None
+    #: by cluster, None if no cell has weight
+    imbalance_floor: Mapping[str, float | None] = field(default_factory=dict)
+    decisions: int | None = None
+    #: by policy, what `on_error` let pass
+    failures: Mapping[str, int] = field(default_factory=dict)
+    first_failure: str | None = None
+    load: str | None = None
+    ownership: str | None = None
+    #: by policy with a shedder, over all clusters and seeds
+    cycles: Mapping[str, CycleSums] = field(default_factory=dict)
+    #: by policy, of a run in which hand-overs take time
+    late_splits: Mapping[str, int] | None = None
+    refused_unloads: Mapping[str, int] | None = None
+    #: None if there are none
+    findings: tuple[Finding, ...] | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return the facts as JSON has them, without what only some runs have."""
+        facts: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
+        facts["cycles"] = {policy: sums.document() for policy, sums in self.cycles.items()}
+        absent = {name for name in ("late_splits", "refused_unloads", "findings") if facts[name] is None}
+        return {name: value for name, value in facts.items() if name not in absent}
+
+
 @dataclass(frozen=True, eq=False)
 class ReplayOutcome:
     """All sums of a run, what is known about its input, and whether the logged choices could be judged."""
 
     sums: Sequence[MetricSums]
-    #: counts and notes for people and for `summary.json`, JSON-able: `lookups`, `redirects`, `quarantined`, `clusters`,
-    #: `ticks`, `induced_ratio`, `capacity` ("assumed" or "given"), `imbalance_floor` (by cluster), ...
-    inputs: Mapping[str, object] = field(default_factory=dict)
+    inputs: InputFacts = InputFacts()
     #: why there are no sums of `LOGGED`, None if there are
     logged_reason: str | None = None
     #: names of the parts that separate equal brokers by their names and ignore the salt, by policy; replicates of such
@@ -62,8 +118,8 @@ class ReplayOutcome:
     seeds: tuple[int, ...] = ()
 
 
-def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, dict[str, object]]:
-    """Return by policy with a shedder, JSON-able, what its cycles came to over all clusters and seeds.
+def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, CycleSums]:
+    """Return by policy with a shedder what its cycles came to over all clusters and seeds.
 
     Args:
         runs: policy and sums of each run, None for a policy without shedder.
@@ -72,4 +128,4 @@ def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, 
     for policy, sums in runs:
         if sums is not None:
             by_policy.setdefault(policy, CycleSums(sums.shedder)).add(sums)
-    return {policy: sums.document() for policy, sums in by_policy.items()}
+    return by_policy

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from lookup.replay.division import Costs, PolicyRun, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
 from lookup.replay.lint import lint
-from lookup.replay.outcome import ReplayOutcome, cycles_by_policy
+from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, read_tables
@@ -178,17 +178,13 @@ class _Run:
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
+        inputs = _input_facts(clusters, coded, tables, [each.facts for each in gathered], replayed)
         return ReplayOutcome(
             sums=[
                 *(sums for each in replayed for sums in each.sums),
                 *(sums for each in gathered for sums in each.sums),
             ],
-            inputs={
-                **_about_log(clusters, coded, tables),
-                **_about_facts(clusters, [each.facts for each in gathered]),
-                **_about_runs(replayed, self.settings),
-                **({"findings": [finding.document() for finding in findings]} if findings else {}),
-            },
+            inputs=replace(inputs, findings=tuple(findings) or None),
             logged_reason=_why_no_log(clusters),
             unsalted=_unsalted(policies, clusters, run),
             cannot_act=idle,
@@ -354,56 +350,54 @@ def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: 
     return {policy: names for policy, names in parts.items() if names}
 
 
-def _about_log(clusters: Sequence[ClusterPlan], coded: Sequence[Coded], tables: Tables) -> dict[str, object]:
-    """Return what was counted while the tables were read."""
+def _input_facts(
+    clusters: Sequence[ClusterPlan],
+    coded: Sequence[Coded],
+    tables: Tables,
+    facts: Sequence[ClusterFacts],
+    replayed: Sequence[Replayed],
+) -> InputFacts:
+    """Return what was read and replayed.
+
+    Args:
+        facts: those that no policy changes, in the order of the clusters.
+    """
+    settings, pairs = tables.settings.evaluation, list(zip(clusters, facts, strict=True))
     # Of all shares: one without demand may still hold redirects.
     shares = [share for task in coded for share in task.shares]
     counts = {name: sum(share.counts[name] for share in shares) for name in clusters[0].words.counts}
-    return {
-        "rows": counts["rows"],
-        "lookups": counts["demand"],
-        "redirects": counts["redirects"],
-        "internal": counts["internal"],
-        "quarantined": sum(sum(task.quarantined.values()) for task in coded) + tables.quarantined,
-        "clusters": [cluster.name for cluster in clusters],
-        "brokers": {cluster.name: len(cluster.timeline.roster) for cluster in clusters},
-    }
-
-
-def _about_facts(clusters: Sequence[ClusterPlan], facts: Sequence[ClusterFacts]) -> dict[str, object]:
-    """Return the facts of the clusters that no policy changes, given in the order of the clusters."""
-    demand, pairs = sum(fact.demand for fact in facts), list(zip(clusters, facts, strict=True))
-    return {
-        "bundles": {cluster.name: fact.bundles for cluster, fact in pairs},
-        "ticks": {cluster.name: fact.ticks for cluster, fact in pairs},
-        "first_us": min(cluster.words.first_us for cluster in clusters),
-        "last_us": max(cluster.words.last_us for cluster in clusters),
-        "induced_ratio": sum(fact.induced for fact in facts) / demand if demand else None,
-        "ignored_unloads": sum(cluster.timeline.ignored_unloads for cluster in clusters),
-        "capacity": "assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
-        "imbalance_floor": {
-            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in pairs
-        },
-    }
-
-
-def _about_runs(replayed: Sequence[Replayed], settings: EvaluationFile) -> dict[str, object]:
-    """Return counts of the runs, added up by policy over clusters and seeds."""
+    demand = sum(fact.demand for fact in facts)
     failures, late_splits, refused_unloads = Counter[str](), Counter[str](), Counter[str]()
     for run in replayed:
         failures[run.policy] += run.failures
         late_splits[run.policy] += run.late_splits
         refused_unloads[run.policy] += run.refused_unloads
-    about: dict[str, object] = {
-        "decisions": sum(run.decisions for run in replayed),
+    return InputFacts(
+        rows=counts["rows"],
+        lookups=counts["demand"],
+        redirects=counts["redirects"],
+        internal=counts["internal"],
+        quarantined=sum(sum(task.quarantined.values()) for task in coded) + tables.quarantined,
+        clusters=tuple(cluster.name for cluster in clusters),
+        brokers={cluster.name: len(cluster.timeline.roster) for cluster in clusters},
+        bundles={cluster.name: fact.bundles for cluster, fact in pairs},
+        ticks={cluster.name: fact.ticks for cluster, fact in pairs},
+        first_us=min(cluster.words.first_us for cluster in clusters),
+        last_us=max(cluster.words.last_us for cluster in clusters),
+        induced_ratio=sum(fact.induced for fact in facts) / demand if demand else None,
+        ignored_unloads=sum(cluster.timeline.ignored_unloads for cluster in clusters),
+        capacity="assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
+        imbalance_floor={
+            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in pairs
+        },
+        decisions=sum(run.decisions for run in replayed),
         # A unary plus leaves out the policies without any.
-        "failures": dict(+failures),
-        "first_failure": next((run.first_failure for run in replayed if run.first_failure), None),
-        "load": settings.evaluation.load,
-        "ownership": settings.evaluation.ownership,
-        "cycles": cycles_by_policy([(run.policy, run.cycles) for run in replayed]),
-    }
-    if settings.evaluation.handover_s:
+        failures=dict(+failures),
+        first_failure=next((run.first_failure for run in replayed if run.first_failure), None),
+        load=settings.load,
+        ownership=settings.ownership,
+        cycles=cycles_by_policy((run.policy, run.cycles) for run in replayed),
         # Which bundles are in flight differs between policies, and so do the events of the log that these delay.
-        about |= {"late_splits": dict(+late_splits), "refused_unloads": dict(+refused_unloads)}
-    return about
+        late_splits=dict(+late_splits) if settings.handover_s else None,
+        refused_unloads=dict(+refused_unloads) if settings.handover_s else None,
+    )

@@ -1,12 +1,24 @@
-"""Content of a page as plain data: sections made of sentences, lists, tables and charts, in the order of reading."""
+"""Content of a report as plain data: sentences, lists, tables and charts, in the order of reading."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Block", "Bullets", "Cell", "Chart", "Definitions", "Fold", "Matrix", "Paragraph", "Section", "Table"]
+__all__ = [
+    "Block", "Bullets", "Cell", "Chart", "Definitions", "Fold", "Heading", "Matrix", "Paragraph", "Section",
+    "Table", "charts_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows, for a form without sections."""
+
+    text: str
+    #: 1 for that of the whole
+    level: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +28,8 @@ class Paragraph:
     text: str
     #: "lead" for the sentence that matters most, "note" for one that qualifies
     role: Literal["text", "lead", "note"] = "text"
-    kind: Literal["paragraph"] = "paragraph"
+    #: whether it is broken into lines in a text; one with names out of logs is not
+    is_wrapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,6 @@ class Bullets:
     items: Sequence[str]
     #: "answers" for sentences that begin with the name of a policy and a colon
     role: Literal["list", "answers"] = "list"
-    kind: Literal["bullets"] = "bullets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,6 @@ class Definitions:
     """Words with what they mean."""
 
     items: Sequence[tuple[str, str]]
-    kind: Literal["definitions"] = "definitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +63,18 @@ class Cell:
 class Table:
     """Rows of texts under heads; the first cell of a row names it."""
 
-    id: str
-    caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
+    #: for a page
+    id: str = ""
+    caption: str = ""
     #: numbers of the columns that hold text; the others are figures
     texts: Sequence[int] = (0,)
-    kind: Literal["table"] = "table"
 
-    def cells(self, row: Sequence[str | Cell]) -> list[Cell]:
-        """Return a row's cells."""
-        return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """Return the cells of all rows."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,6 @@ class Chart:
     fields: Sequence[str]
     rows: Sequence[Sequence[Any]]
     table: Table | None = None
-    kind: Literal["chart"] = "chart"
 
     @property
     def data(self) -> dict[str, Any]:
@@ -110,24 +121,11 @@ class Matrix:
     has_lives: bool = False
     #: by cluster: numbers of rows, and times in ms at which what they stand for was lost
     losses: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    kind: Literal["matrix"] = "matrix"
 
     @property
     def data(self) -> dict[str, Any]:
         """Return what the page's script draws it from."""
-        names = (
-            "id",
-            "spec",
-            "rows",
-            "columns",
-            "values",
-            "scale",
-            "widths",
-            "row_name",
-            "value_name",
-            "has_lives",
-            "losses",
-        )
+        names = "id spec rows columns values scale widths row_name value_name has_lives losses".split()
         return {name: getattr(self, name) for name in names}
 
 
@@ -137,10 +135,9 @@ class Fold:
 
     title: str
     blocks: Sequence[Block]
-    kind: Literal["fold"] = "fold"
 
 
-Block: TypeAlias = Paragraph | Bullets | Definitions | Table | Chart | Matrix | Fold
+Block: TypeAlias = Heading | Paragraph | Bullets | Definitions | Table | Chart | Matrix | Fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +147,13 @@ class Section:
     id: str
     title: str
     blocks: Sequence[Block]
+
+
+def charts_of(sections: Iterable[Section | Fold]) -> Iterator[Chart | Matrix]:
+    """Yield what is drawn, in the order of reading."""
+    for section in sections:
+        for block in section.blocks:
+            if isinstance(block, Fold):
+                yield from charts_of([block])
+            elif isinstance(block, Chart | Matrix):
+                yield block

@@ -1,4 +1,4 @@
-"""Turn a scored replay into rows and columns of text: metrics down, policies across, each cell a value and a mark.
+"""Write figures, differences and verdicts as texts and marks: in the comparison with metrics down, policies across.
 
 Numbers are rounded to about four digits, with commas between thousands; a dash stands for a figure that could not be
 computed.
@@ -10,15 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict, Word
 
 __all__ = [
-    "ARROWS", "FIDELITY_HEADS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "VERDICT_HEADS", "Cell",
-    "Line", "Scope", "fidelity_rows", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text",
-    "own_direction", "parts", "policies_in_order", "pooled", "scope_of", "signed_text", "value_text", "verdict_rows",
-    "word_of",
+    "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",
+    "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts", "scope_of",
+    "signed_text", "value_text", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -34,10 +32,6 @@ LIGHT_MARKS: Mapping[Word, str] = {"better": "▴", "worse": "▾"}
 #: Mark of a verdict without an interval: nothing was judged.
 UNJUDGED = "○"
 
-#: Heads of the tables of verdicts, and of the comparison with the log.
-VERDICT_HEADS = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
-FIDELITY_HEADS = ("metric", "logged", "replayed", "range", "gap")
-
 #: Differences below this are those of rounding, 5e-17 between two means of 0.3.
 _ROUNDING = 1e-12
 
@@ -52,8 +46,12 @@ class Scope:
     by: By = ()
 
 
+#: The pooled figures of the whole demand.
+WHOLE = Scope()
+
+
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Figure:
     """One figure of one policy."""
 
     value: str
@@ -76,19 +74,13 @@ class Line:
     arrow: str
     #: whether it may decide the exit code
     primary: bool
-    #: in the order of `policies_in_order`
-    cells: tuple[Cell, ...]
+    #: the incumbent's, then those of the candidates
+    figures: tuple[Figure, ...]
 
     @property
     def name(self) -> str:
-        """Return the label with its direction, and a star if it may decide the exit code."""
-        return f"{self.arrow} {self.label}{' *' if self.primary else ''}".strip()
-
-
-def policies_in_order(scored: Scored) -> tuple[str, ...]:
-    """Return the policies, the incumbent first."""
-    incumbent = scored.plan.evaluation.incumbent
-    return (incumbent, *(name for name in scored.plan.policies if name != incumbent))
+        """Return the label behind its direction, and a star if it may decide the exit code."""
+        return f"{self.arrow} {self.label}{' *' if self.primary else ''}"
 
 
 def label(metric: str, key: str | None) -> str:
@@ -139,81 +131,33 @@ def parts(scored: Scored) -> tuple[By, ...]:
     return tuple(sorted({figure.series.by for figure in scored.estimates if figure.series.by}))
 
 
-def pooled(scored: Scored) -> dict[tuple[str, str, str | None], Estimate]:
-    """Return the figures over all clusters and the whole demand, by policy, metric and key."""
-    return {
-        (figure.series.policy, *figure.series.name): figure
-        for figure in scored.estimates
-        if figure.cluster is None and not figure.series.by
-    }
-
-
-def lines(scored: Scored, scope: Scope | None = None) -> list[Line]:
+def lines(scored: Scored, scope: Scope = WHOLE) -> list[Line]:
     """Return every figure of a scope, by default the pooled ones; verdicts belong to these only.
 
     A metric that no policy has a figure of has a line of dashes.
     """
-    scope = scope or Scope()
     estimates = {
         (figure.series.policy, *figure.series.name): figure
         for figure in scored.estimates
         if figure.cluster == scope.cluster and figure.series.by == scope.by
     }
-    is_whole = scope == Scope()
-    verdicts = {(verdict.policy, verdict.metric, verdict.key): verdict for verdict in scored.verdicts if is_whole}
-    policies, drawn = policies_in_order(scored), []
+    verdicts = {(verdict.policy, *verdict.name): verdict for verdict in scored.verdicts if scope == WHOLE}
+    drawn = []
     for metric in scored.metrics:
         keys = {key for _, name, key in estimates if name == metric.name}
         # A part of the demand has no line of a metric it lacks: most metrics are measured for the whole only.
         for key in sorted(keys, key=lambda key: key or "") if keys or scope.by else [None]:
-            cells = []
-            for figure in ((policy, metric.name, key) for policy in policies):
+            figures = []
+            for name in ((policy, metric.name, key) for policy in (scored.incumbent, *scored.candidates)):
                 value = interval = NOTHING
-                if figure in estimates:
-                    estimate = estimates[figure]
+                if name in estimates:
+                    estimate = estimates[name]
                     value = value_text(estimate.value, metric.unit)
                     interval = interval_text(estimate.low, estimate.high, metric.unit)
-                cells.append(Cell(value, interval, verdicts.get(figure)))
+                figures.append(Figure(value, interval, verdicts.get(name)))
             primary = any(verdict.primary for name, verdict in verdicts.items() if name[1:] == (metric.name, key))
-            drawn.append(Line(label(metric.name, key), metric.unit, ARROWS[metric.better], primary, tuple(cells)))
+            drawn.append(Line(label(metric.name, key), metric.unit, ARROWS[metric.better], primary, tuple(figures)))
     return drawn
-
-
-def verdict_rows(scored: Scored, policy: str) -> list[tuple[str, ...]]:
-    """Return the verdicts on a candidate under `VERDICT_HEADS`, one row per figure."""
-    metrics = {metric.name: metric for metric in scored.metrics}
-    rows: list[tuple[str, ...]] = []
-    for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
-        unit = metrics[verdict.metric].unit
-        change, low, high = own_direction(verdict, metrics[verdict.metric].better)
-        scope = f", {scope_of(verdict)}" if scope_of(verdict) else ""
-        rows.append(
-            (
-                f"{label(verdict.metric, verdict.key)}{' *' if verdict.primary else ''}",
-                f"{mark_of(verdict)} {word_of(verdict)}{scope}",
-                NOTHING if math.isnan(change) else f"{signed_text(change, unit)} {unit}",
-                interval_text(low, high, unit),
-                f"±{number_text(verdict.margin)}",
-                verdict.reason or "",
-            )
-        )
-    return rows
-
-
-def fidelity_rows(scored: Scored) -> tuple[list[tuple[str, ...]], dict[str, list[str]]]:
-    """Return the figures that could be compared with the log, under `FIDELITY_HEADS`, and the others by the reason."""
-    units = {metric.name: metric.unit for metric in scored.metrics}
-    rows: list[tuple[str, ...]] = []
-    # Most figures without a gap share one reason, that of the log; each reason is written once.
-    unknown: dict[str, list[str]] = {}
-    for figure in scored.fidelity:
-        name, unit = label(figure.metric, figure.key), units[figure.metric]
-        if figure.reason is not None:
-            unknown.setdefault(figure.reason, []).append(name)
-            continue
-        values = (value_text(value, unit) for value in (figure.logged, figure.resimulated))
-        rows.append((name, *values, interval_text(figure.low, figure.high, unit), value_text(figure.gap, unit)))
-    return rows, unknown
 
 
 def value_text(value: float, unit: str) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.report.comparison import label, mark_of, own_direction, policies_in_order, signed_text, word_of
+from lookup.report.comparison import label, mark_of, own_direction, signed_text, word_of
 from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
@@ -34,7 +33,7 @@ def winner_of(scored: Scored) -> str | None:
         return -primary["worse"], primary["better"], every["better"] - every["worse"]
 
     better = {verdict.policy for verdict in scored.verdicts if verdict.verdict == "better"}
-    candidates = [policy for policy in policies_in_order(scored)[1:] if policy in better]
+    candidates = [policy for policy in scored.candidates if policy in better]
     return max(candidates, key=rank, default=None)
 
 
@@ -48,7 +47,7 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
         SettingsError: if the run has no such candidate, or none that is better in anything.
     """
     scored, settings = run.scored, settings_given(run)
-    candidates = policies_in_order(scored)[1:]
+    candidates = scored.candidates
     if candidate is not None and candidate not in candidates:
         right = suggestion(candidate, candidates) if candidates else "it has its incumbent only"
         raise SettingsError(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}")
@@ -58,7 +57,7 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
         raise SettingsError(Argument("confirm"), what, Argument("candidate", "NAME"))
     seeds = run.manifest["seeds"]
     draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
-    names = (scored.plan.evaluation.incumbent, winner)
+    names = (scored.incumbent, winner)
     return {
         **settings,
         "evaluation": {**settings["evaluation"], "seeds": len(seeds), "draw": draw},
@@ -72,28 +71,23 @@ def what_is_left(earlier: Run, now: Scored) -> list[str]:
     Args:
         now: of the run that confirms the earlier one.
     """
-    (policy,) = policies_in_order(now)[1:]
-    verdicts = {(verdict.metric, verdict.key): verdict for verdict in now.verdicts}
+    (policy,) = now.candidates
+    verdicts = {verdict.name: verdict for verdict in now.verdicts}
     told = [
         verdict
         for verdict in earlier.scored.verdicts
-        if verdict.policy == policy and (verdict.verdict in ("better", "worse") or verdict.alone is not None)
+        if verdict.policy == policy and (verdict.is_decided or verdict.alone is not None)
     ]
     head = f"What is left of {policy} in {earlier.path}, with seeds that it has not seen:"
-    return [head, *_left(told, verdicts, {metric.name: metric for metric in now.metrics})]
+    return [head, *(_left(before, verdicts.get(before.name), now) for before in told)]
 
 
-def _left(
-    told: list[Verdict], verdicts: Mapping[tuple[str, str | None], Verdict], metrics: Mapping[str, Any]
-) -> Iterator[str]:
-    for before in told:
-        name = label(before.metric, before.key)
-        after = verdicts.get((before.metric, before.key))
-        if after is None or math.isnan(after.delta):
-            yield f"{name}: was {word_of(before)}, and is not measured now"
-            continue
-        metric = metrics[before.metric]
-        (was, *_), (now, *_) = (own_direction(one, metric.better) for one in (before, after))
-        changes = f"{signed_text(was, metric.unit)} {metric.unit} before, {signed_text(now, metric.unit)} now"
-        share = f", {after.delta / before.delta:.0%} of it" if before.delta else ""
-        yield f"{name}: {changes}{share}: {mark_of(after)} {word_of(after)}"
+def _left(before: Verdict, after: Verdict | None, now: Scored) -> str:
+    name = label(*before.name)
+    if after is None or math.isnan(after.delta):
+        return f"{name}: was {word_of(before)}, and is not measured now"
+    metric = now.metric[before.metric]
+    (was, *_), (is_now, *_) = (own_direction(one, metric.better) for one in (before, after))
+    changes = f"{signed_text(was, metric.unit)} {metric.unit} before, {signed_text(is_now, metric.unit)} now"
+    share = f", {after.delta / before.delta:.0%} of it" if before.delta else ""
+    return f"{name}: {changes}{share}: {mark_of(after)} {word_of(after)}"

@@ -14,23 +14,17 @@ from typing import Any
 
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import listed, quantity
+from lookup.report.blocks import Block, Bullets, Heading, Table
 from lookup.report.comparability import why_incomparable
-from lookup.report.comparison import NOTHING, interval_text, label, pooled, signed_text, value_text
+from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
 from lookup.report.folder import Run
-from lookup.report.markdown import markdown_table
+from lookup.report.markdown import markdown
 from lookup.score.luck import Estimate
 
 __all__ = [
-    "FIGURE_HEADS",
-    "SETTING_HEADS",
-    "Change",
-    "Difference",
-    "check_comparable",
-    "check_same_world",
-    "compare_runs",
-    "difference_markdown",
-]
-__all__ += ["sentences"]
+    "FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "check_comparable", "check_same_world", "compare_runs",
+    "difference_markdown", "sentences",
+]  # fmt: skip
 
 #: Heads of the two tables, behind the names of the runs.
 SETTING_HEADS = ("setting", "first", "second")
@@ -122,8 +116,8 @@ def compare_runs(first: Run, second: Run) -> Difference:
         if asked[0].get(key) != asked[1].get(key)
     )
     shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
-    figures = [pooled(run.scored) for run in (first, second)]
-    metrics = {metric.name: metric for run in (second, first) for metric in run.scored.metrics}
+    figures = [run.scored.pooled for run in (first, second)]
+    metrics = {**second.scored.metric, **first.scored.metric}
     changes = []
     for policy in shared:
         for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
@@ -239,16 +233,12 @@ def sentences(difference: Difference) -> list[str]:
 
 def difference_markdown(difference: Difference) -> str:
     """Write the difference as Markdown, for a comment on a change."""
-    blocks = [
-        f"# {difference.first} and {difference.second}",
-        "\n".join(f"* {sentence}" for sentence in sentences(difference)),
-    ]
+    blocks: list[Block] = [Heading(f"{difference.first} and {difference.second}", 1), Bullets(sentences(difference))]
     if difference.settings:
-        blocks += ["## Settings", "\n".join(markdown_table(SETTING_HEADS, difference.settings))]
+        blocks += [Heading("Settings"), Table(SETTING_HEADS, difference.settings)]
     if difference.changed:
-        rows = [change.row for change in difference.changed]
-        blocks += ["## Figures", "\n".join(markdown_table(FIGURE_HEADS, rows))]
-    return "\n\n".join(blocks) + "\n"
+        blocks += [Heading("Figures"), Table(FIGURE_HEADS, [change.row for change in difference.changed])]
+    return markdown(blocks)
 
 
 def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -12,34 +12,19 @@ import altair as alt
 
 from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
-from lookup.report.blocks import Block, Chart, Fold, Matrix
+from lookup.report.blocks import Chart, Matrix, charts_of
 from lookup.report.folder import Run
 from lookup.report.sections import sections
 
 __all__ = ["Drawing", "draw", "drawable"]
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
-#: End of the ids of charts.
-_END = "-chart"
 _COLOUR = re.compile(r"^  --(\w+): (#\w+);$", re.MULTILINE)
 
 
 def drawable(run: Run) -> dict[str, Chart | Matrix]:
     """Return what a page draws of a run, by name, in the order of the page."""
-    return {
-        chart.id.removesuffix(_END): chart
-        for section in sections(run)
-        for chart in _charts(section.blocks)
-        if chart.id.endswith(_END)
-    }
-
-
-def _charts(blocks: Sequence[Block]) -> Iterator[Chart | Matrix]:
-    for block in blocks:
-        if isinstance(block, Fold):
-            yield from _charts(block.blocks)
-        elif isinstance(block, Chart | Matrix):
-            yield block
+    return {chart.id.removesuffix("-chart"): chart for chart in charts_of(sections(run))}
 
 
 def draw(run: Run, chart: Chart | Matrix, *, policy: str | None = None, cluster: str | None = None) -> Drawing:
@@ -75,8 +60,7 @@ def _coloured(table: dict[str, Any], colours: Mapping[str, str]) -> dict[str, An
 
 def _matrix_rows(run: Run, chart: Matrix, policy: str | None, cluster: str | None) -> list[dict[str, Any]]:
     """Return the rows that the page's script makes of a matrix, `matrixRows` of `page.js`."""
-    incumbent = run.scored.plan.evaluation.incumbent
-    candidates = [name for name in run.scored.plan.policies if name != incumbent]
+    incumbent, candidates = run.scored.incumbent, run.scored.candidates
     cluster = _known("cluster", cluster, list(chart.values))
     values = chart.values[cluster]
     names = [incumbent, _known("policy", policy, candidates)] if candidates else [incumbent]

@@ -15,24 +15,17 @@ from lookup.hooks import Metric, Question
 from lookup.logs.sources import locate, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
-from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
-from lookup.report.shape import Manifest, Summary, require_shape
+from lookup.report.shape import Manifest, Summary, shaped
 from lookup.score.luck import Estimate
-from lookup.score.scoring import Fidelity, Plan, Scored
+from lookup.score.scoring import Plan, Scored
 from lookup.score.series import Series
-from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
-from lookup.score.verdict import InCluster, Span, Verdict
-from lookup.score.winners import Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
-__all__ = ["RecordedMetric", "Run", "read_run", "restored", "settings_given", "settings_of"]
-
-#: Inputs of a summary that `Scored` holds as fields of their own.
-_NOTES = ("placed_once", "cannot_act")
+__all__ = ["Run", "read_run", "settings_given", "settings_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedMetric:
+class _RecordedMetric:
     """What a summary says of a metric: enough to print its figures, not to compute them."""
 
     name: str
@@ -67,18 +60,10 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     # The manifest first: it is written last, so without it the run is not complete.
     facts = _document(path, "manifest.json", manifest)
     summary = _document(path, "summary.json")
-    for name, document, schema, shape in (
-        ("summary.json", summary, SUMMARY_SCHEMA, Summary),
-        ("manifest.json", facts, MANIFEST_SCHEMA, Manifest),
-    ):
-        if document.get("schema") != schema:
-            raise InputError(
-                f"{path}/{name}: its schema is {shown(str(document.get('schema')))}, and {schema} can be read; "
-                "evaluate again with this version"
-            )
-        require_shape(f"{path}/{name}", document, shape)
+    read = shaped(f"{path}/summary.json", summary, Summary)
+    shaped(f"{path}/manifest.json", facts, Manifest)
     try:
-        return Run(path, restored(summary, facts), facts, summary)
+        return Run(path, _restored(read, facts), facts, summary)
     except ValidationError as error:
         keys = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors()}))
         version = shown(str(facts["versions"].get("pulsar-lookup")))
@@ -86,9 +71,6 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
             f"{path}/manifest.json: its settings, of version {version}, cannot be read by this one ({keys}); "
             "evaluate again with this version"
         ) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise InputError(f"{path}: summary.json and manifest.json are not those of an evaluation ({what})") from None
 
 
 def settings_given(run: Run) -> dict[str, Any]:
@@ -117,87 +99,42 @@ def settings_of(run: Run) -> EvaluationFile:
         ) from None
 
 
-def restored(summary: Mapping[str, Any], manifest: Mapping[str, Any]) -> Scored:
+def _restored(summary: Summary, manifest: Mapping[str, Any]) -> Scored:
     """Rebuild a scored replay from its summary: the same figures and sentences, without the sums behind them."""
     settings = manifest["settings"]
-    evaluation = EvaluationSection.model_validate(settings["evaluation"])
-    rules = VerdictSection.model_validate(settings["verdict"])
-    rows = summary["metrics"]
-    # Runs of earlier versions guarded nothing.
-    guarded = frozenset(summary.get("guarded", ()))
     metrics = {
-        name: cast(
-            "Metric", RecordedMetric(name, row["unit"], row["direction"], "log" if name in guarded else "demand")
+        row.metric: _RecordedMetric(
+            row.metric, row.unit, row.direction, "log" if row.metric in summary.guarded else "demand"
         )
-        for row in rows
-        for name in [row["metric"]]
+        for row in summary.metrics
     }
-    estimates = []
-    for row in rows:
-        # A metric that could not be computed has a row all the same, and no estimate.
-        if row["value"] is None and row["key"] is None and row["by"] is None:
-            continue
-        by = tuple((row["by"] or {}).items())
-        series = Series(row["policy"], metrics[row["metric"]], row["key"], by, {})
-        value, low, high = (_number(row[name]) for name in ("value", "low", "high"))
-        estimates.append(Estimate(series, row["cluster"], value, low, high))
     return Scored(
-        plan=Plan(tuple(dict.fromkeys(row["policy"] for row in rows)), evaluation, rules),
-        metrics=tuple(metrics.values()),
-        estimates=estimates,
-        verdicts=[_verdict(row) for row in summary["verdicts"]],
-        winners=[
-            Winner(row["metric"], row["key"], row["candidates"], _number(row["value"]), _number(row["advantage"]))
-            for row in summary.get("winners", ())
+        plan=Plan(
+            tuple(dict.fromkeys(row.policy for row in summary.metrics)),
+            EvaluationSection.model_validate(settings["evaluation"]),
+            VerdictSection.model_validate(settings["verdict"]),
+        ),
+        metrics=tuple(cast("Metric", metric) for metric in metrics.values()),
+        estimates=[
+            Estimate(
+                Series(row.policy, cast("Metric", metrics[row.metric]), row.key, tuple((row.by or {}).items()), {}),
+                row.cluster,
+                row.value,
+                row.low,
+                row.high,
+            )
+            for row in summary.metrics
+            # A metric that could not be computed has a row all the same, and no estimate.
+            if not (math.isnan(row.value) and row.key is None and row.by is None)
         ],
-        fidelity=[_fidelity(row) for row in summary["fidelity"]],
-        inputs={name: value for name, value in summary["inputs"].items() if name not in _NOTES},
-        placed_once=summary["inputs"]["placed_once"],
-        cannot_act=summary["inputs"]["cannot_act"],
+        verdicts=summary.verdicts,
+        winners=summary.winners,
+        fidelity=summary.fidelity,
+        inputs=summary.inputs,
+        placed_once=summary.notes.placed_once,
+        cannot_act=summary.notes.cannot_act,
         exit_code=manifest["exit_code"],
     )
-
-
-def _verdict(row: Mapping[str, Any]) -> Verdict:
-    # Runs of earlier versions have no margins, one question, and no differences by cluster.
-    return Verdict(
-        policy=row["policy"],
-        against=row["against"],
-        metric=row["metric"],
-        key=row["key"],
-        verdict=row["verdict"],
-        reason=row["reason"],
-        delta=_number(row["delta"]),
-        low=_number(row["low"]),
-        high=_number(row["high"]),
-        margin=_number(row.get("margin")),
-        primary=row["primary"],
-        holds_for=row["holds_for"],
-        p_value=_number(row["p_value"]),
-        p_family=_number(row["p_family"]),
-        alone=row.get("alone"),
-        question=row.get("question", "demand"),
-        guard=row.get("guard"),
-        on_log=_span(row.get("on_log")),
-        for_demand=_span(row.get("for_demand")),
-        clusters=tuple(
-            InCluster(one["cluster"], *(_number(one[name]) for name in ("delta", "low", "high")))
-            for one in row.get("clusters", ())
-        ),
-    )
-
-
-def _span(row: Mapping[str, Any] | None) -> Span:
-    return Span() if row is None else Span(*(_number(row[name]) for name in ("low", "high", "p_value")))
-
-
-def _fidelity(row: Mapping[str, Any]) -> Fidelity:
-    numbers = {name: _number(row[name]) for name in ("logged", "resimulated", "low", "high", "gap")}
-    return Fidelity(row["metric"], row["key"], **numbers, seeds=tuple(row["seeds"]), reason=row["reason"])
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 def _document(path: str, name: str, raw: bytes | None = None) -> dict[str, Any]:

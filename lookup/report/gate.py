@@ -135,11 +135,10 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     Raises:
         SettingsError: if the budget names what this run does not have.
     """
-    incumbent = scored.plan.evaluation.incumbent
     if budget is None:
         checks = [_by_verdict(verdict, scored) for verdict in scored.verdicts if verdict.primary]
         headline, code = " ".join(opening(scored)), scored.exit_code
-        return Gate(headline, _in_order(checks), f"the incumbent {incumbent}", has_budget=False, exit_code=code)
+        return Gate(headline, _in_order(checks), f"the incumbent {scored.incumbent}", has_budget=False, exit_code=code)
     check_budget(budget, scored.metrics, _names(scored))
     checks = list(_candidates(scored, budget) if difference is None else _changes(scored, budget, difference))
     if not checks:
@@ -157,7 +156,7 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     code = 4 if is_unguarded or (open_ and scored.plan.rules.require_decision) else 0
     if any(check.outcome == "failed" for check in checks):
         code = EXCEEDED
-    reference = f"the incumbent {incumbent}" if difference is None else difference.first
+    reference = f"the incumbent {scored.incumbent}" if difference is None else difference.first
     return Gate(_headline(checks, code), _in_order(checks), reference, has_budget=True, exit_code=code)
 
 
@@ -171,11 +170,11 @@ def _names(scored: Scored) -> list[str]:
 
 def _check(verdict: Verdict, scored: Scored) -> Check:
     """Write a verdict's difference as a check that is not judged yet."""
-    metric = next(metric for metric in scored.metrics if metric.name == verdict.metric)
+    metric = scored.metric[verdict.metric]
     change, low, high = own_direction(verdict, metric.better)
     return Check(
         policy=verdict.policy,
-        name=label(verdict.metric, verdict.key),
+        name=label(*verdict.name),
         unit=metric.unit,
         outcome="undecided",
         change=change,
@@ -221,7 +220,7 @@ def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference
     """Yield the changes since an earlier run that a budget names."""
     names = list(dict.fromkeys(change.name for change in difference.changes))
     weak = {
-        (verdict.policy, label(verdict.metric, verdict.key)): verdict.reason
+        (verdict.policy, label(*verdict.name)): verdict.reason
         for verdict in scored.verdicts
         if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value) and not math.isnan(verdict.low)
     }
@@ -292,7 +291,7 @@ def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> C
         return replace(check, outcome="not judged", reason=reason, mark=UNJUDGED)
     half = (check.high - check.low) / 2 * wider
     check = replace(check, low=check.change - half, high=check.change + half)
-    better = next(metric.better for metric in scored.metrics if metric.name == check.name.partition("[")[0])
+    better = scored.metric[check.name.partition("[")[0]].better
     worse = -check.change if better == "up" else check.change
     least, most = worse - half, worse + half
     if not (check.change or half):

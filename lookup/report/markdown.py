@@ -3,178 +3,133 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator
 
 from lookup.model.quoting import printed_line
-from lookup.report.answer import answers, question
-from lookup.report.comparison import (
-    FIDELITY_HEADS,
-    NOTHING,
-    VERDICT_HEADS,
-    Scope,
-    fidelity_rows,
-    lines,
-    parts,
-    policies_in_order,
-    verdict_rows,
-)
-from lookup.report.wording import (
+from lookup.report.blocks import Block, Bullets, Fold, Heading, Paragraph, Table
+from lookup.report.caveats import caveats
+from lookup.report.comparison import NOTHING, Scope, parts
+from lookup.report.document import (
     ABOUT_COUNTS,
     ABOUT_CYCLES,
-    ABOUT_FIDELITY,
     ABOUT_PARTS,
-    ABOUT_UNDECIDED,
     ABOUT_VERDICTS,
-    caveats,
-    comparisons,
-    conclusion,
-    cycles_of,
-    input_rows,
-    legend,
-    meanings,
-    outcomes,
+    answer,
+    cycle_table,
+    cycles_in_words,
+    fidelity,
+    figure_table,
+    input_table,
     setup,
-    undecided_figures,
-    winners_luck,
+    verdict_table,
 )
+from lookup.report.wording import comparisons, legend, meanings, outcomes
 from lookup.score.scoring import Scored
 
-__all__ = ["escaped", "markdown_report", "markdown_table"]
+__all__ = ["markdown", "markdown_report"]
 
 #: What an address begins with, before the character without which it is none.
 _ADDRESS = re.compile(r"(https?|ftp)(?=://)|www(?=\.)", re.IGNORECASE)
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
+#: Characters of a line of a paragraph that is wrapped.
+_WIDTH = 111
 
 
 def markdown_report(scored: Scored) -> str:
     """Write the whole report."""
-    sections = (
-        _head(scored),
-        _setting(scored),
-        _comparison(scored),
-        _verdicts(scored),
-        _fidelity(scored),
-        _cycles(scored),
-        _breakdown(scored),
-    )
-    return "\n\n".join("\n".join(section) for section in map(list, sections) if section) + "\n"
+    return markdown([*_outcome(scored), *_comparison(scored), *_verdicts(scored), *_details(scored)])
 
 
-def _head(scored: Scored) -> Iterator[str]:
-    yield from ("# Comparison of placement policies", "")
-    asked = question(scored)
-    if asked is not None:
-        yield from (escaped(asked), "", *_bullets(answers(scored)), "")
-    yield escaped(conclusion(scored))
-    luck = winners_luck(scored)
-    if luck is not None:
-        yield from ("", escaped(luck))
-    open_ = undecided_figures(scored)
-    if open_:
-        yield from ("", f"{ABOUT_UNDECIDED}:", "", *_bullets(open_))
+def _outcome(scored: Scored) -> Iterator[Block]:
+    yield Heading("Comparison of placement policies", 1)
+    yield from answer(scored)
     counted = [*outcomes(scored), *comparisons(scored)]
     if counted:
-        yield from ("", f"{ABOUT_COUNTS}:", "", *_bullets(counted))
+        yield Fold(ABOUT_COUNTS, [Bullets(counted)])
     warnings = caveats(scored)
     if warnings:
-        yield from ("", "## Before you trust it", "", *_bullets(warnings))
+        yield from (Heading("Before you trust it"), Bullets(warnings))
+    yield from (Heading("What was evaluated"), setup(scored))
+    read = input_table(scored)
+    if read.rows:
+        yield from (Heading("Inputs"), read)
 
 
-def _setting(scored: Scored) -> Iterator[str]:
-    """Describe how the log was replayed and what was in it."""
-    yield from ("## What was evaluated", "", *_bullets(setup(scored)))
-    rows = input_rows(scored)
-    if rows:
-        yield from ("", "## Inputs", "", *markdown_table(("input", "value"), rows))
+def _comparison(scored: Scored) -> Iterator[Block]:
+    table = figure_table(scored)
+    yield from (Heading("Comparison"), Paragraph("Pooled over all clusters."), table)
+    yield from (Paragraph(f"Marks {legend()}."), Paragraph("95 % intervals:"))
+    intervals = [[row[0].text, *(cell.detail or NOTHING for cell in row[2:])] for row in table.cells]
+    known = [row for row in intervals if set(row[1:]) != {NOTHING}]
+    yield Table(("metric", scored.incumbent, *scored.candidates), known)
 
 
-def _comparison(scored: Scored) -> Iterator[str]:
-    yield from ("## Comparison", "", "Pooled over all clusters.", "")
-    yield from _figures(scored, Scope())
-    yield from ("", f"Marks {legend()}.", "", "95 % intervals:", "")
-    rows = [(line.name, *(cell.interval for cell in line.cells)) for line in lines(scored)]
-    policies = policies_in_order(scored)
-    yield from markdown_table(("metric", *policies), [row for row in rows if set(row[1:]) != {NOTHING}])
+def _verdicts(scored: Scored) -> Iterator[Block]:
+    if scored.verdicts:
+        yield from (Heading("Verdicts"), ABOUT_VERDICTS, Bullets(meanings()))
+        for policy in scored.candidates:
+            yield from (Heading(policy, 3), verdict_table(scored, policy))
 
 
-def _verdicts(scored: Scored) -> Iterator[str]:
-    if not scored.verdicts:
-        return
-    yield from ("## Verdicts", "")
-    yield from ABOUT_VERDICTS
-    yield ""
-    yield from _bullets(meanings())
-    for policy in policies_in_order(scored)[1:]:
-        yield from ("", f"### {escaped(policy)}", "")
-        yield from markdown_table(VERDICT_HEADS, verdict_rows(scored, policy))
-
-
-def _fidelity(scored: Scored) -> Iterator[str]:
-    yield from ("## Fidelity", "")
-    yield from ABOUT_FIDELITY
-    yield ""
-    rows, unknown = fidelity_rows(scored)
-    if rows:
-        yield from (*markdown_table(FIDELITY_HEADS, rows), "")
-    yield from _bullets(f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items())
-
-
-def _cycles(scored: Scored) -> Iterator[str]:
-    policies = cycles_of(scored.inputs)
-    if policies:
-        yield from ("## Why bundles moved, or did not", "", *ABOUT_CYCLES)
-    for policy, cycles in policies.items():
-        yield from ("", f"### {escaped(policy)}", "", escaped(cycles.summary), "")
-        yield from markdown_table(("reason", "cycles", "largest excess"), cycles.rows)
-
-
-def _breakdown(scored: Scored) -> Iterator[str]:
-    """Write the figures of each cluster, if there are several, and of each part of the demand."""
-    has_clusters, by_part = len(scored.clusters) > 1, parts(scored)
-    if has_clusters:
-        yield "## By cluster"
+def _details(scored: Scored) -> Iterator[Block]:
+    """Yield the comparison with the log, cycles of shedders, and the figures of clusters and of parts of the demand."""
+    yield from (Heading("Fidelity"), *fidelity(scored))
+    if scored.inputs.cycles:
+        yield from (Heading("Why bundles moved, or did not"), ABOUT_CYCLES)
+    for policy, cycles in scored.inputs.cycles.items():
+        yield from (Heading(policy, 3), Paragraph(cycles_in_words(cycles)), cycle_table(policy, cycles))
+    if len(scored.clusters) > 1:
+        yield Heading("By cluster")
         for cluster in scored.clusters:
-            yield from ("", f"### {escaped(cluster)}", "", *_figures(scored, Scope(cluster)))
-    if not by_part:
-        return
-    if has_clusters:
-        yield ""
-    yield from ("## By part of the demand", "")
-    yield ABOUT_PARTS
+            yield from (Heading(cluster, 3), figure_table(scored, Scope(cluster)))
+    by_part = parts(scored)
+    if by_part:
+        yield from (Heading("By part of the demand"), Paragraph(ABOUT_PARTS))
     for by in by_part[:_SHOWN_PARTS]:
         name = ", ".join(f"{dimension} {value}" for dimension, value in by)
-        yield from ("", f"### {escaped(name)}", "", *_figures(scored, Scope(by=by)))
+        yield from (Heading(name, 3), figure_table(scored, Scope(by=by)))
     if len(by_part) > _SHOWN_PARTS:
-        yield from ("", f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`.")
+        more = f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`."
+        yield Paragraph(more)
 
 
-def _figures(scored: Scored, scope: Scope) -> Iterator[str]:
-    policies = policies_in_order(scored)
-    head = ("metric", "unit", f"{policies[0]} (incumbent)", *policies[1:])
-    rows = [
-        (line.name, line.unit, *(f"{cell.value} {cell.mark}".strip() for cell in line.cells))
-        for line in lines(scored, scope)
-    ]
-    return markdown_table(head, rows)
+def markdown(blocks: Iterable[Block]) -> str:
+    """Write blocks as Markdown, all but charts."""
+    return "\n\n".join(text for block in blocks for text in _texts(block)) + "\n"
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Write a Markdown table whose columns are aligned in plain text as well."""
+def _texts(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(text, level):
+            yield f"{'#' * level} {_escaped(text)}"
+        case Paragraph(text):
+            text = _escaped(text)
+            yield textwrap.fill(text, _WIDTH) if block.is_wrapped else text
+        case Bullets(items):
+            yield "\n".join(f"* {_escaped(item)}" for item in items)
+        case Fold(title, inner):
+            yield f"{title}:"
+            for each in inner:
+                yield from _texts(each)
+        case Table():
+            yield "\n".join(_table_lines(block))
+
+
+def _table_lines(table: Table) -> Iterator[str]:
+    """Yield the lines of a table whose columns are aligned in plain text as well."""
+    texts = [table.columns, *([cell.text for cell in row] for row in table.cells)]
     # A bar would end the cell, a star would begin emphasis.
-    cells = [[escaped(cell).replace("|", "\\|").replace("*", "\\*") for cell in row] for row in (head, *rows)]
-    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
-    for number, row in enumerate(cells):
-        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+    rows = [[_escaped(text).replace("|", "\\|").replace("*", "\\*") for text in row] for row in texts]
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        yield "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
         if number == 0:
             yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
-def _bullets(texts: Iterable[str]) -> Iterator[str]:
-    return (f"* {escaped(text)}" for text in texts)
-
-
-def escaped(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return a text in which names out of settings and logs make no tag, no link and no line of their own."""
     text = printed_line(text).replace("<", "&lt;").replace("](", "]\\(")
     # GitHub makes a link of an address alone.

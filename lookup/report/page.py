@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from lookup.model.quoting import one_line
 from lookup.model.time import moment_at
-from lookup.report.blocks import Block, Chart, Fold, Matrix, Section
+from lookup.report.blocks import Section, charts_of
 from lookup.report.folder import Run
 from lookup.report.sections import sections
 from lookup.score.scoring import Scored
@@ -39,7 +39,7 @@ def html_report(run: Run) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
     )
-    environment.filters["prose"] = _prose
+    environment.filters |= {"prose": _prose, "kind": lambda block: type(block).__name__}
     return environment.from_string(_text("page.html.jinja")).render(
         title="Comparison of placement policies",
         period=_period(run.scored),
@@ -49,8 +49,8 @@ def html_report(run: Run) -> str:
         style=style,
         data=_data(content),
         policy=_policy(scripts, style),
-        incumbent=run.scored.plan.evaluation.incumbent,
-        candidates=[name for name in run.scored.plan.policies if name != run.scored.plan.evaluation.incumbent],
+        incumbent=run.scored.incumbent,
+        candidates=run.scored.candidates,
         clusters=run.scored.clusters,
     )
 
@@ -67,19 +67,11 @@ def _hash(text: str) -> str:
 
 def _data(content: Iterable[Section]) -> Markup:
     """Return what charts are drawn from as JSON that no text in it can end: `<` is escaped."""
-    charts = [chart.data for section in content for chart in _charts(section.blocks)]
+    charts = [chart.data for chart in charts_of(content)]
     text = json.dumps(charts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # What nobody sees is drawn as an escape, and so has a backslash that JSON does not take away.
     seen = text if text.isprintable() else "".join(c if c.isprintable() else f"\\{repr(c)[1:-1]}" for c in text)
     return Markup(seen.replace("<", "\\u003c"))
-
-
-def _charts(blocks: Iterable[Block]) -> Iterator[Chart | Matrix]:
-    for block in blocks:
-        if isinstance(block, Fold):
-            yield from _charts(block.blocks)
-        elif isinstance(block, Chart | Matrix):
-            yield block
 
 
 def _prose(text: str) -> Markup:
@@ -103,7 +95,7 @@ def _text(name: str) -> str:
 
 def _period(scored: Scored) -> str:
     """Return from when to when the log was; nothing if that is not known."""
-    first, last = scored.inputs.get("first_us"), scored.inputs.get("last_us")
-    if not isinstance(first, int) or not isinstance(last, int):
+    first, last = scored.inputs.first_us, scored.inputs.last_us
+    if first is None or last is None:
         return ""
     return f"{moment_at(first):%Y-%m-%d %H:%M} to {moment_at(last):%Y-%m-%d %H:%M} UTC"

@@ -15,7 +15,7 @@ from lookup.model.broker import Location
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Chart, Matrix, Paragraph, Section, Table
 from lookup.report.charts import heat_spec, matrix_spec, moves_spec, rejection_spec, topology_spec
-from lookup.report.comparison import NOTHING, number_text, policies_in_order, value_text
+from lookup.report.comparison import NOTHING, number_text, value_text
 from lookup.report.folder import Run
 from lookup.report.history import Flows, History, read_flows, read_history, read_rejections
 
@@ -234,7 +234,7 @@ def _topology(run: Run, history: History | None) -> Iterator[Block]:
             topology_spec(leaves, max(node[0] for node in nodes)),
             ["x", "y", "to_x", "to_y", "label", "brokers"],
             nodes,
-            Table("topology-table", "Brokers by place", heads, texts, texts=range(len(heads))),
+            Table(heads, texts, "topology-table", "Brokers by place", texts=range(len(heads))),
         )
     settings = run.manifest["settings"]["topology"]
     distances = [
@@ -242,13 +242,13 @@ def _topology(run: Run, history: History | None) -> Iterator[Block]:
         for level, ms in settings["distance_ms"].items()
     ]
     figures = ("level", "ms", "price of a GB")
-    yield Table("distance-table", "Distances by the first level that differs", figures, distances)
+    yield Table(figures, distances, "distance-table", "Distances by the first level that differs")
     links = [
         (edge["a"], edge["b"], number_text(float(edge["ms"])), number_text(float(edge["price_per_gb"])))
         for edge in settings["edges"]
     ]
     if links:
-        yield Table("link-table", "Links", ("from", "to", "ms", "price of a GB"), links, texts=(0, 1))
+        yield Table(("from", "to", "ms", "price of a GB"), links, "link-table", "Links", texts=(0, 1))
 
 
 #: Depth, height, depth and height of the node it hangs from, label, brokers.
@@ -282,7 +282,7 @@ def _rejections(run: Run, rejections: Mapping[str, Mapping[str, float]]) -> Iter
     if not reasons:
         yield Paragraph("No filter of any policy kept out a broker.", "note")
         return
-    counts = {policy: rejections.get(policy, {}) for policy in policies_in_order(run.scored)}
+    counts = {policy: rejections.get(policy, {}) for policy in (run.scored.incumbent, *run.scored.candidates)}
     texts = [
         (policy, *(value_text(of.get(reason, 0.0), "decisions") for reason in reasons)) for policy, of in counts.items()
     ]
@@ -297,5 +297,5 @@ def _rejections(run: Run, rejections: Mapping[str, Mapping[str, float]]) -> Iter
         rejection_spec(reasons),
         ["policy", "reason", "count"],
         [[policy, reason, of[reason]] for policy, of in counts.items() for reason in reasons if of.get(reason)],
-        Table("rejection-table", "Brokers kept out of decisions", ("policy", *reasons), texts),
+        Table(("policy", *reasons), texts, "rejection-table", "Brokers kept out of decisions"),
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from lookup.model.quoting import one_line, quantity
+from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
 from lookup.report.gate import CHECK_HEADS, Gate
-from lookup.report.markdown import escaped, markdown_table
+from lookup.report.markdown import markdown
 from lookup.report.wording import outcomes
 from lookup.score.scoring import Scored
 
@@ -72,19 +73,15 @@ def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str]
         page: a URL, which becomes a link, or a path.
         notes: further sentences, of what differs from an earlier run.
     """
-    incumbent = scored.plan.evaluation.incumbent
-    blocks = [f"### {escaped(gate.headline)}"]
-    rows = [check.row for check in gate.checks][:_MOST_ROWS]
-    if rows:
+    blocks: list[Block] = [Heading(gate.headline, 3)]
+    if gate.checks:
         interval = "intervals hold together with 95 %" if gate.has_budget else "95 % intervals"
-        blocks += [
-            "\n".join(markdown_table(CHECK_HEADS, rows)),
-            escaped(f"Changes are from {gate.reference}; {interval}."),
-        ]
+        blocks.append(Table(CHECK_HEADS, [check.row for check in gate.checks[:_MOST_ROWS]]))
+        blocks.append(Paragraph(f"Changes are from {gate.reference}; {interval}."))
     if len(gate.checks) > _MOST_ROWS:
-        blocks.append(f"{len(gate.checks) - _MOST_ROWS} more figures are left out.")
-    texts = [*(f"against {incumbent}: {text}" for text in outcomes(scored)), *notes]
+        blocks.append(Paragraph(f"{len(gate.checks) - _MOST_ROWS} more figures are left out."))
+    texts = [*(f"against {scored.incumbent}: {text}" for text in outcomes(scored)), *notes]
     if texts:
-        blocks.append("\n".join(f"* {escaped(text)}" for text in texts))
-    blocks.append(f"[The page of this run]({page})" if "://" in page else f"The page of this run is `{page}`.")
-    return "\n\n".join([*blocks, COMMENT_MARK]) + "\n"
+        blocks.append(Bullets(texts))
+    link = f"[The page of this run]({page})" if "://" in page else f"The page of this run is `{page}`."
+    return f"{markdown(blocks)}\n{link}\n\n{COMMENT_MARK}\n"

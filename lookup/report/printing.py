@@ -11,23 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lookup.model.quoting import printed_line
-from lookup.report.comparison import NOTHING, Line, lines, policies_in_order
+from lookup.report.caveats import caveats
+from lookup.report.comparison import NOTHING, Line, lines
+from lookup.report.document import floors, idle_shedders
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import (
-    caveats,
-    comparisons,
-    conclusion,
-    floors,
-    idle_shedders,
-    legend,
-    opening,
-    outcomes,
-    undecided,
-    winners_luck,
-)
+from lookup.report.wording import comparisons, conclusion, legend, opening, outcomes, undecided, winners_luck
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
-from lookup.score.verdict import Word
+from lookup.score.verdict import Verdict, Word
 
 __all__ = ["Format", "comparison_tables", "print_report", "show"]
 
@@ -65,7 +56,7 @@ def print_report(scored: Scored, console: Console) -> None:
         console.print(table)
     texts = [legend()]
     idle = [line for line in lines(scored) if _is_idle(line)]
-    unknown = [line.label for line in idle if all(cell.value == NOTHING for cell in line.cells)]
+    unknown = [line.label for line in idle if all(figure.value == NOTHING for figure in line.figures)]
     zero = [line.label for line in idle if line.label not in unknown]
     if zero:
         texts.append(f"left out, 0 for every policy that has a figure: {', '.join(zero)}")
@@ -75,7 +66,7 @@ def print_report(scored: Scored, console: Console) -> None:
     if floor:
         texts.append(f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}")
     # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
-    texts += [*outcomes(scored), *idle_shedders(scored.inputs), *comparisons(scored), conclusion(scored)]
+    texts += [*outcomes(scored), *idle_shedders(scored), *comparisons(scored), conclusion(scored)]
     for text in [*texts, *(f"Note: {caveat}" for caveat in caveats(scored))]:
         console.print(_text(text), soft_wrap=not console.is_terminal)
 
@@ -85,23 +76,18 @@ def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
 
     Lines without any figure but zero are left out, unless they decide the exit code.
     """
-    figures, policies = [line for line in lines(scored) if not _is_idle(line)], policies_in_order(scored)
-    heads = [f"{policies[0]} (incumbent)", *policies[1:]]
-    for columns in _pages(figures, heads, console.width):
+    shown = [line for line in lines(scored) if not _is_idle(line)]
+    heads = [f"{scored.incumbent} (incumbent)", *scored.candidates]
+    for columns in _pages(shown, heads, console.width):
         table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
         table.add_column("metric", no_wrap=True)
         table.add_column("unit", no_wrap=True, style="dim")
         for column in columns:
             table.add_column(_text(heads[column]), justify="right", overflow="fold")
-        for line in figures:
-            cells = []
-            for cell in (line.cells[column] for column in columns):
-                style = ""
-                if cell.verdict is not None:
-                    # A verdict that holds here and now only is neither a success nor a failure.
-                    style = _STYLES[cell.verdict.verdict] if cell.verdict.holds_for == "policy" else "yellow"
-                cells.append(Text(f"{cell.value} {cell.mark}", style=style))
-            table.add_row(_text(f"{line.arrow} {line.label}{' *' if line.primary else ''}"), line.unit, *cells)
+        for line in shown:
+            figures = [line.figures[column] for column in columns]
+            cells = [Text(f"{figure.value} {figure.mark}", _style(figure.verdict)) for figure in figures]
+            table.add_row(_text(line.name), line.unit, *cells)
         yield table
 
 
@@ -110,14 +96,21 @@ def _text(text: str) -> Text:
     return Text(printed_line(text))
 
 
+def _style(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    # A verdict that holds here and now only is neither a success nor a failure.
+    return _STYLES[verdict.verdict] if verdict.holds_for == "policy" else "yellow"
+
+
 def _is_idle(line: Line) -> bool:
-    return not line.primary and all(cell.value in _IDLE for cell in line.cells)
+    return not line.primary and all(figure.value in _IDLE for figure in line.figures)
 
 
-def _pages(figures: Sequence[Line], heads: Sequence[str], width: int) -> Iterator[list[int]]:
+def _pages(shown: Sequence[Line], heads: Sequence[str], width: int) -> Iterator[list[int]]:
     """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
     widths = [
-        max([len(head), *(len(line.cells[column].value) + 2 for line in figures)]) + _AROUND
+        max([len(head), *(len(line.figures[column].value) + 2 for line in shown)]) + _AROUND
         for column, head in enumerate(heads)
     ]
     page, used = [0], _NAMES + widths[0]

@@ -4,61 +4,51 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from lookup.hooks import Metric
 from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
-from lookup.report.answer import answers, headline, locality, question
+from lookup.report.answer import headline, locality
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
+from lookup.report.caveats import caveats
 from lookup.report.charts import CHART_WIDTH, TRADE_HEIGHT, TRADE_SIZES, delta_spec, trade_spec
 from lookup.report.comparison import (
     ARROWS,
-    FIDELITY_HEADS,
     NOTHING,
-    VERDICT_HEADS,
+    WHOLE,
     Scope,
-    fidelity_rows,
     interval_text,
     label,
-    lines,
     mark_of,
     number_text,
     own_direction,
     parts,
-    policies_in_order,
-    pooled,
     signed_text,
     value_text,
-    verdict_rows,
     word_of,
+)
+from lookup.report.document import (
+    ABOUT_COUNTS,
+    ABOUT_CYCLES,
+    ABOUT_PARTS,
+    ABOUT_VERDICTS,
+    answer,
+    cycle_table,
+    cycles_in_words,
+    fidelity,
+    figure_table,
+    idle_shedders,
+    input_table,
+    setup,
+    verdict_table,
 )
 from lookup.report.folder import Run
 from lookup.report.glossary import terms
 from lookup.report.labels import Point, Spot, extent, place
 from lookup.report.pictures import pictures
-from lookup.report.wording import (
-    ABOUT_COUNTS,
-    ABOUT_CYCLES,
-    ABOUT_FIDELITY,
-    ABOUT_PARTS,
-    ABOUT_UNDECIDED,
-    ABOUT_VERDICTS,
-    caveats,
-    comparisons,
-    conclusion,
-    cycles_of,
-    differing,
-    idle_shedders,
-    input_rows,
-    legend,
-    meanings,
-    outcomes,
-    setup,
-    undecided_figures,
-    winners_luck,
-)
+from lookup.report.wording import comparisons, differing, legend, meanings, outcomes
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 
@@ -93,24 +83,13 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    asked = question(scored)
-    if asked is not None:
-        yield Paragraph(asked)
-        yield Bullets(answers(scored), "answers")
-    yield Paragraph(conclusion(scored), "lead")
-    luck = winners_luck(scored)
-    if luck is not None:
-        yield Paragraph(luck, "note")
-    open_ = undecided_figures(scored)
-    if open_:
-        yield Fold(ABOUT_UNDECIDED, [Bullets(open_)])
-    if outcomes(scored):
-        named = [differing(scored, policy) for policy in policies_in_order(scored)[1:]]
+    yield from answer(scored)
+    if scored.candidates:
+        named = [differing(scored, policy) for policy in scored.candidates]
         counted = zip(outcomes(scored), named, strict=True)
         lists = [f"{sentence}. {names}" if names else sentence for sentence, names in counted]
-        yield Fold(
-            ABOUT_COUNTS, [Bullets(lists, "answers"), *(Paragraph(text, "note") for text in comparisons(scored))]
-        )
+        notes = [Paragraph(text, "note") for text in comparisons(scored)]
+        yield Fold(ABOUT_COUNTS, [Bullets(lists, "answers"), *notes])
     yield Fold("What these figures and words mean", [Definitions(terms(scored))])
     if caveats(scored):
         yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
@@ -119,15 +98,14 @@ def _answer(scored: Scored) -> Iterator[Block]:
 def _trade(scored: Scored) -> Iterator[Block]:
     near_by = locality(scored)
     chosen = () if near_by is None else headline(scored)
-    estimates, metrics = pooled(scored), {metric.name: metric for metric in scored.metrics}
     rows: list[list[Any]] = []
     texts: list[list[str | Cell]] = []
-    for policy in policies_in_order(scored) if chosen else ():
-        near, even, moved = (estimates.get((policy, metric, key)) for metric, key in chosen)
+    for policy in (scored.incumbent, *scored.candidates) if chosen else ():
+        near, even, moved = (scored.pooled.get((policy, metric, key)) for metric, key in chosen)
         if near is None or even is None or not math.isfinite(near.value + even.value):
             continue
-        written = [_written(figure, metrics) for figure in (near, even, moved)]
-        role = "incumbent" if policy == scored.plan.evaluation.incumbent else "candidate"
+        written = [_written(figure) for figure in (near, even, moved)]
+        role = "incumbent" if policy == scored.incumbent else "candidate"
         count = None if moved is None or math.isnan(moved.value) else moved.value
         rows.append([policy, role, *_bounds(even), *_bounds(near), count, *(cell.text for cell in written)])
         texts.append([policy, *written])
@@ -142,7 +120,7 @@ def _trade(scored: Scored) -> Iterator[Block]:
         yield Paragraph(text, "note")
         return
     names = [label(metric, key) for metric, key in chosen]
-    good, side = ("higher", "above") if metrics[near_by[0]].better == "up" else ("lower", "below")
+    good, side = ("higher", "above") if scored.metric[near_by[0]].better == "up" else ("lower", "below")
     most = max((row[8] for row in rows if row[8] is not None), default=None)
     size = "" if most is None else "The size of a point is the number of moves. "
     yield Paragraph(
@@ -159,7 +137,7 @@ def _trade(scored: Scored) -> Iterator[Block]:
         trade_spec(f"{names[0]} ({good} is better)", f"{names[1]} (lower is better, 1 is even)", domains, most),
         "policy role x x_low x_high y y_low y_high moves locality imbalance moved label dx dy align".split(),
         [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
-        Table("trade-table", "The numbers of the chart, pooled over all clusters", ("policy", *names), texts),
+        Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters"),
     )
 
 
@@ -192,10 +170,10 @@ def _bounds(figure: Estimate) -> tuple[float, float, float]:
     return figure.value, figure.low, figure.high
 
 
-def _written(figure: Estimate | None, metrics: Mapping[str, Metric]) -> Cell:
+def _written(figure: Estimate | None) -> Cell:
     if figure is None:
         return Cell(NOTHING)
-    unit = metrics[figure.series.metric.name].unit
+    unit = figure.series.metric.unit
     interval = interval_text(figure.low, figure.high, unit)
     return Cell(value_text(figure.value, unit), "" if interval == NOTHING else interval)
 
@@ -204,34 +182,27 @@ def _differences(scored: Scored) -> Iterator[Block]:
     if not scored.verdicts:
         yield Paragraph("There is no candidate to compare.", "note")
         return
-    metrics = {metric.name: metric for metric in scored.metrics}
     named = defaultdict(list)
     for verdict in scored.verdicts:
-        named[verdict.metric, verdict.key].append(verdict)
+        named[verdict.name].append(verdict)
     rows: list[list[object]] = []
     texts: list[list[str | Cell]] = []
-    for order, ((metric, key), verdicts) in enumerate(named.items()):
+    for order, (name, verdicts) in enumerate(named.items()):
         if all(number_text(verdict.delta) in ("0", NOTHING) for verdict in verdicts):
             continue
-        unit, better = metrics[metric].unit, metrics[metric].better
-        name = f"{ARROWS[better]} {label(metric, key)}{' *' if verdicts[0].primary else ''}"
+        unit, better = scored.metric[name[0]].unit, scored.metric[name[0]].better
+        title = f"{ARROWS[better]} {label(*name)}{' *' if verdicts[0].primary else ''}"
         for verdict in verdicts:
             if math.isnan(verdict.delta):
                 continue
-            change, *bounds = own_direction(verdict, better)
-            *drawn, margin = (None if math.isnan(bound) else bound for bound in (*bounds, verdict.margin))
-            rows.append([name, verdict.policy, change, *drawn, verdict.verdict, mark_of(verdict), margin, order])
-            interval = interval_text(bounds[0], bounds[1], unit)
-            texts.append(
-                [
-                    name,
-                    verdict.policy,
-                    Cell(f"{signed_text(change, unit)} {unit}"),
-                    Cell(interval),
-                    Cell(f"{mark_of(verdict)} {word_of(verdict)}", style=verdict.verdict),
-                ]
-            )
-    yield Paragraph(" ".join(ABOUT_VERDICTS))
+            change, low, high = own_direction(verdict, better)
+            drawn = (None if math.isnan(bound) else bound for bound in (low, high))
+            margin = None if math.isnan(verdict.margin) else verdict.margin
+            rows.append([title, verdict.policy, change, *drawn, verdict.verdict, mark_of(verdict), margin, order])
+            word = Cell(f"{mark_of(verdict)} {word_of(verdict)}", style=verdict.verdict)
+            difference = f"{signed_text(change, unit)} {unit}"
+            texts.append([title, verdict.policy, difference, interval_text(low, high, unit), word])
+    yield ABOUT_VERDICTS
     yield Bullets(meanings())
     if not rows:
         yield Paragraph("No figure differs between the policies.", "note")
@@ -249,23 +220,21 @@ def _differences(scored: Scored) -> Iterator[Block]:
         ["metric", "policy", "delta", "low", "high", "verdict", "mark", "margin", "order"],
         rows,
         Table(
-            "delta-table",
-            "The numbers of the charts",
             ("figure", "candidate", "difference", "95 % interval", "verdict"),
             texts,
+            "delta-table",
+            "The numbers of the charts",
             texts=(0, 1, 4),
         ),
     )
-    for policy in policies_in_order(scored)[1:]:
-        table = Table(
-            f"verdicts-{policy}", f"Verdicts on {policy}", VERDICT_HEADS, verdict_rows(scored, policy), texts=(0, 1, 5)
-        )
+    for policy in scored.candidates:
+        table = replace(verdict_table(scored, policy), id=f"verdicts-{policy}", caption=f"Verdicts on {policy}")
         yield Fold(f"Verdicts on {policy}, with reasons", [table])
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:
     yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {legend()}; {NOTHING} no figure.")
-    yield _figures(scored, Scope(), "comparison-table", "Every figure of every policy")
+    yield _figures(scored, WHOLE, "comparison-table", "Every figure of every policy")
     if len(scored.clusters) > 1:
         for cluster in scored.clusters:
             table = _figures(scored, Scope(cluster), f"comparison-{cluster}", f"Every figure in cluster {cluster}")
@@ -273,20 +242,7 @@ def _comparison(scored: Scored) -> Iterator[Block]:
 
 
 def _figures(scored: Scored, scope: Scope, name: str, caption: str) -> Table:
-    policies = policies_in_order(scored)
-    heads = ("figure", "unit", f"{policies[0]} (incumbent)", *policies[1:])
-    rows: list[list[str | Cell]] = []
-    for line in lines(scored, scope):
-        cells = [
-            Cell(
-                f"{cell.value} {cell.mark}".strip(),
-                "" if cell.interval == NOTHING else cell.interval,
-                cell.verdict.verdict if cell.verdict else "",
-            )
-            for cell in line.cells
-        ]
-        rows.append([line.name, line.unit, *cells])
-    return Table(name, caption, heads, rows, texts=(0, 1))
+    return replace(figure_table(scored, scope, head="figure"), id=name, caption=caption)
 
 
 def _parts(scored: Scored) -> Iterator[Block]:
@@ -302,7 +258,7 @@ def _parts(scored: Scored) -> Iterator[Block]:
     yield Paragraph(
         f"Where a candidate loses most against the incumbent, at most {_WORST} parts for each figure. {ABOUT_PARTS}"
     )
-    incumbent, metrics = scored.plan.evaluation.incumbent, {metric.name: metric for metric in scored.metrics}
+    incumbent = scored.incumbent
     figures = {
         (figure.series.by, figure.series.name, figure.series.policy): figure.value
         for figure in scored.estimates
@@ -313,7 +269,7 @@ def _parts(scored: Scored) -> Iterator[Block]:
         for (by, name, policy), value in figures.items():
             if by[0][0] != dimension or policy == incumbent:
                 continue
-            before, metric = figures.get((by, name, incumbent), math.nan), metrics[name[0]]
+            before, metric = figures.get((by, name, incumbent), math.nan), scored.metric[name[0]]
             loss = before - value if metric.better == "up" else value - before
             change = signed_text(value - before, metric.unit)
             # A loss that rounds to nothing is none worth a row.
@@ -327,41 +283,34 @@ def _parts(scored: Scored) -> Iterator[Block]:
         ]
         heads = (dimension, "figure", "candidate", f"{incumbent} (incumbent)", "candidate's", "change", "unit")
         if rows:
-            yield Table(f"parts-{dimension}", f"By {dimension}", heads, rows, texts=(0, 1, 2, 6))
+            yield Table(heads, rows, f"parts-{dimension}", f"By {dimension}", texts=(0, 1, 2, 6))
         else:
             yield Paragraph(f"By {dimension} no candidate loses on any of these figures.", "note")
 
 
 def _cycles(scored: Scored) -> Iterator[Block]:
-    policies = cycles_of(scored.inputs)
-    if not policies:
+    if not scored.inputs.cycles:
         return
-    yield Paragraph(" ".join(ABOUT_CYCLES))
-    idle = idle_shedders(scored.inputs)
+    yield ABOUT_CYCLES
+    idle = idle_shedders(scored)
     if idle:
         yield Bullets(idle)
-    for policy, cycles in policies.items():
-        table = Table(f"cycles-{policy}", f"Cycles of {policy}", ("reason", "cycles", "largest excess"), cycles.rows)
-        yield Fold(f"{policy}: {cycles.summary}", [table])
+    for policy, cycles in scored.inputs.cycles.items():
+        yield Fold(f"{policy}: {cycles_in_words(cycles)}", [cycle_table(policy, cycles)])
 
 
 def _caution(scored: Scored) -> Iterator[Block]:
     warnings = caveats(scored)
     if warnings:
         yield Bullets(warnings)
-    yield Paragraph(" ".join(ABOUT_FIDELITY))
-    rows, unknown = fidelity_rows(scored)
-    if rows:
-        yield Table("fidelity-table", "The incumbent as logged and as replayed", FIDELITY_HEADS, rows)
-    if unknown:
-        yield Bullets([f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items()])
+    yield from fidelity(scored)
 
 
 def _method(run: Run) -> Iterator[Block]:
-    yield Bullets(setup(run.scored))
-    rows = input_rows(run.scored)
-    if rows:
-        yield Table("input-table", "What was read", ("input", "value"), rows, texts=(0, 1))
+    yield setup(run.scored)
+    read = input_table(run.scored)
+    if read.rows:
+        yield read
     manifest = run.manifest
     files = [
         (
@@ -373,12 +322,7 @@ def _method(run: Run) -> Iterator[Block]:
         )
         for name, entry in manifest["inputs"].items()
     ]
-    yield Table(
-        "source-table",
-        "Inputs with their fingerprints",
-        ("table", "path", "files", "rows", "blake2b"),
-        files,
-        texts=(0, 1, 4),
-    )
-    yield Table("version-table", "Versions", ("of", "version"), sorted(manifest["versions"].items()), texts=(0, 1))
+    heads, caption = ("table", "path", "files", "rows", "blake2b"), "Inputs with their fingerprints"
+    yield Table(heads, files, "source-table", caption, texts=(0, 1, 4))
+    yield Table(("of", "version"), sorted(manifest["versions"].items()), "version-table", "Versions", texts=(0, 1))
     yield Paragraph(f"Made by `{' '.join(manifest['command'])}`.")

@@ -5,29 +5,29 @@ Pages and sentences use these facts unchecked: a file that was edited by hand is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookup.errors import InputError
-from lookup.hooks import Question
 from lookup.logs.sources import open_parquet
 from lookup.model.quoting import shown
-from lookup.model.time import FIRST_US, LAST_US
-from lookup.score.verdict import Guard, HoldsFor, Word
+from lookup.replay.outcome import InputFacts
+from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
+from lookup.score.scoring import Fidelity
+from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
+from lookup.score.verdict import Number, Verdict
+from lookup.score.winners import Winner
 
-__all__ = ["Manifest", "Summary", "open_result", "require_shape"]
+__all__ = ["Manifest", "MetricRow", "Summary", "open_result", "shaped"]
 
 
 _AGAIN = "the file was changed by hand, or written by another version; evaluate again"
-
-
-#: µs since the Unix epoch, in the calendar.
-_Instant = Annotated[int, Field(ge=FIRST_US, le=LAST_US)]
 
 
 class _Record(BaseModel):
@@ -72,6 +72,8 @@ class _Settings(_Record):
 class Manifest(_Record):
     """`manifest.json`."""
 
+    schema_number: ClassVar[int] = MANIFEST_SCHEMA
+
     command: list[str]
     exit_code: int
     versions: dict[str, str]
@@ -80,7 +82,7 @@ class Manifest(_Record):
     plugins: list[_PlugIn]
 
 
-class _MetricRow(_Record):
+class MetricRow(_Record):
     """A figure, or that there is none."""
 
     policy: str
@@ -88,136 +90,39 @@ class _MetricRow(_Record):
     metric: str
     key: str | None
     by: dict[str, str] | None
-    value: float | None
-    low: float | None
-    high: float | None
+    value: Number
+    low: Number
+    high: Number
     unit: str
     direction: str
 
 
-class _Span(_Record):
-    """What one question gets for an answer."""
+class _Notes(_Record):
+    """What `inputs` of a summary has besides the facts about the input."""
 
-    low: float | None
-    high: float | None
-    p_value: float | None
-
-
-class _InCluster(_Record):
-    """A difference in one cluster."""
-
-    cluster: str
-    delta: float | None
-    low: float | None
-    high: float | None
-
-
-class _VerdictRow(_Record):
-    """A verdict; what has a default is absent in runs of earlier versions."""
-
-    policy: str
-    against: str
-    metric: str
-    key: str | None
-    verdict: Word
-    reason: str | None
-    delta: float | None
-    low: float | None
-    high: float | None
-    margin: float | None = None
-    primary: bool
-    holds_for: HoldsFor
-    p_value: float | None
-    p_family: float | None
-    alone: Word | None = None
-    question: Question = "demand"
-    guard: Guard | None = None
-    on_log: _Span | None = None
-    for_demand: _Span | None = None
-    clusters: list[_InCluster] = []
-
-
-class _Winner(_Record):
-    """By how much the best of equals would look better."""
-
-    metric: str
-    key: str | None
-    candidates: int
-    value: float | None
-    advantage: float | None
-
-
-class _FidelityRow(_Record):
-    """How far the replayed incumbent is from the log."""
-
-    metric: str
-    key: str | None
-    logged: float | None
-    resimulated: float | None
-    low: float | None
-    high: float | None
-    gap: float | None
-    seeds: list[int]
-    reason: str | None
-
-
-class _Shortfall(_Record):
-    """What kept a shedder from acting."""
-
-    figure: float
-    what: str
-    limit: float
-
-
-class _Cycles(_Record):
-    """What a policy's shedder did."""
-
-    shedder: str
-    cycles: int
-    reasons: dict[str, int]
-    accepted: int
-    refused: dict[str, int]
-    excess: dict[str, float]
-    #: absent in runs of earlier versions
-    short: dict[str, _Shortfall] = {}
-
-
-class _Finding(_Record):
-    """A finding about the log and the settings."""
-
-    rule: str
-    what: str
-    how_often: str
-    evidence: str
-    remedy: str
-
-
-class _Facts(_Record):
-    """Facts about what was read and replayed."""
-
-    lookups: int = 0
-    clusters: list[str] = []
-    first_us: _Instant | None = None
-    last_us: _Instant | None = None
-    cycles: dict[str, _Cycles] = {}
-    findings: list[_Finding] = []
     placed_once: dict[str, str]
     cannot_act: dict[str, str]
 
 
 class Summary(_Record):
-    """`summary.json`."""
+    """`summary.json`; what has a default is absent in runs of earlier versions."""
 
-    metrics: list[_MetricRow]
-    verdicts: list[_VerdictRow]
-    winners: list[_Winner] = []
-    guarded: list[str] = []
-    fidelity: list[_FidelityRow]
-    inputs: _Facts
+    schema_number: ClassVar[int] = SUMMARY_SCHEMA
+
+    metrics: list[MetricRow]
+    verdicts: list[Verdict]
+    winners: list[Winner] = []
+    guarded: frozenset[str] = frozenset()
+    fidelity: list[Fidelity]
+    inputs: InputFacts
+    notes: _Notes = Field(validation_alias="inputs")
 
 
-def require_shape(file: str, document: Mapping[str, Any], shape: type[Manifest | Summary]) -> None:
-    """Refuse a document that an evaluation cannot have written.
+_Shape = TypeVar("_Shape", Manifest, Summary)
+
+
+def shaped(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
+    """Return a document as far as it is read back.
 
     Args:
         file: its name in sentences.
@@ -225,8 +130,13 @@ def require_shape(file: str, document: Mapping[str, Any], shape: type[Manifest |
     Raises:
         InputError: naming file, key, value and what would be right.
     """
+    schema, right = document.get("schema"), shape.schema_number
+    if schema != right:
+        again = "evaluate again with this version"
+        raise InputError(f"{file}: its schema is {shown(str(schema))}, and {right} can be read; {again}")
     try:
-        shape.model_validate(document)
+        # As JSON, where a list may stand for a tuple and an object for a dataclass.
+        return shape.model_validate_json(json.dumps(document))
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))

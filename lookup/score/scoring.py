@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import special
 
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
-from lookup.replay.outcome import LOGGED, ReplayOutcome
+from lookup.replay.outcome import LOGGED, InputFacts, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, estimate, layout_of
 from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.scales import around
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, exit_code, judge
+from lookup.score.verdict import Case, Number, Verdict, exit_code, judge
 from lookup.score.winners import Winner, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
@@ -41,14 +42,14 @@ class Fidelity:
 
     metric: str
     key: str | None
-    logged: float
+    logged: Number
     #: mean over the replicates
-    resimulated: float
+    resimulated: Number
     #: range in which one more replicate would lie, the ranges of all figures together with 95 %
-    low: float
-    high: float
+    low: Number
+    high: Number
     #: distance of the logged figure from that range: differences between policies up to this may be the replay's own
-    gap: float
+    gap: Number
     #: seeds of the replicates that were compared
     seeds: tuple[int, ...]
     #: why there is no gap
@@ -67,12 +68,36 @@ class Scored:
     #: by how much the best of so many equals would look better, of every figure that several candidates are judged by
     winners: Sequence[Winner]
     fidelity: Sequence[Fidelity]
-    inputs: Mapping[str, object]
+    inputs: InputFacts
     #: why verdicts on a policy hold for its placement only, by policy
     placed_once: Mapping[str, str]
     #: why a policy cannot do what it says on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
+
+    @property
+    def incumbent(self) -> str:
+        """Return the policy that all others are held against."""
+        return self.plan.evaluation.incumbent
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Return the other policies, in the order of the settings."""
+        return tuple(name for name in self.plan.policies if name != self.incumbent)
+
+    @cached_property
+    def metric(self) -> Mapping[str, Metric]:
+        """Return the metrics by name."""
+        return {metric.name: metric for metric in self.metrics}
+
+    @cached_property
+    def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
+        """Return the figures over all clusters and the whole demand, by policy, metric and key."""
+        return {
+            (figure.series.policy, *figure.series.name): figure
+            for figure in self.estimates
+            if figure.cluster is None and not figure.series.by
+        }
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def summary(scored: Scored) -> dict[str, Any]:
         "guarded": sorted(metric.name for metric in scored.metrics if question_of(metric) == "log"),
         "winners": [{key: _plain(getattr(winner, key)) for key in _WINNER_KEYS} for winner in scored.winners],
         "fidelity": [{key: _plain(getattr(figure, key)) for key in _FIDELITY_KEYS} for figure in scored.fidelity],
-        "inputs": {str(name): _plain(value) for name, value in {**scored.inputs, **notes}.items()},
+        "inputs": _plain({**scored.inputs.document(), **notes}),
     }
 
 
@@ -119,7 +119,6 @@ def _plain(value: Any) -> Any:
         return _plain(asdict(value))
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
-        # Sets have no order of their own: equal runs must give equal bytes.
-        return [_plain(entry) for entry in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(entry) for entry in value]
     return value

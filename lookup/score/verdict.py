@@ -10,10 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import WrapValidator
 
 from lookup.engine.measuring import luck_of
 from lookup.hooks import Luck, Question
@@ -30,6 +31,7 @@ __all__ = [
     "Guard",
     "HoldsFor",
     "InCluster",
+    "Number",
     "Span",
     "Verdict",
     "Word",
@@ -43,6 +45,9 @@ Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
 HoldsFor = Literal["policy", "placement", "hours"]
 #: Whether it is shown that a guarded figure does not get worse, that it does, or neither.
 Guard = Literal["kept", "lost", "open"]
+
+#: A figure; NaN, which JSON has as null, if there is none.
+Number = Annotated[float, WrapValidator(lambda value, read: math.nan if value is None else read(value))]
 
 #: Lookups whose loss is not told from luck where it is no certain one.
 _HANDFUL = 5
@@ -69,10 +74,10 @@ class Span:
     """What one question gets for an answer: the interval of a difference, and how probable it is between equals."""
 
     #: 95 % interval of the verdict's delta, NaN if there is none
-    low: float = math.nan
-    high: float = math.nan
+    low: Number
+    high: Number
     #: probability of a difference as large between equals, two-sided; NaN if there is no interval
-    p_value: float = math.nan
+    p_value: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +86,12 @@ class InCluster:
 
     cluster: str
     #: as the verdict's
-    delta: float
-    low: float
-    high: float
+    delta: Number
+    low: Number
+    high: Number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The judgement on one figure of one candidate."""
 
@@ -98,22 +103,22 @@ class Verdict:
     #: why it is inconclusive, else None
     reason: str | None
     #: candidate - incumbent, turned so that up is better; NaN if one has no value
-    delta: float
+    delta: Number
     #: 95 % interval of delta for the question that is judged, NaN if there is none
-    low: float
-    high: float
+    low: Number
+    high: Number
     #: what counts as no difference, in the metric's unit
-    margin: float
+    margin: Number = math.nan
     #: whether it may decide the exit code
     primary: bool
     #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names;
     #: "hours" if the difference drifts so slowly that other hours may turn it
     holds_for: HoldsFor = "policy"
     #: probability of a difference as large between equals, NaN if there is no interval
-    p_value: float = math.nan
+    p_value: Number = math.nan
     #: the same with all comparisons counted in that are made together (Holm): those that may decide the exit code, or
     #: else those of one figure; NaN if there is none
-    p_family: float = math.nan
+    p_family: Number = math.nan
     #: what it would be if it were the only comparison; None if it is just that
     alone: Word | None = None
     #: what low, high and p_value are about: this log alone, or demand like it
@@ -121,10 +126,20 @@ class Verdict:
     #: of a metric that is judged on this log: whether nothing is lost; None of others
     guard: Guard | None = None
     #: the answers to both questions
-    on_log: Span = Span()
-    for_demand: Span = Span()
+    on_log: Span = Span(math.nan, math.nan, math.nan)
+    for_demand: Span = Span(math.nan, math.nan, math.nan)
     #: the differences by cluster if some clusters gain and others lose, else empty
     clusters: tuple[InCluster, ...] = ()
+
+    @property
+    def name(self) -> Name:
+        """Return metric and key."""
+        return self.metric, self.key
+
+    @property
+    def is_decided(self) -> bool:
+        """Return whether candidate and incumbent are told apart."""
+        return self.verdict in ("better", "worse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,16 +220,26 @@ def family(verdicts: Sequence[Verdict], rules: VerdictSection) -> tuple[int, int
     """Return how many comparisons were made together for the exit code, how many others, and of how many figures."""
     judged = [verdict for verdict in verdicts if not math.isnan(verdict.p_value)]
     others = [verdict for verdict in judged if not (verdict.primary and _may_decide(verdict, rules))]
-    return len(judged) - len(others), len(others), len({(verdict.metric, verdict.key) for verdict in others})
+    return len(judged) - len(others), len(others), len({verdict.name for verdict in others})
 
 
 def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
-    nothing = math.nan
-    is_guarded = name[0] in case.guarded
+    metric, key = name
+    is_guarded = metric in case.guarded
     return Verdict(
-        policy, case.incumbent, *name, "inconclusive", None, nothing, nothing, nothing, nothing, primary=primary,
-        question="log" if is_guarded else "demand", guard="open" if is_guarded else None,
-    )  # fmt: skip
+        policy=policy,
+        against=case.incumbent,
+        metric=metric,
+        key=key,
+        verdict="inconclusive",
+        reason=None,
+        delta=math.nan,
+        low=math.nan,
+        high=math.nan,
+        primary=primary,
+        question="log" if is_guarded else "demand",
+        guard="open" if is_guarded else None,
+    )
 
 
 def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
@@ -234,7 +259,7 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
     ):
         # The replay's own error is the same for both, and there is nothing that chance could bring.
-        same = Span(0.0, 0.0)
+        same = Span(0.0, 0.0, math.nan)
         return _guarded(
             replace(drawn, verdict="identical", low=0.0, high=0.0, on_log=same, for_demand=same, holds_for="policy")
         )
@@ -264,7 +289,7 @@ def _span(delta: float, luck: Spread) -> Span:
 
 def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
-    gap = case.gaps.get((drawn.metric, drawn.key), math.nan)
+    gap = case.gaps.get(drawn.name, math.nan)
     gap = 0.0 if math.isnan(gap) else gap
     # Of what holds for one placement anyway it need not be said that it holds for these hours too.
     decided = replace(drawn, holds_for="hours") if luck.is_drifting and drawn.holds_for == "policy" else drawn
@@ -329,7 +354,7 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
     for index, verdict in enumerate(verdicts):
         if not math.isnan(verdict.p_value):
             decides = verdict.primary and _may_decide(verdict, case.rules)
-            families.setdefault(None if decides else (verdict.metric, verdict.key), []).append(index)
+            families.setdefault(None if decides else verdict.name, []).append(index)
     judged = list(verdicts)
     for name, members in families.items():
         what = "for the exit code" if name is None else "of this figure"
@@ -340,7 +365,7 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
             adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
             judged[index] = replace(verdict, p_family=adjusted)
             level = GATE_LEVEL if name is None and verdict.verdict == "worse" else LEVEL
-            if verdict.verdict in ("better", "worse") and adjusted > level:
+            if verdict.is_decided and adjusted > level:
                 comparisons = quantity(len(members), "comparison")
                 reason = (
                     f"alone it would be {verdict.verdict}, but in {comparisons} {what} chance brings such a difference "

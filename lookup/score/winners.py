@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scipy import special
 
 from lookup.score.luck import Estimate, spread
-from lookup.score.verdict import Verdict
+from lookup.score.verdict import Number, Verdict
 
 __all__ = ["Winner", "winners"]
 
@@ -22,9 +22,9 @@ class Winner:
     key: str | None
     candidates: int
     #: the mean over the candidates, in the metric's unit
-    value: float
+    value: Number
     #: how far the best of so many equals would be from that on average, in the metric's unit
-    advantage: float
+    advantage: Number
 
 
 def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[Winner]:

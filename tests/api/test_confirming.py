@@ -49,8 +49,7 @@ def test_another_log_is_a_better_test(tmp_path: Path) -> None:
     again, _ = lookup.confirm(tmp_path / "run", log_of_racks(days=1), workers=InProcess())
 
     assert (
-        again.scored.inputs["first_us"]
-        > json.loads((tmp_path / "run" / "summary.json").read_text())["inputs"]["first_us"]
+        again.scored.inputs.first_us > json.loads((tmp_path / "run" / "summary.json").read_text())["inputs"]["first_us"]
     )
 
 

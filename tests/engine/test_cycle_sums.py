@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 from lookup.engine.cycle_sums import CycleSums
@@ -46,13 +45,3 @@ def test_who_unloads_or_never_ran_needs_no_sentence() -> None:
 
     assert CycleSums.of("avg", [_idle(CycleReason.HIT_COUNT), done]).idleness is None
     assert CycleSums.of("avg", []).idleness is None
-
-
-def test_sums_are_read_as_they_were_written() -> None:
-    """Through JSON; runs of earlier versions have no shortfalls."""
-    sums = CycleSums.of("avg", [_idle(CycleReason.TOO_LITTLE, _to_unload(8)), _idle(CycleReason.NO_BUNDLES, refused=3)])
-    written = json.loads(json.dumps(sums.document(), allow_nan=False))
-
-    assert CycleSums.read(written) == sums
-    del written["short"]
-    assert CycleSums.read(written).short == {}

@@ -18,17 +18,16 @@ def found(folder: Path, heavy: int, **given: Any) -> list[Mapping[str, str]]:
         folder, *({"ts": LOOKUP["ts"] + second * 1_000_000, "topic": topic} for second, topic in enumerate(topics))
     )
     outcome = replayed(folder, evaluation={"default_bundles": 1}, **given)
-    findings: Any = outcome.inputs.get("findings", [])
-    return [finding for finding in findings if finding["rule"] == "skewed"]
+    return [finding for finding in outcome.inputs.findings or () if finding.rule == "skewed"]
 
 
 def test_one_bundle_with_most_of_the_traffic_is_a_finding(tmp_path: Path) -> None:
     """With its share, and how many bundles the log is worth: 490² / (300² + 19 · 10²)."""
     (finding,) = found(tmp_path, heavy=290)
 
-    assert finding["what"] == "one bundle carries 61% of the traffic"
-    assert finding["how_often"] == "20 bundles"
-    assert "the evidence of 2.6 bundles of equal weight, fewer than verdict.min_units = 8" in finding["evidence"]
+    assert finding.what == "one bundle carries 61% of the traffic"
+    assert finding.how_often == "20 bundles"
+    assert "the evidence of 2.6 bundles of equal weight, fewer than verdict.min_units = 8" in finding.evidence
 
 
 def test_traffic_that_is_spread_is_none(tmp_path: Path) -> None:

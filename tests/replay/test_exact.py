@@ -100,28 +100,21 @@ def _assert_equal(outcome: ReplayOutcome, folder: Path, tale: Tale) -> None:
 
 
 def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
-    inputs, facts = dict(outcome.inputs), tale.facts
-    assert inputs["lookups"] == facts["lookups"]
-    assert inputs["ticks"] == facts["ticks"]
-    assert inputs["induced_ratio"] == facts["induced"] / facts["lookups"]
-    assert (inputs["capacity"] == "assumed") == facts["assumed"]
-    assert inputs["quarantined"] == sum(tale.quarantined.values())
-    assert _cycles_of(inputs) == tale.cycles
+    inputs, facts = outcome.inputs, tale.facts
+    assert inputs.lookups == facts["lookups"]
+    assert inputs.ticks == facts["ticks"]
+    assert inputs.induced_ratio == facts["induced"] / facts["lookups"]
+    assert (inputs.capacity == "assumed") == facts["assumed"]
+    assert inputs.quarantined == sum(tale.quarantined.values())
+    cycles = {name: (of.cycles, of.accepted, of.refused.total()) for name, of in inputs.cycles.items()}
+    assert cycles == tale.cycles
     for name, hindered in tale.hindered.items():
-        assert inputs.get(name, {}) == hindered
-    floors: Any = inputs["imbalance_floor"]
+        assert (getattr(inputs, name) or {}) == hindered
     _assert_figures(
-        {name: math.nan if value is None else value for name, value in floors.items()},
+        {name: math.nan if value is None else value for name, value in inputs.imbalance_floor.items()},
         {name: math.nan if value is None else value for name, value in facts["floor"].items()},
         "floor",
     )
-
-
-def _cycles_of(inputs: Mapping[str, Any]) -> dict[str, tuple[int, int, int]]:
-    return {
-        policy: (sums["cycles"], sums["accepted"], sum(sums["refused"].values()))
-        for policy, sums in inputs["cycles"].items()
-    }
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -176,7 +169,7 @@ def _exact(outcome: ReplayOutcome) -> Any:
         (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.events, one.sums.tobytes())
         for one in outcome.sums
     ]
-    return sums, dict(outcome.inputs), outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
+    return sums, outcome.inputs, outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
 
 
 @given(worlds(), st.booleans())

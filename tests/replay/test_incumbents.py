@@ -55,20 +55,20 @@ def test_pulsars_shedders_act_only_if_bytes_are_known(tmp_path: Path, sample: Pa
     idle, warned = _replayed(tmp_path, sample, shedder)
     said = idle.cannot_act["today"]
     suggested = re.search(r"bytes_per_weight; ([0-9.e+]+) is suggested", said)
-    cycles: Any = idle.inputs["cycles"]
+    cycles = idle.inputs.cycles
 
     assert said.startswith(f"its shedder {part!r} cannot act: it goes by ")
     assert parameter in said
     assert any(said in warning and "no verdict against it" in warning for warning in warned)
-    assert cycles["today"]["accepted"] == 0
+    assert cycles["today"].accepted == 0
     assert suggested is not None
 
     acting, warned = _replayed(tmp_path, sample, shedder, bytes_per_weight=float(suggested[1]))
-    cycles = acting.inputs["cycles"]
+    cycles = acting.inputs.cycles
 
     assert acting.cannot_act == {}
     assert not any("cannot act" in warning for warning in warned)
-    assert cycles["today"]["accepted"] > 0
+    assert cycles["today"].accepted > 0
 
 
 def test_weights_that_cannot_act_are_said_before_a_run(tmp_path: Path, sample: Path) -> None:
@@ -95,12 +95,12 @@ def test_every_cycle_is_a_row(tmp_path: Path, sample: Path) -> None:
     (file,) = (tmp_path / "output-1" / "cycles").iterdir()
     rows = pq.read_table(file).to_pylist()
     owners = pq.read_table(next((tmp_path / "output-1" / "owners").iterdir())).column("ended_by").to_pylist()
-    cycles: Any = outcome.inputs["cycles"]
+    cycles = outcome.inputs.cycles
 
-    assert len(rows) == cycles["today"]["cycles"]
-    assert sum(row["accepted"] for row in rows) == cycles["today"]["accepted"] == owners.count("shed")
+    assert len(rows) == cycles["today"].cycles
+    assert sum(row["accepted"] for row in rows) == cycles["today"].accepted == owners.count("shed")
     assert {row["role"] for row in rows} == {"shedder"}
-    assert max(row["excess"] or 0.0 for row in rows) == max(cycles["today"]["excess"].values())
+    assert max(row["excess"] or 0.0 for row in rows) == max(cycles["today"].excess.values())
 
 
 def test_a_policy_that_needs_no_bytes_is_untouched_by_them(tmp_path: Path, sample: Path) -> None:

@@ -298,8 +298,8 @@ def test_every_run_notes_the_findings(tmp_path: Path) -> None:
 
     sound, faulty = (replayed(tmp_path, **{**_SOUND, **given}).inputs for given in ({}, fault))
 
-    assert "findings" not in sound
-    assert [finding["rule"] for finding in faulty["findings"]] == ["policy-key", "scorer"]  # type: ignore[attr-defined]
+    assert sound.findings is None
+    assert [finding.rule for finding in faulty.findings or ()] == ["policy-key", "scorer"]
 
 
 def test_times_that_are_all_midnights_are_found(tmp_path: Path) -> None:

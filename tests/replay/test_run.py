@@ -154,7 +154,7 @@ def test_a_row_that_cannot_be_used_goes_to_quarantine(
     (found,) = _quarantine(tmp_path)
     assert found[:3] == ("lookups", 2, reason)
     assert found[3] == text or not text
-    assert (outcome.inputs["quarantined"], outcome.inputs["lookups"]) == (1, 2)
+    assert (outcome.inputs.quarantined, outcome.inputs.lookups) == (1, 2)
 
 
 def test_too_many_rows_in_quarantine_fail_the_run(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_bytes_that_are_no_text_do_not_stop_a_run(tmp_path: Path) -> None:
     topics = pa.array([b"persistent://t/n/\xff\xfe"]).cast(pa.binary())
     _column(tmp_path, "topic", pa.StringArray.from_buffers(1, topics.buffers()[1], topics.buffers()[2]))
 
-    assert replayed(tmp_path).inputs["lookups"] == 1
+    assert replayed(tmp_path).inputs.lookups == 1
 
 
 def test_a_cluster_without_brokers_is_named(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_row_of_a_small_table_that_cannot_be_used_goes_to_quarantine(
     ((name, line, found, _),) = _quarantine(tmp_path)
     assert (name, line) == (table, 2 if table == "brokers" else 1)
     assert re.fullmatch(reason, found), found
-    assert outcome.inputs["quarantined"] == 1
+    assert outcome.inputs.quarantined == 1
 
 
 def test_a_small_table_may_be_empty(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_small_table_may_be_empty(tmp_path: Path) -> None:
     write_log(tmp_path)
     write_table(tmp_path, "ownership")
 
-    assert replayed(tmp_path).inputs["lookups"] == 1
+    assert replayed(tmp_path).inputs.lookups == 1
 
 
 def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
     write_log(tmp_path)
     write_table(tmp_path, "ownership", *({**_WHOLE, "event": "unloaded", "by": by} for by in ("policy", None, "admin")))
 
-    assert replayed(tmp_path).inputs["ignored_unloads"] == 2
+    assert replayed(tmp_path).inputs.ignored_unloads == 2
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_failures_that_are_let_pass_add_up_over_clusters_and_seeds(tmp_path: Pat
     files, evaluation = [str(tmp_path / "failing.py")], {"seeds": [1, 2, 3]}
     inputs = replayed(tmp_path, policies=policies, plugin_files=files, evaluation=evaluation).inputs
 
-    assert inputs["failures"] == {"p": 6}
+    assert inputs.failures == {"p": 6}
 
 
 def test_a_second_run_to_the_same_place_counts_anew(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_frame_gives_the_same_as_its_files(spark: SparkSession, tmp_path: Path
     frames = replay(spark, written, str(tmp_path / "frames"), lookups=frame)
 
     assert _sums(frames) == _sums(files)
-    assert dict(frames.inputs) == dict(files.inputs)
+    assert frames.inputs == files.inputs
     assert _files(tmp_path / "frames") == _files(tmp_path / "files") != {}
 
 

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from lookup.replay.outcome import LOGGED, MetricSums
+from lookup.replay.outcome import LOGGED, InputFacts, MetricSums
 from lookup.score.scoring import Scored
 from tests.score.cases import SEEDS, moves, plan, ratios, replicated, scored, spread, sums
 
-INPUTS: dict[str, Any] = {
-    "lookups": 1_234_567,
-    "redirects": 0,
-    "quarantined": 3,
-    "induced_ratio": 0.0123,
-    "capacity": "assumed",
-    "imbalance_floor": {"c": 1.02, "d": 1.5},
-    "files": ("a.parquet", "b.parquet"),
-    "complete": True,
-}
+INPUTS = InputFacts(
+    lookups=1_234_567,
+    redirects=0,
+    quarantined=3,
+    clusters=("c", "d"),
+    induced_ratio=0.0123,
+    capacity="assumed",
+    imbalance_floor={"c": 1.02, "d": 1.5},
+)
 
 
 def result(logged: float = 0.501, **changes: Any) -> Scored:
@@ -67,7 +66,7 @@ def varied(**rules: Any) -> Scored:
     """
     parts = [replace(part, seed=seed) for seed in SEEDS for part in _varied(seed)]
     how = plan("stock", "new", "old", seeds=SEEDS, **({"primary": ("answered_ratio", "imbalance_max_mean")} | rules))
-    return scored(parts, how, inputs={"capacity": "given"})
+    return scored(parts, how, inputs=InputFacts(capacity="given"))
 
 
 def _varied(seed: int) -> Iterator[MetricSums]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lookup.engine.cycle_sums import CycleSums
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
+from lookup.replay.outcome import InputFacts
 from lookup.report.markdown import markdown_report
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
@@ -151,19 +154,10 @@ def _result(policies: Sequence[str], clusters: Sequence[str], hours: int) -> Sco
             parts += [moves(policy, [number] * 40, metric="assignments", **of)]
             parts += [sums(policy, [[3, 4]] * 40, "network_covered_ratio", **of)]
     how = plan(*policies, seeds=SEEDS, primary=("answered_ratio", "match_ratio:rack"))
-    inputs = {
-        "lookups": 1000,
-        "first_us": START_US,
-        "last_us": START_US + hours * CELL_US,
-        "cycles": {
-            policies[0]: {
-                "shedder": "threshold",
-                "cycles": 7,
-                "reasons": {"overloaded": 7},
-                "accepted": 3,
-                "refused": {},
-                "excess": {},
-            }
-        },
-    }
+    inputs = InputFacts(
+        lookups=1000,
+        first_us=START_US,
+        last_us=START_US + hours * CELL_US,
+        cycles={policies[0]: CycleSums("threshold", 7, Counter({"overloaded": 7}), accepted=3)},
+    )
     return scored([copy for part in parts for copy in copies(part)], how, inputs=inputs)

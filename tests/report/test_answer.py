@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lookup.report.answer import answers, headline, locality, question
-from lookup.report.comparison import pooled, value_text
+from lookup.report.comparison import value_text
 from tests.report.results import placed_once, result, varied
 from tests.score.cases import decided, moves, plan, ratios, scored, spread
 
@@ -22,7 +22,7 @@ def test_each_candidate_has_a_sentence_with_its_numbers() -> None:
 def test_the_numbers_are_those_of_the_figures() -> None:
     """Rounded as everywhere else in the report."""
     found = result()
-    figures = pooled(found)
+    figures = found.pooled
 
     for policy in ("stock", "new"):
         assert value_text(figures[policy, "moves", None].value, "moves") in answers(found)[0]

@@ -14,10 +14,12 @@ import pytest
 from lookup.engine.measuring import question_of
 from lookup.errors import InputError
 from lookup.hooks import Question
+from lookup.replay.outcome import InputFacts
+from lookup.report.caveats import caveats
 from lookup.report.folder import Run, read_run, settings_of
 from lookup.report.gate import gate_of
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import caveats, opening, winners_luck
+from lookup.report.wording import opening, winners_luck
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary
 from lookup.score.verdict import Guard, Span
@@ -26,7 +28,7 @@ from tests.report.results import placed_once, result, varied
 from tests.report.runs import broad, write_earlier, write_run
 
 
-@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs={}), varied()])
+@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs=InputFacts()), varied()])
 def test_a_run_reads_back_as_it_was_scored(tmp_path: Path, scored: Any) -> None:
     """The same summary and the same Markdown, byte by byte, come out of the folder as out of the replay."""
     run = read_run(str(write_run(tmp_path / "run", scored)))
@@ -89,8 +91,8 @@ def test_a_run_of_an_earlier_version_reads_back(tmp_path: Path) -> None:
         "alone": None,
         "question": "demand",
         "guard": None,
-        "on_log": Span(),
-        "for_demand": Span(),
+        "on_log": Span(math.nan, math.nan, math.nan),
+        "for_demand": Span(math.nan, math.nan, math.nan),
         "clusters": (),
     }
 

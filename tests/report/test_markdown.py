@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from lookup.replay.outcome import InputFacts
 from lookup.report.markdown import markdown_report
 from tests.report.results import placed_once, result, varied
 from tests.score.cases import plan, ratios, scored, sums
@@ -55,24 +56,23 @@ def test_what_was_evaluated() -> None:
 
 
 def test_inputs_have_names_and_units() -> None:
-    """Known ones in words, unknown ones as they are."""
+    """In words, those that have some, and by cluster where they are."""
     text = section(markdown_report(result()), "Inputs")
 
     assert re.search(r"\| lookups replayed +\| 1,234,567 +\|", text)
     assert re.search(r"\| imbalance_max_mean of a per-lookup round-robin \(floor\) \| c 1.02, d 1.5 +\|", text)
-    assert re.search(r"\| files +\| a.parquet, b.parquet +\|", text)
-    assert re.search(r"\| complete +\| yes +\|", text)
+    assert re.search(r"\| clusters +\| c, d +\|", text)
 
 
 def test_inputs_are_told_once_and_times_are_times() -> None:
     """No µs since 1970, nothing that did not happen, nothing that stands under another heading."""
-    inputs = {"first_us": 807_256_800_000_000, "failures": {}, "first_failure": None, "load": "simulated", "rows": 5}
+    inputs = InputFacts(rows=5, first_us=807_256_800_000_000, load="simulated")
 
     text = section(markdown_report(result(inputs=inputs)), "Inputs")
 
     assert re.findall(r"^\| (\S.*?) +\| (\S.*?) +\|$", text, flags=re.MULTILINE)[1:] == [
-        ("first lookup", "1995-08-01 06:00:00 UTC"),
         ("rows of the log", "5"),
+        ("first lookup", "1995-08-01 06:00:00 UTC"),
     ]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lookup.report.answer import answers, question
+from lookup.report.caveats import caveats
 from lookup.report.comparison import (
     LIGHT_MARKS,
     MARKS,
@@ -23,7 +24,6 @@ from lookup.report.comparison import (
     interval_text,
     label,
     mark_of,
-    policies_in_order,
     signed_text,
     value_text,
     word_of,
@@ -31,7 +31,7 @@ from lookup.report.comparison import (
 from lookup.report.folder import read_run
 from lookup.report.glossary import terms
 from lookup.report.page import html_report
-from lookup.report.wording import caveats, comparisons, conclusion, differing, outcomes, undecided_figures
+from lookup.report.wording import comparisons, conclusion, differing, outcomes, undecided_figures
 from tests.report.results import result, varied
 from tests.report.runs import broad, write_earlier, write_run
 
@@ -172,7 +172,7 @@ def test_the_answer_has_the_words_of_the_report(folder: Path, page: _Page) -> No
     for sentence in (*named, *whole, *caveats(scored)):
         assert sentence.partition(": ")[2 if sentence in named else 0] in text
         assert sentence in markdown
-    for policy in policies_in_order(scored)[1:]:
+    for policy in scored.candidates:
         assert differing(scored, policy) in text
 
 

@@ -12,9 +12,11 @@ import pytest
 
 from lookup.errors import SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
+from lookup.replay.outcome import InputFacts
 from lookup.replay.records import RunName
 from lookup.report.folder import Run
 from lookup.report.past import BundleHistory, decision_at, history_of
+from tests.score.cases import scored
 
 _NAME = RunName("c", "p", 1)
 _WHOLE, _LOW, _HIGH = "t/n/0x00000000_0xffffffff", "t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff"
@@ -53,7 +55,7 @@ def run(tmp_path: Path) -> Run:
         full = [{"cluster": "c", "policy": "p", "seed": 1, "state": "Owned", **row} for row in timed]
         pq.write_table(pa.Table.from_pylist(full, schema=schema), tmp_path / table / "0000-0000-1.parquet")
     settings = {"policies": [{"name": "p", "shedder": None}], "evaluation": {"seeds": [1]}}
-    return Run(str(tmp_path), None, {"settings": settings}, {"inputs": {"clusters": ["c"]}})  # type: ignore[arg-type]  # not scored
+    return Run(str(tmp_path), scored([], inputs=InputFacts(clusters=("c",))), {"settings": settings}, {})
 
 
 def _history(run: Run, **asked: Any) -> BundleHistory:

@@ -1,27 +1,20 @@
-"""Sentences of the report."""
+"""Sentences on verdicts."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from lookup.model.decision import CycleReason
-from lookup.replay.outcome import ReplayOutcome
 from lookup.report.comparison import MARKS, UNJUDGED, number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
-    caveats,
     comparisons,
     conclusion,
-    cycles_of,
     differing,
-    floors,
-    idle_shedders,
     legend,
     meanings,
     opening,
@@ -30,13 +23,10 @@ from lookup.report.wording import (
     undecided_figures,
     winners_luck,
 )
-from lookup.score.scoring import Plan, score
 from lookup.score.winners import Winner
-from lookup.settings.evaluation import EvaluationSection, VerdictSection
-from tests.report.results import INPUTS, placed_once, result, varied
-from tests.report.test_markdown import section
+from tests.report.results import placed_once, result, varied
 from tests.report.test_printing import printed
-from tests.score.cases import METRICS, SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
+from tests.score.cases import SEEDS, decided, moves, plan, ratios, scored, spread, sums
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -234,65 +224,6 @@ def test_a_certain_loss_of_what_is_guarded_is_a_loss() -> None:
     )
 
 
-def test_everything_to_be_careful_about_is_said() -> None:
-    """Capacity, induced lookups, quarantine, covered share."""
-    text = "\n".join(caveats(result()))
-
-    assert "capacity: assumed" in text
-    assert "1.23% of the lookups came within 30 s" in text
-    assert "3 records could not be used" in text
-    assert "at least 25.0% of the weight" in text
-
-
-def test_policies_that_were_placed_once_are_named_by_reason() -> None:
-    """One sentence for all of a reason."""
-    parts = replicated([ratios(name, [0.5] * 30) for name in ("stock", "new", "old")])
-    unsalted = {"new": ("rendezvous",), "old": ("rendezvous",)}
-
-    texts = caveats(scored(parts, plan("stock", "new", "old", seeds=SEEDS), unsalted=unsalted))
-
-    (text,) = [text for text in texts if "placement" in text]
-    assert text == (
-        "new, old: rendezvous tells equal brokers apart by their names, whatever the salt, so verdicts that involve it "
-        "hold for this placement only (△ ▽) and do not decide the exit code: another draw of luck may turn them."
-    )
-
-
-def test_policies_with_the_same_figures_are_named() -> None:
-    """Those that agree in every metric, to the last digit, and only those."""
-    parts = [
-        ratios(policy, spread(0.5 + gain, 0.1), cluster=cluster)
-        for policy, gain in (("stock", 0.0), ("new", 0.2), ("twin", 0.0))
-        for cluster in "cd"
-    ]
-
-    said = [text for text in caveats(scored(parts, plan("stock", "new", "twin"))) if "same figures" in text]
-
-    assert said == ["stock, twin have the same figures in every metric: on this log they are one policy."]
-
-
-def test_findings_are_cautions() -> None:
-    """What a run found without effect is said with evidence and remedy."""
-    finding = {"rule": "weight", "what": "a", "how_often": "b", "evidence": "c", "remedy": "d"}
-
-    assert "a (b): c; d." in caveats(result(inputs={**INPUTS, "findings": [finding]}))
-
-
-def test_one_seed_is_a_caveat() -> None:
-    """Of all policies."""
-    assert any(
-        text.startswith("stock, new, twin: it was replayed with one seed, so") for text in caveats(placed_once())
-    )
-    assert not any("placement only" in text for text in caveats(result()))
-
-
-def test_placements_that_settings_accept_decide_the_exit_code() -> None:
-    """The caveat does not say otherwise."""
-    (text,) = [text for text in caveats(placed_once(accept_placement=True)) if "placement only" in text]
-
-    assert "(△ ▽) and decide the exit code" in text
-
-
 def test_a_decision_on_one_placement_is_none() -> None:
     """If one was required the conclusion does not call it inconclusive."""
     parts = [ratios(name, [share] * 30) for name, share in (("stock", 0.5), ("new", 0.6))]
@@ -300,65 +231,6 @@ def test_a_decision_on_one_placement_is_none() -> None:
     text = conclusion(scored(parts, plan(require_decision=True)))
 
     assert "inconclusive, or decided for this placement or these hours only (exit code 4)" in text
-
-
-def test_clusters_that_disagree_are_a_caveat() -> None:
-    """Each with its own difference in the metric's own direction, and those that agree are not mentioned."""
-    (said,) = [text for text in caveats(varied()) if "clusters disagree" in text]
-
-    assert said == (
-        "match_ratio[rack] of new: clusters disagree, better in c (+0.1000 ratio), worse in d (-0.2000 ratio)."
-    )
-
-
-def test_clusters_disagree_in_the_direction_of_their_metric() -> None:
-    """Fewer moves are better, and a cluster that shows neither is undecided."""
-    counts = {"c": [30.0] * 40, "d": [30.0] * 40, "e": [30.0] * 40}
-    changed = {"c": [20.0] * 40, "d": [45.0] * 40, "e": [23.0, 35.0] * 20}
-    parts = [moves("stock", of, cluster=cluster) for cluster, of in counts.items()]
-    parts += [moves("new", of, cluster=cluster) for cluster, of in changed.items()]
-
-    (said,) = [text for text in caveats(decided(parts, primary=("moves",))) if "disagree" in text]
-
-    assert said == (
-        "moves of new: clusters disagree, better in c (-400 moves), worse in d (+600 moves), undecided in e "
-        "(-40 moves)."
-    )
-
-
-def test_differences_that_drift_are_a_caveat() -> None:
-    """By figure and candidate; a log without a drift has none."""
-    (said,) = [text for text in caveats(varied()) if "hours only" in text]
-
-    assert said == (
-        "For these hours only (△ ▽): imbalance_max_mean of new. These differences drift as slowly as the log is long, "
-        "so they do not decide the exit code; a longer log would say whether they last."
-    )
-    assert not [text for text in caveats(result()) if "hours only" in text]
-
-
-@pytest.mark.parametrize(
-    ("seeds", "costs"), [(2, ("7.2", "87.5%")), (3, ("2.0", "96.9%")), (4, ("1.3", "99.2%")), (5, None)]
-)
-def test_what_few_seeds_cost_is_a_caveat(seeds: int, costs: tuple[str, str] | None) -> None:
-    """Student's t over the root of their number, and one half to the power of 2 n - 1; five are enough."""
-    numbers = tuple(range(1, seeds + 1))
-    parts = replicated([ratios(name, spread(0.5, 0.1)) for name in ("stock", "new")], numbers)
-
-    said = [caveat for caveat in caveats(scored(parts, plan(seeds=numbers))) if caveat.startswith(f"{seeds} seeds:")]
-
-    assert said == [
-        f"{seeds} seeds: intervals are {wider} times as wide as with 5 where luck of the placement prevails, and no "
-        f"difference is more certain than {certain}."
-        for wider, certain in ([costs] if costs else [])
-    ]
-
-
-def test_seeds_cost_nothing_where_nothing_is_compared() -> None:
-    """Of the incumbent alone, and of one seed, which has a caveat of its own."""
-    alone = scored(replicated([ratios("stock", [0.5] * 30)], (1, 2)), plan("stock", seeds=(1, 2)))
-
-    assert not [text for found in (alone, placed_once()) for text in caveats(found) if "seeds: intervals" in text]
 
 
 def test_the_luck_of_the_winner_ends_the_opening() -> None:
@@ -422,81 +294,6 @@ def test_one_candidate_has_no_luck_of_a_winner() -> None:
     assert len(opening(found)) == 1
 
 
-def test_what_cannot_act_is_named() -> None:
-    """With the reason, whether it is the incumbent or a candidate."""
-    texts = caveats(result(cannot_act={"twin": "no broker has a place"}))
-
-    assert "twin is not what it says: no broker has a place" in texts
-
-
-def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
-    """A sweep of nine values of one shedder is one sentence, not nine."""
-    sweep = dict.fromkeys(("t5", "t10", "t20"), "no bytes are known")
-
-    texts = caveats(result(cannot_act={**sweep, "twin": "no broker has a place"}))
-
-    assert [text for text in texts if "is not what it says" in text] == [
-        "each of t5, t10, t20 is not what it says: no bytes are known",
-        "twin is not what it says: no broker has a place",
-    ]
-
-
-def test_nothing_to_be_careful_about() -> None:
-    """A complete log, given capacities, replicates that were placed anew: no caveats."""
-    clean = {"capacity": "given", "induced_ratio": 0.0, "quarantined": 0}
-    parts = [*replicated([ratios("stock", [1.0] * 30)]), ratios("(logged)", [1.0] * 30, seed=0)]
-
-    assert caveats(scored(parts, plan("stock", seeds=SEEDS), inputs=clean)) == []
-
-
-def test_an_unchecked_replay_is_told() -> None:
-    """With the reason."""
-    parts = replicated([ratios("stock", [1.0] * 30)])
-    (text,) = caveats(scored(parts, plan("stock", seeds=SEEDS), logged_reason="only 3 % carry a broker"))
-
-    assert text.startswith("Fidelity is unknown: only 3 % carry a broker.")
-
-
-@pytest.mark.parametrize(("logged", "is_strange"), [(0.5, False), (0.504, False), (0.506, True), (0.3, True)])
-def test_a_log_of_another_policy_is_strange(logged: float, is_strange: bool) -> None:
-    """A figure that no replicate shows is named; a gap inside its margin, here 0.005, is no difference."""
-    sentences = [text for text in caveats(result(logged)) if text.startswith("The log was not written by stock")]
-
-    assert len(sentences) == is_strange
-    assert all("would show answered_ratio (" in text for text in sentences)
-
-
-@pytest.mark.parametrize(("answered", "told"), [([0.0] * 30, True), ([0.0] * 29 + [1.0], False)])
-def test_a_cluster_without_answers_is_told(answered: list[float], told: bool) -> None:
-    """Policies that answer nobody are alike, which looks like a good result."""
-    parts = [ratios("stock", [0.0] * 30), ratios("new", answered), ratios("(logged)", [1.0] * 30)]
-
-    texts = caveats(scored(parts, plan("stock", "new")))
-
-    assert any(text.startswith("No policy answered a single lookup of cluster") for text in texts) is told
-
-
-@pytest.mark.parametrize(("first_us", "told"), [(1_767_571_200_000, True), (1_767_571_200_000_000, False)])
-def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> None:
-    """Milliseconds that are taken for µs make a day of two minutes in January 1970."""
-    sentence = "The log begins in January 1970. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
-
-    assert (sentence in caveats(result(inputs=INPUTS | {"first_us": first_us}))) is told
-
-
-def test_shared_ownership_is_told() -> None:
-    """No bundle has an owner."""
-    how = Plan(("stock",), EvaluationSection(incumbent="stock", ownership="shared"), VerdictSection())
-
-    assert any("Ownership is shared" in text for text in caveats(score(ReplayOutcome([]), METRICS, how)))
-
-
-@pytest.mark.parametrize(("floor", "expected"), [({"c": 1.02, "d": None}, ["c 1.02"]), (None, [])])
-def test_floors(floor: object, expected: list[str]) -> None:
-    """One for each cluster that has one."""
-    assert floors(result(inputs=INPUTS | {"imbalance_floor": floor})) == expected
-
-
 def test_every_verdict_is_explained() -> None:
     """In the legend and in the list of meanings; so are open marks and light ones."""
     assert all(text.partition(":")[0] in legend() for text in meanings())
@@ -506,67 +303,3 @@ def test_every_verdict_is_explained() -> None:
     ]
     assert "△ ▽ for this placement or these hours only" in legend()
     assert "▴ ▾ if it were the only comparison" in legend()
-
-
-IDLE: dict[str, Any] = {
-    "shedder": "threshold",
-    "cycles": 720,
-    "reasons": {"hit-count": 700, "too-little": 20},
-    "accepted": 0,
-    "refused": {},
-    "excess": {"hit-count": 0.0, "too-little": 0.25},
-}
-BUSY: dict[str, Any] = {
-    "shedder": "avg",
-    "cycles": 3,
-    "reasons": {"hit-count": 1, "mine": 1, "overloaded": 1},
-    "accepted": 1_000,
-    "refused": {"grace-period": 2, "in-flight": 1},
-    "excess": {"hit-count": 0.1},
-}
-CYCLES = {"cycles": {"stock": IDLE, "new": BUSY}}
-
-
-def test_a_shedder_that_unloaded_nothing_has_a_line() -> None:
-    """The most frequent reason comes first; one that unloaded something, or never ran, has none."""
-    idle = idle_shedders({"cycles": {**CYCLES["cycles"], "unborn": {**IDLE, "cycles": 0, "reasons": {}}}})
-
-    assert idle == ["stock: the shedder ran 720 cycles and unloaded nothing: balanced 700, too little to offload 20"]
-    assert idle_shedders({}) == []
-
-
-def test_the_line_stands_below_the_table() -> None:
-    """Of a run without idle shedders there is none."""
-    assert "\nstock: the shedder ran 720 cycles" in printed(result(inputs={**INPUTS, **CYCLES}))
-    assert "the shedder ran" not in printed()
-
-
-def test_balance_is_certain_only_if_no_broker_was_over() -> None:
-    """A reason that is nobody's but a third party's stands as it is, and so does an excess that is not told."""
-    rows = cycles_of(CYCLES)["new"].rows
-
-    assert rows == [
-        ("balanced, or not for long enough out of balance", "1", "0.1"),
-        ("mine", "1", "–"),
-        ("unloaded from overloaded brokers", "1", "–"),
-    ]
-
-
-def test_the_report_has_a_table_for_each_policy() -> None:
-    """Below what was proposed; nothing of it is among the inputs."""
-    text = markdown_report(result(inputs={**INPUTS, **CYCLES}))
-    moved = section(text, "Why bundles moved, or did not")
-
-    assert "### stock\n\nThe shedder `threshold` ran 720 cycles: 0 unloads accepted, 0 proposals refused.\n" in moved
-    assert "`avg` ran 3 cycles: 1,000 unloads accepted, 3 proposals refused (grace-period 2, in-flight 1)." in moved
-    assert "| too little to offload | 20     | 0.25           |" in moved
-    assert "cycles" not in section(text, "Inputs")
-
-
-def test_every_reason_of_a_shedder_has_words() -> None:
-    """Those that only splits have are not among them."""
-    splits = {CycleReason.TOPICS, CycleReason.SESSIONS, CycleReason.MSG_RATE, CycleReason.BANDWIDTH}
-    reasons = {str(reason): 1 for reason in set(CycleReason) - splits}
-    rows = cycles_of({"cycles": {"p": {**IDLE, "reasons": reasons, "excess": {}}}})["p"].rows
-
-    assert not {words for words, _, _ in rows} & set(reasons)

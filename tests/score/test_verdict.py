@@ -91,7 +91,7 @@ class TestIdenticalPolicies:
         (verdict,) = scored(parts).verdicts
 
         assert (verdict.verdict, verdict.reason) == ("identical", None)
-        assert (verdict.on_log, verdict.for_demand) == (Span(0.0, 0.0), Span(0.0, 0.0))
+        assert (verdict.on_log, verdict.for_demand) == (Span(0.0, 0.0, math.nan), Span(0.0, 0.0, math.nan))
 
     def test_the_same_total_in_other_bundles_is_not_identical(self) -> None:
         """Bundles have changed places: policies that do other things are told apart from copies."""
@@ -235,7 +235,17 @@ def test_what_neither_policy_has_is_not_judged() -> None:
 def written(holds_for: Any = "policy", **words: str) -> list[Verdict]:
     """Write down verdicts by metric; those whose name ends in `_` are not primary."""
     blank = Verdict(
-        "new", "stock", "", None, "inconclusive", None, 0.0, 0.0, 0.0, 0.0, primary=True, holds_for=holds_for
+        policy="new",
+        against="stock",
+        metric="",
+        key=None,
+        verdict="inconclusive",
+        reason=None,
+        delta=0.0,
+        low=0.0,
+        high=0.0,
+        primary=True,
+        holds_for=holds_for,
     )
     return [replace(blank, metric=name, verdict=word, primary=not name.endswith("_")) for name, word in words.items()]
 

@@ -1,0 +1,171 @@
+"""Write what a reader should know before trusting the figures of a run, one sentence for each fact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from scipy import special
+
+from lookup.model.quoting import listed, quantity
+from lookup.model.time import WHOLE_NUMBERS, unlikely_span
+from lookup.report.comparison import label, number_text, signed_text
+from lookup.score.luck import LEVEL, least_chance
+from lookup.score.rules import margin_of
+from lookup.score.scoring import Scored
+from lookup.score.verdict import GATE_LEVEL, family
+
+__all__ = ["caveats"]
+
+#: With fewer replicates it is said what that costs.
+_FEW_SEEDS = 5
+
+
+def caveats(scored: Scored) -> list[str]:
+    """Return the facts a reader should know; those that may invalidate all figures come first."""
+    about = (
+        _no_answers, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds, _this_placement, _input,
+        _alike, _fidelity, _distances,
+    )  # fmt: skip
+    return [sentence for sentences in about for sentence in sentences(scored)]
+
+
+def _no_answers(scored: Scored) -> Iterator[str]:
+    best: dict[str, float] = {}
+    for figure in scored.estimates:
+        if figure.series.metric.name == "answered_ratio" and figure.cluster is not None and not figure.series.by:
+            best[figure.cluster] = max(figure.value, best.get(figure.cluster, 0.0))
+    for cluster in sorted(cluster for cluster, ratio in best.items() if ratio == 0.0):
+        yield (
+            f"No policy answered a single lookup of cluster {cluster}: was any broker registered there while the log "
+            "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
+        )
+    first = scored.inputs.first_us
+    early = None if first is None else unlikely_span(first, first)
+    if early is not None:
+        yield f"{early} {WHOLE_NUMBERS}"
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the policies by what is said of them, so that each text is said once."""
+    policies: dict[str, list[str]] = {}
+    for policy, reason in reasons.items():
+        policies.setdefault(reason, []).append(policy)
+    return policies
+
+
+def _what_cannot_act(scored: Scored) -> Iterator[str]:
+    for reason, names in _by_reason(scored.cannot_act).items():
+        yield f"{names[0] if len(names) == 1 else f'each of {listed(names)}'} is not what it says: {reason}"
+
+
+def _clusters_that_disagree(scored: Scored) -> Iterator[str]:
+    for verdict in (verdict for verdict in scored.verdicts if verdict.clusters):
+        metric = scored.metric[verdict.metric]
+        sign = 1.0 if metric.better == "up" else -1.0
+        texts = []
+        for one in verdict.clusters:
+            word = "better" if one.low > 0 else "worse" if one.high < 0 else "undecided"
+            texts.append(f"{word} in {one.cluster} ({signed_text(sign * one.delta, metric.unit)} {metric.unit})")
+        yield f"{label(*verdict.name)} of {verdict.policy}: clusters disagree, {', '.join(texts)}."
+
+
+def _these_hours(scored: Scored) -> Iterator[str]:
+    drifting: dict[str, list[str]] = {}
+    for verdict in scored.verdicts:
+        if verdict.holds_for == "hours" and verdict.is_decided:
+            drifting.setdefault(label(*verdict.name), []).append(verdict.policy)
+    if drifting:
+        names = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in drifting.items())
+        yield (
+            f"For these hours only (△ ▽): {names}. These differences drift as slowly as the log is long, so they do "
+            "not decide the exit code; a longer log would say whether they last."
+        )
+
+
+def _few_seeds(scored: Scored) -> Iterator[str]:
+    seeds = len(scored.plan.evaluation.drawn)
+    if scored.verdicts and 1 < seeds < _FEW_SEEDS:
+        # By Student's t and the number of replicates.
+        few, enough = (special.stdtrit(n - 1, 1 - LEVEL / 2) / math.sqrt(n) for n in (seeds, _FEW_SEEDS))
+        yield (
+            f"{seeds} seeds: intervals are {few / enough:.1f} times as wide as with {_FEW_SEEDS} where luck of the "
+            f"placement prevails, and no difference is more certain than {1 - least_chance(seeds):.1%}."
+        )
+    together, *_ = family(scored.verdicts, scored.plan.rules)
+    if least_chance(seeds) * together > GATE_LEVEL:
+        needed = next(n for n in count(seeds) if least_chance(n) * together <= GATE_LEVEL)
+        yield (
+            f"{seeds} seeds cannot carry {quantity(together, 'comparison')} for the exit code: of so many no loss can "
+            f"be told from chance, however large it is; with {needed} seeds one can."
+        )
+
+
+def _this_placement(scored: Scored) -> Iterator[str]:
+    decides = "decide" if scored.plan.rules.accept_placement else "do not decide"
+    for reason, names in _by_reason(scored.placed_once).items() if scored.verdicts else ():
+        yield (
+            f"{', '.join(names)}: {reason}, so verdicts that involve it hold for this placement only (△ ▽) and "
+            f"{decides} the exit code: another draw of luck may turn them."
+        )
+
+
+def _input(scored: Scored) -> Iterator[str]:
+    inputs, evaluation = scored.inputs, scored.plan.evaluation
+    if inputs.capacity == "assumed":
+        yield (
+            "capacity: assumed. No broker has a capacity, so each was given the same as all of its cluster, at which "
+            "mean usage is 0.5. Usage then compares brokers and does not say how full they are; overload_ratio is not "
+            "computed."
+        )
+    if inputs.induced_ratio:
+        yield (
+            f"{inputs.induced_ratio:.2%} of the lookups came within {evaluation.reconnect_s} s after their "
+            "bundle was unloaded or lost in the log; another policy might not have caused them."
+        )
+    if inputs.quarantined:
+        yield f"{quantity(inputs.quarantined, 'record')} could not be used and went to the quarantine table."
+    if evaluation.ownership == "shared":
+        yield "Ownership is shared: no bundle has an owner, so metrics of assignments and moves have no meaning."
+    for finding in inputs.findings or ():
+        yield f"{finding.sentence}."
+
+
+def _alike(scored: Scored) -> Iterator[str]:
+    figures: dict[str, list[object]] = {}
+    for figure in scored.estimates:
+        # As text, since a figure that is unknown (NaN) equals no other.
+        key = figure.cluster, figure.series.name, figure.series.by, repr(figure.value)
+        figures.setdefault(figure.series.policy, []).append(key)
+    for names in _by_reason({policy: repr(figures.get(policy)) for policy in scored.plan.policies}).values():
+        if len(names) > 1:
+            yield f"{', '.join(names)} have the same figures in every metric: on this log they are one policy."
+
+
+def _fidelity(scored: Scored) -> Iterator[str]:
+    if scored.fidelity and all(math.isnan(figure.gap) for figure in scored.fidelity):
+        reason = scored.fidelity[0].reason
+        yield f"Fidelity is unknown: {reason}. Whether the replayed incumbent is what really happened was not checked."
+    rules, strange = scored.plan.rules, []
+    for figure in scored.fidelity:
+        margin = margin_of(scored.metric[figure.metric], figure.key, rules, figure.resimulated)
+        # A guarded metric's own margin is about losses, and far too small for what a log has besides its policy.
+        if figure.gap > max(margin, rules.margin * abs(figure.resimulated)):
+            logged, low, high = map(number_text, (figure.logged, figure.low, figure.high))
+            strange.append(f"{label(figure.metric, figure.key)} ({logged} logged, {low} to {high} replayed)")
+    if strange:
+        yield (
+            f"The log was not written by {scored.incumbent}: no replicate of it would show {', '.join(strange)}. "
+            "Differences between policies that are not above these gaps are left open."
+        )
+
+
+def _distances(scored: Scored) -> Iterator[str]:
+    shares = [figure.value for (_, metric, _), figure in scored.pooled.items() if metric == "network_covered_ratio"]
+    least = min((share for share in shares if not math.isnan(share)), default=1.0)
+    if least == 0.0:
+        yield "Distances are unknown: no client and broker have locations that can be compared."
+    # Below half a percent the remark would only be noise, and would round to 100 %.
+    elif least < 0.995:
+        yield f"Network figures cover at least {least:.1%} of the weight; for the rest no distance is known."
