@@ -15,6 +15,7 @@ from lookup.commands.options import require_extra
 from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
 from lookup.commands.voting import print_explanation
 from lookup.errors import SettingsError
+from lookup.model.decision import CYCLE_WORDS
 from lookup.model.names import TopicName
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
@@ -32,19 +33,6 @@ __all__ = ["run_explained"]
 _SHOWN_BROKERS = 10
 #: Unloads of a cycle that are printed.
 _SHOWN_UNLOADS = 10
-#: Meaning of the reasons with which a cycle ends, `CycleReason` by its value.
-_REASONS = {
-    "overloaded": "a broker was above what is tolerated",
-    "underloaded": "a broker was far below the others",
-    "hit-count": "no broker was out of balance, or not often enough in a row",
-    "no-bundles": "no bundle of those brokers could be unloaded",
-    "too-little": "what those brokers would give up is less than is worth while",
-    "cool-down": "brokers unloaded before have not measured their load since",
-    "out-dated-data": "every load report is too old",
-    "no-load-data": "a registered broker has not reported its load",
-    "no-brokers": "there are not two brokers with a report",
-    "unknown": "the shedder failed",
-}
 _BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "hand-over": "after the hand-over"}
 _BEGINNINGS |= {"log": "as in the log before the run"}
 _ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "split": "it was split"}
@@ -164,7 +152,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "cluster": name.cluster,
         "policy": f"{name.policy}, seed {name.seed}",
         "cycle": f"{time_text(explained.ts_us)}, shedder {explained.shedder}",
-        "outcome": f"{outcome.label.value}, {reason}: {_REASONS.get(reason, reason)}{short}",
+        "outcome": f"{outcome.label.value}, {reason}: {CYCLE_WORDS.get(reason, reason)}{short}",
         "figures": ", ".join(shown) or "none",
         "settings": ", ".join(settings),
     }

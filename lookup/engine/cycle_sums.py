@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from lookup.engine.cycles import CycleReport
-from lookup.model.decision import Shortfall, Unload
+from lookup.model.decision import CYCLE_WORDS, Shortfall, Unload
 from lookup.model.quoting import quantity
 
 __all__ = ["CycleSums"]
-
-#: Words for the reasons of cycles; other reasons are shown as they are.
-_WORDS: Mapping[str, str] = {
-    "overloaded": "unloaded from overloaded brokers",
-    "underloaded": "unloaded to relieve or fill a broker far from the average",
-    "hit-count": "balanced, or not for long enough out of balance",
-    "no-bundles": "overloaded, but no bundle could be unloaded",
-    "too-little": "too little to offload",
-    "cool-down": "waiting after the last unload",
-    "out-dated-data": "load reports too old",
-    "no-load-data": "no load known yet",
-    "no-brokers": "fewer than two brokers",
-    "admin": "on an administrator's behalf",
-    "unknown": "failed",
-}
 
 
 @dataclass
@@ -98,7 +83,7 @@ class CycleSums:
         for reason, count in sorted(self.reasons.items(), key=lambda entry: (-entry[1], entry[0])):
             # The reason has two meanings; if no broker was above the tolerated usage, it means the first.
             is_even = reason == "hit-count" and self.excess.get(reason) == 0.0
-            named.append((reason, "balanced" if is_even else _WORDS.get(reason, reason), count))
+            named.append((reason, "balanced" if is_even else CYCLE_WORDS.get(reason, reason), count))
         return named
 
     def _details(self, reason: str) -> str:

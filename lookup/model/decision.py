@@ -14,8 +14,8 @@ from lookup.model.broker import BrokerLookupData
 from lookup.model.bundles import BundleRange, NamespaceBundle
 
 __all__ = [
-    "Assigned", "BrokerVote", "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Probe", "Proposal", "Reason",
-    "Ruling", "Shortfall", "Split", "Unanswered", "Unload",
+    "CYCLE_WORDS", "Assigned", "BrokerVote", "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Probe",
+    "Proposal", "Reason", "Ruling", "Shortfall", "Split", "Unanswered", "Unload",
 ]  # fmt: skip
 
 
@@ -188,6 +188,22 @@ class CycleReason(StrEnum):
     BANDWIDTH = "bandwidth"
     ADMIN = "admin"
     UNKNOWN = "unknown"
+
+
+#: Words for the reasons with which a shedder's cycle ends; those of third parties stand as they are.
+CYCLE_WORDS: Mapping[str, str] = {
+    "overloaded": "unloaded from overloaded brokers",
+    "underloaded": "unloaded to relieve or fill a broker far from the average",
+    "hit-count": "balanced, or not for long enough out of balance",
+    "no-bundles": "overloaded, but no bundle could be unloaded",
+    "too-little": "too little to offload",
+    "cool-down": "waiting after the last unload",
+    "out-dated-data": "load reports too old",
+    "no-load-data": "no load known yet",
+    "no-brokers": "fewer than two brokers",
+    "admin": "on an administrator's behalf",
+    "unknown": "failed",
+}
 
 
 @dataclass(frozen=True, slots=True)

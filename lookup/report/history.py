@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from lookup.errors import InputError
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.logs.sources import list_files
+from lookup.model.batch import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.report.shape import open_result
 
-__all__ = ["CAUSES", "ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
+__all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 
-#: Why bundles lose their owners, as OWNERS has it, without the states of hand-overs.
-CAUSES = ("forced", "shed", "admin", "split")
 _OWNED = "Owned"
 _PLACES = ("region", "zone", "rack")
 _SCHEMAS = {"cells": CELLS, "owners": OWNERS, "flows": FLOWS}
@@ -45,7 +44,7 @@ class ClusterHistory:
     load: Mapping[str, NDArray[np.float64]]
     #: by policy: bundles owned at the end of a column, shape (n_brokers, n_columns)
     owned: Mapping[str, NDArray[np.int64]]
-    #: by policy: bundles that lost their owner in a column, by cause, shape (n_causes, n_columns)
+    #: by policy: bundles that lost their owner in a column, by cause of `CAUSE_WORDS`, shape (n_causes, n_columns)
     lost: Mapping[str, NDArray[np.int64]]
     #: numbers of brokers and instants, µs, at which they were lost while they owned something under any policy
     losses: tuple[tuple[int, int], ...]
@@ -143,8 +142,8 @@ def _owned(table: pa.Table, numbers: Mapping[str, int], ends: NDArray[np.int64])
 
 
 def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    lost = np.zeros((len(CAUSES), len(columns)), dtype=np.int64)
-    for number, cause in enumerate(CAUSES):
+    lost = np.zeros((len(CAUSE_WORDS), len(columns)), dtype=np.int64)
+    for number, cause in enumerate(CAUSE_WORDS):
         ended = _us(table.filter(pc.equal(table["ended_by"], cause))["to"])
         column = (ended - columns[0]) // width
         lost[number] = np.bincount(column[(column >= 0) & (column < len(columns))], minlength=len(columns))

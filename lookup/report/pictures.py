@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.model.batch import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Chart, Matrix, Paragraph, Section, Table
@@ -25,8 +26,6 @@ __all__ = ["pictures"]
 _MOST_VALUES = 40_000
 #: Places of clients that a matrix of flows tells apart.
 _MOST_PLACES = 12
-#: Words for the causes, in the order of `history.CAUSES`.
-_CAUSE_WORDS = ("broker lost", "unloaded by the shedder", "unloaded by an administrator", "split")
 #: Spans of time whose axis needs no dates, µs.
 _DAY_US = 26 * 3600 * MICRO
 _NO_TABLES = "The folder of this run has no tables of load and flows: evaluate again with this version to see them."
@@ -94,6 +93,7 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
         "bundle that lost its owner counts as a move once it has another. What a broker owned is counted at the end of "
         "each column."
     )
+    causes = tuple(CAUSE_WORDS.values())
     lost: _Values = {
         name: {policy: matrix.tolist() for policy, matrix in each.lost.items()}
         for name, each in history.clusters.items()
@@ -102,8 +102,8 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
         "moves-chart",
         "Bundles that lost their owner over time, by cause",
         "Stacked bars over time, one colour per cause, for the incumbent and one candidate.",
-        moves_spec(_CAUSE_WORDS, _time_format(history)),
-        rows=dict.fromkeys(history.clusters, _CAUSE_WORDS),
+        moves_spec(causes, _time_format(history)),
+        rows=dict.fromkeys(history.clusters, causes),
         columns=_starts(history),
         values=lost,
         row_name="cause",

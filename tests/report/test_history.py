@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from lookup.model.batch import CAUSE_WORDS
 from lookup.model.broker import Location
-from lookup.report.history import CAUSES, ClusterHistory, read_flows, read_history, read_rejections
+from lookup.report.history import ClusterHistory, read_flows, read_history, read_rejections
 from tests.report.runs import CELL_US, START_US, broad, write_table
 
 
@@ -74,7 +75,7 @@ def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
     cluster = _history(tmp_path)
 
     assert cluster.owned["stock"].tolist() == [[1, 1, 0], [0, 0, 1]]
-    assert cluster.lost["stock"][CAUSES.index("shed")].tolist() == [0, 0, 1]
+    assert cluster.lost["stock"][list(CAUSE_WORDS).index("shed")].tolist() == [0, 0, 1]
 
 
 def test_what_brokers_own_adds_up_to_the_table(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Better
-from lookup.model.batch import Batch, OwnerChanges
+from lookup.model.batch import CAUSE_WORDS, Batch, OwnerChanges
 from lookup.model.churn import on_cycles
 from lookup.score.metrics.totals import ChangeTotal, per_unit
 
@@ -22,7 +22,7 @@ BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
 
 #: Why a bundle that moved had lost its owner.
-CAUSES = ("forced", "shed", "admin", "split")
+CAUSES = tuple(CAUSE_WORDS)
 
 
 @dataclass(frozen=True)
