@@ -7,20 +7,18 @@ the settings. The derivation is in `docs/scoring.md`.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import WrapValidator
 
 from lookup.engine.measuring import luck_of
 from lookup.hooks import Luck, Question
-from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
-from lookup.score.luck import LEVEL, Estimate, Layout, Sample, Spread, least_chance, minus, sample, spread
+from lookup.score.evidence import too_few
+from lookup.score.luck import LEVEL, Estimate, Layout, Spread, least_chance, minus, sample, spread
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
 from lookup.settings.evaluation import VerdictSection
@@ -61,12 +59,6 @@ _REMEDIES: Mapping[Luck, str] = {
     "events": "most of it is luck of the events, of which a log with more of them would say more",
 }
 _DRIFTS = "the difference drifts as slowly as the log is long, so that only a longer log would say more"
-#: Words for one event and for several, by the cause it has in changes of owner.
-_EVENTS: Mapping[str, tuple[str, str]] = {
-    "forced": ("broker was lost", "brokers were lost"),
-    "admin": ("bundle was unloaded by an administrator", "bundles were unloaded by an administrator"),
-    "split": ("bundle was split", "bundles were split"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +246,7 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     if not math.isfinite(delta):
         return replace(blank, reason="the difference is larger than floating-point numbers are")
     drawn = replace(blank, delta=delta, margin=margin_of(a.metric, a.key, case.rules, incumbent.value))
-    # Two names of one policy have the same sums in every unit, not only the same total.
-    if a.parts.keys() == b.parts.keys() and all(
-        np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
-    ):
+    if _are_equal(a, b):
         # The replay's own error is the same for both, and there is nothing that chance could bring.
         same = Span(0.0, 0.0, math.nan)
         return _guarded(
@@ -273,13 +262,21 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
         clusters=_disagreeing(a, b, case, drawn.question),
     )  # fmt: skip
-    too_few = _too_few(a, b, difference, case) if drawn.question == "demand" else None
-    if too_few is not None:
-        return replace(drawn, reason=too_few)
+    if drawn.question == "demand":
+        reason = too_few(a, b, difference, case.layout, case.rules)
+        if reason is not None:
+            return replace(drawn, reason=reason)
     if not (delta or luck.error):
         return _guarded(replace(drawn, verdict="equivalent"))
     pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, case)
     return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
+
+
+def _are_equal(a: Series, b: Series) -> bool:
+    """Return whether two series have the same sums in every unit, as two names of one policy have."""
+    return a.parts.keys() == b.parts.keys() and all(
+        np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
+    )
 
 
 def _span(delta: float, luck: Spread) -> Span:
@@ -357,28 +354,32 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
             families.setdefault(None if decides else verdict.name, []).append(index)
     judged = list(verdicts)
     for name, members in families.items():
-        what = "for the exit code" if name is None else "of this figure"
         adjusted = 0.0
         for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
-            verdict = verdicts[index]
             # The running maximum keeps the order: none may pass that is less probable than one that failed.
-            adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdict.p_value))
-            judged[index] = replace(verdict, p_family=adjusted)
-            level = GATE_LEVEL if name is None and verdict.verdict == "worse" else LEVEL
-            if verdict.is_decided and adjusted > level:
-                comparisons = quantity(len(members), "comparison")
-                reason = (
-                    f"alone it would be {verdict.verdict}, but in {comparisons} {what} chance brings such a difference "
-                    f"with probability {adjusted:.2g}, and {level:g} is asked for"
-                )
-                least = least_chance(len(case.layout.seeds))
-                if least * len(members) > level:
-                    reason += f"; {quantity(len(case.layout.seeds), 'seed')} can carry no less than {least:.2g} in each"
-                judged[index] = replace(
-                    judged[index], verdict="inconclusive", reason=reason, alone=verdict.verdict, holds_for="policy",
-                    guard="open" if verdict.guard == "lost" else verdict.guard,
-                )  # fmt: skip
+            adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdicts[index].p_value))
+            among = replace(verdicts[index], p_family=adjusted)
+            judged[index] = _among(among, len(members), case, decides=name is None)
     return judged
+
+
+def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:
+    """Return a verdict as one of several comparisons: light if chance among so many brings such a difference."""
+    level = GATE_LEVEL if decides and verdict.verdict == "worse" else LEVEL
+    if not verdict.is_decided or verdict.p_family <= level:
+        return verdict
+    what = "for the exit code" if decides else "of this figure"
+    reason = (
+        f"alone it would be {verdict.verdict}, but in {quantity(members, 'comparison')} {what} chance brings such a "
+        f"difference with probability {verdict.p_family:.2g}, and {level:g} is asked for"
+    )
+    least = least_chance(len(case.layout.seeds))
+    if least * members > level:
+        reason += f"; {quantity(len(case.layout.seeds), 'seed')} can carry no less than {least:.2g} in each"
+    return replace(
+        verdict, verdict="inconclusive", reason=reason, alone=verdict.verdict, holds_for="policy",
+        guard="open" if verdict.guard == "lost" else verdict.guard,
+    )  # fmt: skip
 
 
 def _may_decide(verdict: Verdict, rules: VerdictSection) -> bool:
@@ -399,50 +400,6 @@ def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[
         found.append(InCluster(name, delta + 0.0, delta - half, delta + half))
     disagree = any(one.low > 0 for one in found) and any(one.high < 0 for one in found)
     return tuple(found) if disagree else ()
-
-
-def _too_few(a: Series, b: Series, difference: Sample, case: Case) -> str | None:
-    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
-    parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
-    least = max(2, case.rules.min_units)
-    if a.metric.resample == "time":
-        # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
-        cells: set[int] = set()
-        for _, part in parts:
-            cells.update((part.start_us + np.flatnonzero(part.sums.any(axis=1)) * case.layout.cell_us).tolist())
-        blocks = -(-len(cells) // case.layout.block)
-        if blocks >= least:
-            return None
-        return f"it rests on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, case)}"
-    strata = [one.weights for one in difference.strata or () if one.source == "demand"]
-    weights = np.concatenate([np.zeros(0), *strata])
-    bundles, worth = int(np.count_nonzero(weights)), effective(weights)
-    # Rows of events with a figure under either policy; those of a cluster are the same in all its parts.
-    active: dict[str, NDArray[np.bool_]] = {}
-    causes_of = {cluster: part.events for cluster, part in parts}
-    for cluster, part in parts:
-        rows = np.asarray(part.sums[len(part.sums) - len(part.events) :].any(axis=1))
-        active[cluster] = active[cluster] | rows if cluster in active else rows
-    causes = Counter(causes_of[name][number] for name, rows in active.items() for number in np.flatnonzero(rows))
-    # Rounding makes eight equal bundles a little fewer.
-    if worth >= least * (1 - 1e-9) or not (bundles or causes):
-        return None  # totals of nothing are equal; a quotient of nothing has no value and does not come here
-    if causes:
-        cause, most = causes.most_common(1)[0]
-        if most >= case.rules.min_events:
-            return None
-        count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
-        return f"{count}; which one is luck, and {case.rules.min_events} of min_events are asked for"
-    if bundles < least:
-        return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, case)}"
-    return (
-        f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
-        f"worth {min(worth, least - 0.1):.1f} of equal weight, fewer than {_wanted(worth, case)}"
-    )
-
-
-def _wanted(units: float, case: Case) -> str:
-    return f"the {case.rules.min_units} of min_units" if units < case.rules.min_units else "the two that can differ"
 
 
 def _has(estimate: Estimate | None) -> bool:
