@@ -85,20 +85,21 @@ class Change:
 class Difference:
     """What differs between two runs."""
 
-    first: str
-    second: str
+    runs: tuple[Run, Run]
     #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have
     settings: tuple[tuple[str, str, str], ...]
     #: figures of the policies of both
     changes: tuple[Change, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-    #: exit codes of both
-    exit_codes: tuple[int, int]
-    #: whether the logs that were replayed are not the same, by their fingerprints
-    other_log: bool
-    #: policies of which some verdicts of the first run hold for their placement only
-    placed_once: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> str:
+        """Return the path of the first run."""
+        return self.runs[0].path
+
+    @property
+    def second(self) -> str:
+        """Return the path of the second run."""
+        return self.runs[1].path
 
     @property
     def changed(self) -> tuple[Change, ...]:
@@ -138,17 +139,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
                     why_incomparable(name[0], *(run.manifest["settings"] for run in (first, second))),
                 )
             )
-    return Difference(
-        first.path,
-        second.path,
-        settings,
-        tuple(changes),
-        tuple(name for name in first.scored.plan.policies if name not in shared),
-        tuple(name for name in second.scored.plan.policies if name not in shared),
-        (first.scored.exit_code, second.scored.exit_code),
-        len({_fingerprints(run.manifest["inputs"]).get("lookups") for run in (first, second)}) > 1,
-        tuple(first.scored.placed_once),
-    )
+    return Difference((first, second), settings, tuple(changes))
 
 
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
@@ -215,14 +206,16 @@ def sentences(difference: Difference) -> list[str]:
     for why in dict.fromkeys(change.unlike for change in unlike):
         of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
         texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
-    if difference.other_log:
+    if len({_fingerprints(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
         texts.append("The runs replayed different logs, so that changes are those of the log as well.")
-    for where, names in ((first, difference.only_first), (second, difference.only_second)):
+    policies = [run.scored.plan.policies for run in difference.runs]
+    for where, own, other in ((first, *policies), (second, *policies[::-1])):
+        names = [name for name in own if name not in other]
         if names:
             texts.append(f"Only {where} has {', '.join(names)}.")
-    if difference.exit_codes[0] != difference.exit_codes[1]:
-        codes = difference.exit_codes
-        texts.append(f"The exit code of {first} was {codes[0]}, that of {second} {codes[1]}.")
+    before, now = (run.scored.exit_code for run in difference.runs)
+    if before != now:
+        texts.append(f"The exit code of {first} was {before}, that of {second} {now}.")
     if len(difference.changed) > len(unlike):
         texts.append(
             "Changes are second - first, with 95 % intervals as if the runs shared no luck: ▲ better, ▼ worse, ? the "

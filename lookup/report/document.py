@@ -122,7 +122,11 @@ def figure_table(scored: Scored, scope: Scope = WHOLE, *, head: str = "metric") 
         ]
         for line in lines(scored, scope)
     ]
-    return Table((head, "unit", f"{scored.incumbent} (incumbent)", *scored.candidates), rows, texts=(0, 1))
+    heads = (head, "unit", f"{scored.incumbent} (incumbent)", *scored.candidates)
+    if scope == WHOLE:
+        return Table(heads, rows, "comparison-table", "Every figure of every policy", texts=(0, 1))
+    caption = f"Every figure in cluster {scope.cluster}"
+    return Table(heads, rows, f"comparison-{scope.cluster}", caption, texts=(0, 1))
 
 
 def verdict_table(scored: Scored, policy: str) -> Table:
@@ -141,7 +145,8 @@ def verdict_table(scored: Scored, policy: str) -> Table:
                 verdict.reason or "",
             ]
         )
-    return Table(("metric", "verdict", "difference", "95 % interval", "margin", "reason"), rows, texts=(0, 1, 5))
+    heads = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
+    return Table(heads, rows, f"verdicts-{policy}", f"Verdicts on {policy}", texts=(0, 1, 5))
 
 
 def fidelity(scored: Scored) -> Iterator[Block]:

@@ -19,7 +19,7 @@ from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import quantity, suggestion
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
-from lookup.report.difference import Difference
+from lookup.report.difference import Change, Difference
 from lookup.report.wording import is_open, opening
 from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import name_of
@@ -140,7 +140,11 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
         headline, code = " ".join(opening(scored)), scored.exit_code
         return Gate(headline, _in_order(checks), f"the incumbent {scored.incumbent}", has_budget=False, exit_code=code)
     check_budget(budget, scored.metrics, _names(scored))
-    checks = list(_candidates(scored, budget) if difference is None else _changes(scored, budget, difference))
+    if difference is None:
+        checks = list(_named([_candidate(verdict, scored) for verdict in scored.verdicts], _names(scored), budget))
+    else:
+        changes = [_change(change, scored, difference) for change in difference.changes]
+        checks = list(_named(changes, list(dict.fromkeys(change.name for change in changes)), budget))
     if not checks:
         # Silence must not look like consent.
         raise SettingsError(
@@ -199,58 +203,52 @@ def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
     return replace(check, outcome="passed")
 
 
-def _candidates(scored: Scored, budget: Mapping[str, float]) -> Iterator[Check]:
-    """Yield the differences of candidates from the incumbent that a budget names; a reason says why one is no judge."""
-    names = _names(scored)
+def _named(checks: Sequence[Check], names: Sequence[str], budget: Mapping[str, float]) -> Iterator[Check]:
+    """Yield the checks that a budget names, each with what is tolerated."""
     for named, tolerated in budget.items():
         for name in _selected(named, names):
-            for verdict in scored.verdicts:
-                check = _check(verdict, scored)
-                if check.name != name:
-                    continue
-                # Without a p value a comparison rests on too little, unless both are the same.
-                is_pronounced = verdict.verdict in ("equivalent", "identical") or not math.isnan(verdict.p_value)
-                reason = "" if is_pronounced else check.reason
-                if is_pronounced and check.change and is_open(verdict, scored):
-                    reason = _OPEN[verdict.holds_for]
-                yield replace(check, budget=tolerated, reason=reason)
+            yield from (replace(check, budget=tolerated) for check in checks if check.name == name)
 
 
-def _changes(scored: Scored, budget: Mapping[str, float], difference: Difference) -> Iterator[Check]:
-    """Yield the changes since an earlier run that a budget names."""
-    names = list(dict.fromkeys(change.name for change in difference.changes))
-    weak = {
-        (verdict.policy, label(*verdict.name)): verdict.reason
+def _candidate(verdict: Verdict, scored: Scored) -> Check:
+    """Write the difference of a candidate from the incumbent; a reason says why it is no judge."""
+    check = _check(verdict, scored)
+    # Without a p value a comparison rests on too little, unless both are the same.
+    if verdict.verdict not in ("equivalent", "identical") and math.isnan(verdict.p_value):
+        return check
+    return replace(check, reason=_OPEN[verdict.holds_for] if check.change and is_open(verdict, scored) else "")
+
+
+def _change(change: Change, scored: Scored, difference: Difference) -> Check:
+    """Write a change since an earlier run; a reason says why it is no judge."""
+    reasons = [
+        verdict.reason or ""
         for verdict in scored.verdicts
-        if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value) and not math.isnan(verdict.low)
-    }
-    for named, tolerated in budget.items():
-        for name in _selected(named, names):
-            for change in difference.changes:
-                if change.name != name:
-                    continue
-                reason = weak.get((change.policy, name)) or ""
-                if change.unlike:
-                    reason = f"not comparable: {change.unlike}"
-                elif math.isnan(change.delta):
-                    missing = "the earlier run" if math.isnan(change.first) else "this run"
-                    reason = f"{missing} has no figure of it"
-                elif change.policy in scored.cannot_act:
-                    reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
-                elif change.delta and {change.policy} & {*scored.placed_once, *difference.placed_once}:
-                    reason = reason or ("" if scored.plan.rules.accept_placement else _OPEN["placement"])
-                yield Check(
-                    policy=change.policy,
-                    name=name,
-                    unit=change.unit,
-                    outcome="undecided",
-                    change=change.delta,
-                    low=change.delta - change.half,
-                    high=change.delta + change.half,
-                    budget=tolerated,
-                    reason=reason,
-                    mark=change.mark,
-                )
+        if (verdict.policy, label(*verdict.name)) == (change.policy, change.name)
+        and (verdict.verdict == "inconclusive" and math.isnan(verdict.p_value) and not math.isnan(verdict.low))
+    ]
+    reason = reasons[-1] if reasons else ""
+    if change.unlike:
+        reason = f"not comparable: {change.unlike}"
+    elif math.isnan(change.delta):
+        missing = "the earlier run" if math.isnan(change.first) else "this run"
+        reason = f"{missing} has no figure of it"
+    elif change.policy in scored.cannot_act:
+        reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
+    elif change.delta and change.policy in {*scored.placed_once, *difference.runs[0].scored.placed_once}:
+        reason = reason or ("" if scored.plan.rules.accept_placement else _OPEN["placement"])
+    return Check(
+        policy=change.policy,
+        name=change.name,
+        unit=change.unit,
+        outcome="undecided",
+        change=change.delta,
+        low=change.delta - change.half,
+        high=change.delta + change.half,
+        budget=math.nan,
+        reason=reason,
+        mark=change.mark,
+    )
 
 
 def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from lookup.engine.plugins import Registry
 from lookup.logs.sources import list_files, locate
 
-__all__ = ["SCHEMA", "RunFacts", "fingerprint", "manifest", "manifest_json"]
+__all__ = ["SCHEMA", "RunFacts", "fingerprint", "manifest_json"]
 
 #: Version of the structure.
 SCHEMA = 1
@@ -54,41 +54,36 @@ class RunFacts:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def manifest(facts: RunFacts, registry: Registry | None = None) -> dict[str, Any]:
-    """Put together the manifest of a run.
+def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
+    """Write the manifest of a run as JSON text in UTF-8.
 
     Args:
         registry: of the plug-ins that were loaded; None if none were needed.
     """
     versions = {"python": platform.python_version(), "platform": platform.platform()}
     for package in _PACKAGES:
-        try:
+        # One of an extra may not be installed.
+        with suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue  # of an extra that is not installed
     plugins = []
     for source in registry.sources if registry else ():
         file = Path(source.origin)
         # A file has no version: its digest stands for one.
         digest = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file.is_file() else None
         plugins.append({"name": source.name, "origin": source.origin, "blake2b": digest})
-    return {
+    content = {
         "schema": SCHEMA,
         "command": ["lookup", *facts.command],
         "exit_code": facts.exit_code,
         "versions": {**versions, **facts.versions},
-        "settings": dict(facts.settings),
-        "sources": dict(facts.sources),
-        "seeds": list(facts.seeds),
-        "inputs": {name: dict(description) for name, description in facts.inputs.items()},
+        "settings": facts.settings,
+        "sources": facts.sources,
+        "seeds": facts.seeds,
+        "inputs": facts.inputs,
         "plugins": plugins,
-        "wall_clock": dict(facts.wall_clock),
+        "wall_clock": facts.wall_clock,
     }
-
-
-def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
-    """Write the manifest as JSON text in UTF-8."""
-    return (json.dumps(manifest(facts, registry), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def fingerprint(path: str) -> dict[str, Any]:

@@ -7,24 +7,10 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from lookup.model.quoting import printed_line
+from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Fold, Heading, Paragraph, Table
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Scope, parts
-from lookup.report.document import (
-    ABOUT_COUNTS,
-    ABOUT_CYCLES,
-    ABOUT_PARTS,
-    ABOUT_VERDICTS,
-    answer,
-    cycle_table,
-    cycles_in_words,
-    fidelity,
-    figure_table,
-    input_table,
-    setup,
-    verdict_table,
-)
-from lookup.report.wording import comparisons, legend, meanings, outcomes
 from lookup.score.scoring import Scored
 
 __all__ = ["markdown", "markdown_report"]
@@ -44,23 +30,23 @@ def markdown_report(scored: Scored) -> str:
 
 def _outcome(scored: Scored) -> Iterator[Block]:
     yield Heading("Comparison of placement policies", 1)
-    yield from answer(scored)
-    counted = [*outcomes(scored), *comparisons(scored)]
+    yield from document.answer(scored)
+    counted = [*wording.outcomes(scored), *wording.comparisons(scored)]
     if counted:
-        yield Fold(ABOUT_COUNTS, [Bullets(counted)])
+        yield Fold(document.ABOUT_COUNTS, [Bullets(counted)])
     warnings = caveats(scored)
     if warnings:
         yield from (Heading("Before you trust it"), Bullets(warnings))
-    yield from (Heading("What was evaluated"), setup(scored))
-    read = input_table(scored)
+    yield from (Heading("What was evaluated"), document.setup(scored))
+    read = document.input_table(scored)
     if read.rows:
         yield from (Heading("Inputs"), read)
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:
-    table = figure_table(scored)
+    table = document.figure_table(scored)
     yield from (Heading("Comparison"), Paragraph("Pooled over all clusters."), table)
-    yield from (Paragraph(f"Marks {legend()}."), Paragraph("95 % intervals:"))
+    yield from (Paragraph(f"Marks {wording.legend()}."), Paragraph("95 % intervals:"))
     intervals = [[row[0].text, *(cell.detail or NOTHING for cell in row[2:])] for row in table.cells]
     known = [row for row in intervals if set(row[1:]) != {NOTHING}]
     yield Table(("metric", scored.incumbent, *scored.candidates), known)
@@ -68,28 +54,29 @@ def _comparison(scored: Scored) -> Iterator[Block]:
 
 def _verdicts(scored: Scored) -> Iterator[Block]:
     if scored.verdicts:
-        yield from (Heading("Verdicts"), ABOUT_VERDICTS, Bullets(meanings()))
+        yield from (Heading("Verdicts"), document.ABOUT_VERDICTS, Bullets(wording.meanings()))
         for policy in scored.candidates:
-            yield from (Heading(policy, 3), verdict_table(scored, policy))
+            yield from (Heading(policy, 3), document.verdict_table(scored, policy))
 
 
 def _details(scored: Scored) -> Iterator[Block]:
     """Yield the comparison with the log, cycles of shedders, and the figures of clusters and of parts of the demand."""
-    yield from (Heading("Fidelity"), *fidelity(scored))
+    yield from (Heading("Fidelity"), *document.fidelity(scored))
     if scored.inputs.cycles:
-        yield from (Heading("Why bundles moved, or did not"), ABOUT_CYCLES)
+        yield from (Heading("Why bundles moved, or did not"), document.ABOUT_CYCLES)
     for policy, cycles in scored.inputs.cycles.items():
-        yield from (Heading(policy, 3), Paragraph(cycles_in_words(cycles)), cycle_table(policy, cycles))
+        yield from (Heading(policy, 3), Paragraph(document.cycles_in_words(cycles)))
+        yield document.cycle_table(policy, cycles)
     if len(scored.clusters) > 1:
         yield Heading("By cluster")
         for cluster in scored.clusters:
-            yield from (Heading(cluster, 3), figure_table(scored, Scope(cluster)))
+            yield from (Heading(cluster, 3), document.figure_table(scored, Scope(cluster)))
     by_part = parts(scored)
     if by_part:
-        yield from (Heading("By part of the demand"), Paragraph(ABOUT_PARTS))
+        yield from (Heading("By part of the demand"), Paragraph(document.ABOUT_PARTS))
     for by in by_part[:_SHOWN_PARTS]:
         name = ", ".join(f"{dimension} {value}" for dimension, value in by)
-        yield from (Heading(name, 3), figure_table(scored, Scope(by=by)))
+        yield from (Heading(name, 3), document.figure_table(scored, Scope(by=by)))
     if len(by_part) > _SHOWN_PARTS:
         more = f"{len(by_part) - _SHOWN_PARTS} more parts are in `summary.json` and `metrics.parquet`."
         yield Paragraph(more)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
+from lookup.report import document, wording
 from lookup.report.answer import headline, locality
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.caveats import caveats
@@ -17,7 +17,6 @@ from lookup.report.charts import CHART_WIDTH, TRADE_HEIGHT, TRADE_SIZES, delta_s
 from lookup.report.comparison import (
     ARROWS,
     NOTHING,
-    WHOLE,
     Scope,
     interval_text,
     label,
@@ -29,26 +28,10 @@ from lookup.report.comparison import (
     value_text,
     word_of,
 )
-from lookup.report.document import (
-    ABOUT_COUNTS,
-    ABOUT_CYCLES,
-    ABOUT_PARTS,
-    ABOUT_VERDICTS,
-    answer,
-    cycle_table,
-    cycles_in_words,
-    fidelity,
-    figure_table,
-    idle_shedders,
-    input_table,
-    setup,
-    verdict_table,
-)
 from lookup.report.folder import Run
 from lookup.report.glossary import terms
 from lookup.report.labels import Point, Spot, extent, place
 from lookup.report.pictures import pictures
-from lookup.report.wording import comparisons, differing, legend, meanings, outcomes
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 
@@ -83,13 +66,13 @@ def sections(run: Run) -> list[Section]:
 
 
 def _answer(scored: Scored) -> Iterator[Block]:
-    yield from answer(scored)
+    yield from document.answer(scored)
     if scored.candidates:
-        named = [differing(scored, policy) for policy in scored.candidates]
-        counted = zip(outcomes(scored), named, strict=True)
+        named = [wording.differing(scored, policy) for policy in scored.candidates]
+        counted = zip(wording.outcomes(scored), named, strict=True)
         lists = [f"{sentence}. {names}" if names else sentence for sentence, names in counted]
-        notes = [Paragraph(text, "note") for text in comparisons(scored)]
-        yield Fold(ABOUT_COUNTS, [Bullets(lists, "answers"), *notes])
+        notes = [Paragraph(text, "note") for text in wording.comparisons(scored)]
+        yield Fold(document.ABOUT_COUNTS, [Bullets(lists, "answers"), *notes])
     yield Fold("What these figures and words mean", [Definitions(terms(scored))])
     if caveats(scored):
         yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
@@ -202,8 +185,8 @@ def _differences(scored: Scored) -> Iterator[Block]:
             word = Cell(f"{mark_of(verdict)} {word_of(verdict)}", style=verdict.verdict)
             difference = f"{signed_text(change, unit)} {unit}"
             texts.append([title, verdict.policy, difference, interval_text(low, high, unit), word])
-    yield ABOUT_VERDICTS
-    yield Bullets(meanings())
+    yield document.ABOUT_VERDICTS
+    yield Bullets(wording.meanings())
     if not rows:
         yield Paragraph("No figure differs between the policies.", "note")
         return
@@ -228,21 +211,14 @@ def _differences(scored: Scored) -> Iterator[Block]:
         ),
     )
     for policy in scored.candidates:
-        table = replace(verdict_table(scored, policy), id=f"verdicts-{policy}", caption=f"Verdicts on {policy}")
-        yield Fold(f"Verdicts on {policy}, with reasons", [table])
+        yield Fold(f"Verdicts on {policy}, with reasons", [document.verdict_table(scored, policy)])
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:
-    yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {legend()}; {NOTHING} no figure.")
-    yield _figures(scored, WHOLE, "comparison-table", "Every figure of every policy")
-    if len(scored.clusters) > 1:
-        for cluster in scored.clusters:
-            table = _figures(scored, Scope(cluster), f"comparison-{cluster}", f"Every figure in cluster {cluster}")
-            yield Fold(f"Cluster {cluster}", [table])
-
-
-def _figures(scored: Scored, scope: Scope, name: str, caption: str) -> Table:
-    return replace(figure_table(scored, scope, head="figure"), id=name, caption=caption)
+    yield Paragraph(f"Pooled over all clusters, with 95 % intervals. Marks {wording.legend()}; {NOTHING} no figure.")
+    yield document.figure_table(scored, head="figure")
+    for cluster in scored.clusters if len(scored.clusters) > 1 else ():
+        yield Fold(f"Cluster {cluster}", [document.figure_table(scored, Scope(cluster), head="figure")])
 
 
 def _parts(scored: Scored) -> Iterator[Block]:
@@ -256,7 +232,8 @@ def _parts(scored: Scored) -> Iterator[Block]:
         )
         return
     yield Paragraph(
-        f"Where a candidate loses most against the incumbent, at most {_WORST} parts for each figure. {ABOUT_PARTS}"
+        f"Where a candidate loses most against the incumbent, at most {_WORST} parts for each figure. "
+        f"{document.ABOUT_PARTS}"
     )
     incumbent = scored.incumbent
     figures = {
@@ -291,24 +268,24 @@ def _parts(scored: Scored) -> Iterator[Block]:
 def _cycles(scored: Scored) -> Iterator[Block]:
     if not scored.inputs.cycles:
         return
-    yield ABOUT_CYCLES
-    idle = idle_shedders(scored)
+    yield document.ABOUT_CYCLES
+    idle = document.idle_shedders(scored)
     if idle:
         yield Bullets(idle)
     for policy, cycles in scored.inputs.cycles.items():
-        yield Fold(f"{policy}: {cycles_in_words(cycles)}", [cycle_table(policy, cycles)])
+        yield Fold(f"{policy}: {document.cycles_in_words(cycles)}", [document.cycle_table(policy, cycles)])
 
 
 def _caution(scored: Scored) -> Iterator[Block]:
     warnings = caveats(scored)
     if warnings:
         yield Bullets(warnings)
-    yield from fidelity(scored)
+    yield from document.fidelity(scored)
 
 
 def _method(run: Run) -> Iterator[Block]:
-    yield setup(run.scored)
-    read = input_table(run.scored)
+    yield document.setup(run.scored)
+    read = document.input_table(run.scored)
     if read.rows:
         yield read
     manifest = run.manifest

@@ -45,14 +45,6 @@ class _Input(_Record):
     blake2b: str
 
 
-class _PlugIn(_Record):
-    """A plug-in that was loaded."""
-
-    name: str
-    origin: str
-    blake2b: str | None
-
-
 class _Topology(_Record):
     """Distances and prices by level; the whole is checked with the settings."""
 
@@ -79,7 +71,7 @@ class Manifest(_Record):
     versions: dict[str, str]
     settings: _Settings
     inputs: dict[str, _Input]
-    plugins: list[_PlugIn]
+    plugins: list[dict[str, str | None]]
 
 
 class MetricRow(_Record):

@@ -12,19 +12,18 @@ import pytest
 
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
-from lookup.report.manifest import RunFacts, fingerprint, manifest, manifest_json
+from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 
 FACTS = RunFacts(command=("evaluate", "--force"), exit_code=3, settings={"a": 1}, seeds=(1, 2))
 
 
 def test_a_manifest_has_what_made_the_output() -> None:
     """Command, exit code, settings, seeds and versions stand in it."""
-    found = manifest(FACTS)
+    found = json.loads(manifest_json(FACTS))
 
     assert found["command"] == ["lookup", "evaluate", "--force"]
     assert (found["exit_code"], found["settings"], found["seeds"]) == (3, {"a": 1}, [1, 2])
     assert found["versions"]["numpy"] == version("numpy")
-    assert json.loads(manifest_json(FACTS)) == found
 
 
 _PLUGIN = """
@@ -43,7 +42,7 @@ def test_plug_in_files_have_a_digest(tmp_path: Path) -> None:
     digests = []
     for text in ("", "# changed\n"):
         file.write_text(f"{_PLUGIN}{text}")
-        plugins = {one["name"]: one for one in manifest(FACTS, load_plugins([file]))["plugins"]}
+        plugins = {one["name"]: one for one in json.loads(manifest_json(FACTS, load_plugins([file])))["plugins"]}
         digests.append(plugins["empty_plugin"]["blake2b"])
 
     assert digests[0] != digests[1]
