@@ -25,7 +25,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/logs": 7_700,
     "lookup/model": 3_200,
     "lookup/replay": 9_500,
-    "lookup/report": 4_800,
+    "lookup/report": 4_500,
     "lookup/score": 2_300,
     "lookup/serve": 3_200,
     "lookup/settings": 3_600,

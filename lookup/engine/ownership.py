@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -34,8 +34,8 @@ from lookup.model.decision import CycleReason
 from lookup.model.recent import Recent
 
 __all__ = [
-    "ASSIGNMENT", "AT_ONCE", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course", "HandOver", "HandOvers", "InFlight",
-    "OwnerBook", "OwnerChange", "Ownership", "Phase", "never",
+    "ASSIGNMENT", "AT_ONCE", "CAUSE_WORDS", "EVENT_WORDS", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course",
+    "HandOver", "HandOvers", "InFlight", "OwnerBook", "OwnerChange", "Ownership", "Phase", "never",
 ]  # fmt: skip
 
 _S = ServiceUnitState
@@ -242,6 +242,18 @@ def _read_only(counts: Counts) -> Counts:
 
 #: Why a bundle lost its last owner; `first`: none is remembered; `forgotten`: the book was full, and dropped it.
 Cause = Literal["first", "forced", "shed", "admin", "split", "forgotten"]
+#: Words for the causes of moves, in the order of reports, and for one and several events of those that are no policy's.
+CAUSE_WORDS: Mapping[str, str] = {
+    "forced": "broker lost",
+    "shed": "unloaded by the shedder",
+    "admin": "unloaded by an administrator",
+    "split": "split",
+}
+EVENT_WORDS: Mapping[str, tuple[str, str]] = {
+    "forced": ("broker was lost", "brokers were lost"),
+    "admin": ("bundle was unloaded by an administrator", "bundles were unloaded by an administrator"),
+    "split": ("bundle was split", "bundles were split"),
+}
 
 
 class OwnerChange(NamedTuple):

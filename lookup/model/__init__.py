@@ -66,7 +66,6 @@ from lookup.model.topology import Edge, Topology
 from lookup.model.view import ClusterView, OwnershipView
 
 # Filled by hand: at one name a line, the list would be longer than all else.
-# fmt: off
 __all__ = [
     "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "AdvertisedListener", "Assigned", "Broker", "BrokerLoadData",
     "BrokerLookupData", "BrokerVote", "BundleLoad", "BundleRange", "Candidates", "CatalogView", "ClusterView",
@@ -78,4 +77,3 @@ __all__ = [
     "TopicEvent", "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed",
     "selects", "topic_traffic", "updated_load", "weighted_usage",
 ]  # fmt: skip
-# fmt: on

@@ -18,10 +18,7 @@ from numpy.typing import NDArray
 from lookup.model.broker import Location, Roster
 from lookup.model.topology import Topology
 
-__all__ = [
-    "CAUSE_WORDS", "TRANSIT_STATES", "UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served",
-    "Transitions",
-]  # fmt: skip
+__all__ = ["TRANSIT_STATES", "UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served", "Transitions"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -89,13 +86,6 @@ class Transitions(_Columns):
     weight: FloatArray
 
 
-#: Words for what takes a bundle from its owner, by the cause of a change; "first" is none.
-CAUSE_WORDS: Mapping[str, str] = {
-    "forced": "broker lost",
-    "shed": "unloaded by the shedder",
-    "admin": "unloaded by an administrator",
-    "split": "split",
-}
 #: Who unloads a bundle: a policy's shedder or an administrator.
 UNLOADED_BY = ("shed", "admin")
 

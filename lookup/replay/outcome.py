@@ -6,19 +6,20 @@ verdicts in `lookup.score`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.time import FIRST_US, LAST_US
 from lookup.replay.findings import Finding
 
-__all__ = ["LOGGED", "InputFacts", "MetricSums", "ReplayOutcome", "cycles_by_policy"]
+__all__ = ["LOGGED", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy"]
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
@@ -46,6 +47,8 @@ class MetricSums:
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
+#: A figure; NaN, which JSON has as null, if there is none.
+Number = Annotated[float, WrapValidator(lambda value, read: math.nan if value is None else read(value))]
 #: µs since the Unix epoch, in the calendar.
 _Instant = Annotated[int, Field(ge=FIRST_US, le=LAST_US)]
 

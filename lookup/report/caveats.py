@@ -25,8 +25,8 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        _no_answers, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds, _this_placement, _input,
-        _alike, _fidelity, _distances,
+        _no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
+        _this_placement, _input, _alike, _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
 
@@ -41,6 +41,9 @@ def _no_answers(scored: Scored) -> Iterator[str]:
             f"No policy answered a single lookup of cluster {cluster}: was any broker registered there while the log "
             "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
         )
+
+
+def _unlikely_times(scored: Scored) -> Iterator[str]:
     first = scored.inputs.first_us
     early = None if first is None else unlikely_span(first, first)
     if early is not None:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.errors import InputError
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.logs.sources import list_files
-from lookup.model.batch import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.report.shape import open_result
 

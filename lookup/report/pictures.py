@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.model.batch import CAUSE_WORDS
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Chart, Matrix, Paragraph, Section, Table

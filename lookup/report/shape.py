@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lookup.errors import InputError
 from lookup.logs.sources import open_parquet
 from lookup.model.quoting import shown
-from lookup.replay.outcome import InputFacts
+from lookup.replay.outcome import InputFacts, Number
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.score.scoring import Fidelity
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
-from lookup.score.verdict import Number, Verdict
+from lookup.score.verdict import Verdict
 from lookup.score.winners import Winner
 
 __all__ = ["Manifest", "MetricRow", "Summary", "open_result", "shaped"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ownership import EVENT_WORDS
 from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import MetricSums
@@ -17,42 +18,32 @@ from lookup.settings.evaluation import VerdictSection
 
 __all__ = ["too_few"]
 
-#: Words for one event and for several, by the cause it has in changes of owner.
-_EVENTS: Mapping[str, tuple[str, str]] = {
-    "forced": ("broker was lost", "brokers were lost"),
-    "admin": ("bundle was unloaded by an administrator", "bundles were unloaded by an administrator"),
-    "split": ("bundle was split", "bundles were split"),
-}
-
 
 def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: VerdictSection) -> str | None:
-    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not.
-
-    Args:
-        difference: of the samples of the two series.
-    """
+    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
     parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
     if a.metric.resample == "time":
         return _too_few_blocks([part for _, part in parts], layout, rules)
-    strata = [one.weights for one in difference.strata or () if one.source == "demand"]
-    weights = np.concatenate([np.zeros(0), *strata])
+    weights = np.concatenate([np.zeros(0), *(one.weights for one in difference.strata or () if one.source == "demand")])
     # Rounding makes eight equal bundles a little fewer.
-    if effective(weights) >= _least(rules) * (1 - 1e-9):
+    if effective(weights) >= max(2, rules.min_units) * (1 - 1e-9):
         return None
     causes = _active_events(parts)
-    if causes:
-        return _too_few_events(causes, rules)
-    # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
-    return _too_few_bundles(weights, rules) if weights.any() else None
+    if not causes:
+        # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
+        return _too_few_bundles(weights, rules) if weights.any() else None
+    cause, most = causes.most_common(1)[0]
+    if most >= rules.min_events:
+        return None
+    count = quantity(most, *EVENT_WORDS.get(cause, ("event happened", "events happened")))
+    return f"{count}; which one is luck, and {rules.min_events} of min_events are asked for"
 
 
 def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
     # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
-    cells: set[int] = set()
-    for part in parts:
-        cells.update((part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us).tolist())
-    blocks = -(-len(cells) // layout.block)
-    if blocks >= _least(rules):
+    cells = [part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us for part in parts]
+    blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
+    if blocks >= max(2, rules.min_units):
         return None
     return f"it rests on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, rules)}"
 
@@ -67,26 +58,14 @@ def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
     return Counter(causes_of[name][number] for name, rows in active.items() for number in np.flatnonzero(rows))
 
 
-def _too_few_events(causes: Counter[str], rules: VerdictSection) -> str | None:
-    cause, most = causes.most_common(1)[0]
-    if most >= rules.min_events:
-        return None
-    count = quantity(most, *_EVENTS.get(cause, ("event happened", "events happened")))
-    return f"{count}; which one is luck, and {rules.min_events} of min_events are asked for"
-
-
 def _too_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
-    bundles, worth = int(np.count_nonzero(weights)), effective(weights)
-    if bundles < _least(rules):
+    bundles, worth, least = int(np.count_nonzero(weights)), effective(weights), max(2, rules.min_units)
+    if bundles < least:
         return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, rules)}"
     return (
         f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
-        f"worth {min(worth, _least(rules) - 0.1):.1f} of equal weight, fewer than {_wanted(worth, rules)}"
+        f"worth {min(worth, least - 0.1):.1f} of equal weight, fewer than {_wanted(worth, rules)}"
     )
-
-
-def _least(rules: VerdictSection) -> int:
-    return max(2, rules.min_units)
 
 
 def _wanted(units: float, rules: VerdictSection) -> str:

@@ -28,7 +28,7 @@ from lookup.score.series import Series
 
 __all__ = [
     "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "estimate", "layout_of", "least_chance", "minus",
-    "sample", "spread",
+    "pooled", "sample", "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -147,6 +147,12 @@ class Estimate:
     high: float = math.nan
     #: the figure in every replicate; kept for pooled estimates of the whole demand only
     sample: Sample | None = None
+
+
+def pooled(estimates: Iterable[Estimate]) -> dict[tuple[str, str, str | None], Estimate]:
+    """Return the figures over all clusters and the whole demand, by policy, metric and key."""
+    whole = (figure for figure in estimates if figure.cluster is None and not figure.series.by)
+    return {(figure.series.policy, *figure.series.name): figure for figure in whole}
 
 
 def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:

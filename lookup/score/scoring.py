@@ -12,12 +12,12 @@ from scipy import special
 
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
-from lookup.replay.outcome import LOGGED, InputFacts, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, estimate, layout_of
+from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
+from lookup.score.luck import LEVEL, Estimate, estimate, layout_of, pooled
 from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.scales import around
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Number, Verdict, exit_code, judge
+from lookup.score.verdict import Case, Verdict, exit_code, judge
 from lookup.score.winners import Winner, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
@@ -93,11 +93,7 @@ class Scored:
     @cached_property
     def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
         """Return the figures over all clusters and the whole demand, by policy, metric and key."""
-        return {
-            (figure.series.policy, *figure.series.name): figure
-            for figure in self.estimates
-            if figure.cluster is None and not figure.series.by
-        }
+        return pooled(self.estimates)
 
     @property
     def clusters(self) -> tuple[str, ...]:

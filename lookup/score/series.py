@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.engine.measuring import value_of
 from lookup.errors import PluginError
@@ -16,8 +15,6 @@ from lookup.hooks import Metric
 from lookup.replay.outcome import MetricSums
 
 __all__ = ["Series", "series_of"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,18 +23,10 @@ __all__ = ["METRICS", "SCHEMA", "metric_rows", "metrics_table", "summary", "to_j
 SCHEMA = 1
 #: One row per policy, metric, key, part of the demand and cluster.
 METRICS = pa.schema(
-    [
-        ("policy", pa.string()),
-        ("cluster", pa.string()),
-        ("metric", pa.string()),
-        ("key", pa.string()),
-        ("by", pa.map_(pa.string(), pa.string())),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("unit", pa.string()),
-        ("direction", pa.string()),
-    ]
+    [(name, pa.string()) for name in ("policy", "cluster", "metric", "key")]
+    + [("by", pa.map_(pa.string(), pa.string()))]
+    + [(name, pa.float64()) for name in ("value", "low", "high")]
+    + [(name, pa.string()) for name in ("unit", "direction")]
 )
 _VERDICT_KEYS = (
     "policy against metric key verdict reason delta low high margin primary holds_for p_value p_family alone question "
@@ -103,9 +95,9 @@ def metric_rows(scored: Scored) -> list[dict[str, Any]]:
 
 def _row(policy: str, cluster: str | None, metric: Metric) -> dict[str, Any]:
     """Return the row of a metric without a value; the order of its keys is that of the file."""
-    empty = dict.fromkeys(("key", "by", "value", "low", "high"))
-    names = {"policy": policy, "cluster": cluster, "metric": metric.name}
-    return {**names, **empty, "unit": metric.unit, "direction": metric.better}
+    known = {"policy": policy, "cluster": cluster, "metric": metric.name}
+    known |= {"unit": metric.unit, "direction": metric.better}
+    return {name: known.get(name) for name in METRICS.names}
 
 
 def _plain(value: Any) -> Any:

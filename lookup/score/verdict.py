@@ -9,43 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import WrapValidator
 
 from lookup.engine.measuring import luck_of
 from lookup.hooks import Luck, Question
 from lookup.model.quoting import quantity
+from lookup.replay.outcome import Number
 from lookup.score.evidence import too_few
-from lookup.score.luck import LEVEL, Estimate, Layout, Spread, least_chance, minus, sample, spread
+from lookup.score.luck import LEVEL, Estimate, Layout, Spread, least_chance, minus, pooled, sample, spread
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
 from lookup.settings.evaluation import VerdictSection
 
 __all__ = [
-    "GATE_LEVEL",
-    "Case",
-    "Guard",
-    "HoldsFor",
-    "InCluster",
-    "Number",
-    "Span",
-    "Verdict",
-    "Word",
-    "exit_code",
-    "family",
-    "is_undecided",
-    "judge",
-]
+    "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Word", "exit_code", "family",
+    "is_undecided", "judge",
+]  # fmt: skip
 
 Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
 HoldsFor = Literal["policy", "placement", "hours"]
 #: Whether it is shown that a guarded figure does not get worse, that it does, or neither.
 Guard = Literal["kept", "lost", "open"]
-
-#: A figure; NaN, which JSON has as null, if there is none.
-Number = Annotated[float, WrapValidator(lambda value, read: math.nan if value is None else read(value))]
 
 #: Lookups whose loss is not told from luck where it is no certain one.
 _HANDFUL = 5
@@ -83,7 +69,7 @@ class InCluster:
     high: Number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The judgement on one figure of one candidate."""
 
@@ -99,10 +85,10 @@ class Verdict:
     #: 95 % interval of delta for the question that is judged, NaN if there is none
     low: Number
     high: Number
-    #: what counts as no difference, in the metric's unit
-    margin: Number = math.nan
     #: whether it may decide the exit code
     primary: bool
+    #: what counts as no difference, in the metric's unit
+    margin: Number = math.nan
     #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names;
     #: "hours" if the difference drifts so slowly that other hours may turn it
     holds_for: HoldsFor = "policy"
@@ -155,20 +141,16 @@ class Case:
 
 def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) -> list[Verdict]:
     """Judge every policy but the incumbent by every metric that has a direction, in the order of the estimates."""
-    pooled = {
-        (estimate.series.policy, estimate.series.name): estimate
-        for estimate in estimates
-        if estimate.cluster is None and not estimate.series.by
-    }
-    figures = [name for policy, name in pooled if policy == case.incumbent]
-    figures += [name for name in dict.fromkeys(name for _, name in pooled) if name not in figures]
+    of_policy = pooled(estimates)
+    # Figures of the incumbent first.
+    names = dict.fromkeys(key[1:] for key in sorted(of_policy, key=lambda key: key[0] != case.incumbent))
     verdicts = []
     for policy in policies:
         if policy == case.incumbent:
             continue
         judged = set()
-        for name in figures:
-            candidate, incumbent = pooled.get((policy, name)), pooled.get((case.incumbent, name))
+        for name in names:
+            candidate, incumbent = of_policy.get((policy, *name)), of_policy.get((case.incumbent, *name))
             known = candidate if _has(candidate) else incumbent
             if known is None or not _has(known) or known.series.metric.better == "info":
                 continue  # nothing to judge: no value under either of the two, or no direction
@@ -177,14 +159,13 @@ def judge(estimates: Sequence[Estimate], policies: Sequence[str], case: Case) ->
                 continue  # no interval, no verdict: only where one is asked for it is said that there is none
             judged.add(name)
             once = "placement" in luck_of(known.series.metric) and bool(case.placed_once & {policy, case.incumbent})
-            blank = _blank(policy, name, case, primary=primary)
-            blank = replace(blank, reason=case.refused, holds_for="placement" if once else "policy")
-            verdicts.append(blank if case.refused else _measured(blank, candidate, incumbent, case))
+            blank = replace(_blank(policy, name, case, primary=primary), holds_for="placement" if once else "policy")
+            verdicts.append(_measured(blank, candidate, incumbent, case))
         for named in case.rules.primary or ():
             if not any(selects(named, name) for name in judged):
                 # Silence must not look like consent.
-                blank = _blank(policy, name_of(named), case, primary=True)
-                verdicts.append(replace(blank, reason="it was not measured for either policy"))
+                reason = "it was not measured for either policy"
+                verdicts.append(replace(_blank(policy, name_of(named), case, primary=True), reason=reason))
     return _judged_together(verdicts, case)
 
 
@@ -216,26 +197,17 @@ def family(verdicts: Sequence[Verdict], rules: VerdictSection) -> tuple[int, int
 
 
 def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
-    metric, key = name
-    is_guarded = metric in case.guarded
+    nothing, is_guarded = math.nan, name[0] in case.guarded
     return Verdict(
-        policy=policy,
-        against=case.incumbent,
-        metric=metric,
-        key=key,
-        verdict="inconclusive",
-        reason=None,
-        delta=math.nan,
-        low=math.nan,
-        high=math.nan,
-        primary=primary,
-        question="log" if is_guarded else "demand",
-        guard="open" if is_guarded else None,
-    )
+        policy, case.incumbent, *name, "inconclusive", None, nothing, nothing, nothing, primary=primary,
+        question="log" if is_guarded else "demand", guard="open" if is_guarded else None,
+    )  # fmt: skip
 
 
 def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
     """Judge a figure by itself, as if it were the only one."""
+    if case.refused is not None:
+        return replace(blank, reason=case.refused)
     if candidate is None or incumbent is None or not (_has(candidate) and _has(incumbent)):
         missing = blank.against if _has(candidate) else blank.policy
         return replace(blank, reason=f"there is nothing to measure for {missing}")
@@ -246,7 +218,10 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     if not math.isfinite(delta):
         return replace(blank, reason="the difference is larger than floating-point numbers are")
     drawn = replace(blank, delta=delta, margin=margin_of(a.metric, a.key, case.rules, incumbent.value))
-    if _are_equal(a, b):
+    # Two names of one policy have the same sums in every unit, not only the same total.
+    if a.parts.keys() == b.parts.keys() and all(
+        np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
+    ):
         # The replay's own error is the same for both, and there is nothing that chance could bring.
         same = Span(0.0, 0.0, math.nan)
         return _guarded(
@@ -256,7 +231,10 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
         return replace(drawn, reason="the metric has no interval: it does not add over bundles or time")
     difference = minus(candidate.sample, incumbent.sample)
     lucks: dict[Question, Spread] = {"log": spread(difference, "log"), "demand": spread(difference)}
-    spans = {question: _span(delta, luck) for question, luck in lucks.items()}
+    spans: dict[Question, Span] = {}
+    for question, luck in lucks.items():
+        half = luck.half_width()
+        spans[question] = Span(delta - half, delta + half, luck.chance(delta))
     luck, span = lucks[drawn.question], spans[drawn.question]
     drawn = replace(
         drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
@@ -272,22 +250,9 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
 
 
-def _are_equal(a: Series, b: Series) -> bool:
-    """Return whether two series have the same sums in every unit, as two names of one policy have."""
-    return a.parts.keys() == b.parts.keys() and all(
-        np.array_equal(part.sums, b.parts[unit].sums) for unit, part in a.parts.items()
-    )
-
-
-def _span(delta: float, luck: Spread) -> Span:
-    half = luck.half_width()
-    return Span(delta - half, delta + half, luck.chance(delta))
-
-
 def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
-    gap = case.gaps.get(drawn.name, math.nan)
-    gap = 0.0 if math.isnan(gap) else gap
+    gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
     # Of what holds for one placement anyway it need not be said that it holds for these hours too.
     decided = replace(drawn, holds_for="hours") if luck.is_drifting and drawn.holds_for == "policy" else drawn
     # What is guarded is guarded on the log as it was replayed, under both policies with the same error.
@@ -358,8 +323,8 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
         for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
             # The running maximum keeps the order: none may pass that is less probable than one that failed.
             adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdicts[index].p_value))
-            among = replace(verdicts[index], p_family=adjusted)
-            judged[index] = _among(among, len(members), case, decides=name is None)
+            verdict = replace(verdicts[index], p_family=adjusted)
+            judged[index] = _among(verdict, len(members), case, decides=name is None)
     return judged
 
 
@@ -393,10 +358,8 @@ def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[
     found = []
     for name in clusters if len(clusters) > 1 else ():
         difference = minus(sample(a, case.layout, name), sample(b, case.layout, name))
-        delta, half = (
-            sign * float(difference.values.mean()),
-            spread(difference, question).half_width(LEVEL / len(clusters)),
-        )
+        delta = sign * float(difference.values.mean())
+        half = spread(difference, question).half_width(LEVEL / len(clusters))
         found.append(InCluster(name, delta + 0.0, delta - half, delta + half))
     disagree = any(one.low > 0 for one in found) and any(one.high < 0 for one in found)
     return tuple(found) if disagree else ()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from scipy import special
 
+from lookup.replay.outcome import Number
 from lookup.score.luck import Estimate, spread
-from lookup.score.verdict import Number, Verdict
+from lookup.score.verdict import Verdict
 
 __all__ = ["Winner", "winners"]
 
@@ -33,7 +34,7 @@ def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[
     The candidates are taken for equals whose means over replicates vary as theirs do on average. Source of the mean
     of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables (Wiley, 1958).
     """
-    judged = {(verdict.policy, verdict.metric, verdict.key) for verdict in verdicts if not math.isnan(verdict.p_value)}
+    judged = {(verdict.policy, *verdict.name) for verdict in verdicts if not math.isnan(verdict.p_value)}
     of_name: dict[tuple[str, str | None], list[Estimate]] = {}
     for figure in estimates:
         if figure.sample is not None and (figure.series.policy, *figure.series.name) in judged:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.model.batch import CAUSE_WORDS
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.report.history import ClusterHistory, read_flows, read_history, read_rejections
 from tests.report.runs import CELL_US, START_US, broad, write_table

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.measuring import question_of
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.errors import SettingsError
 from lookup.hooks import Metric
 from lookup.model.batch import TRANSIT_STATES
-from lookup.score.metrics.movement import CAUSES
 from lookup.score.rules import Name, check_measured, check_rules, default_primary, margin_of, name_of, selects
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, plan, ratios, scored
@@ -205,6 +205,6 @@ class TestNames:
         listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
 
         assert listed.pop("match_ratio") is None
-        assert listed.pop("moves") == CAUSES
+        assert listed.pop("moves") == tuple(CAUSE_WORDS)
         assert listed.pop("in_transition") == TRANSIT_STATES
         assert set(listed.values()) == {()}

@@ -234,19 +234,7 @@ def test_what_neither_policy_has_is_not_judged() -> None:
 
 def written(holds_for: Any = "policy", **words: str) -> list[Verdict]:
     """Write down verdicts by metric; those whose name ends in `_` are not primary."""
-    blank = Verdict(
-        policy="new",
-        against="stock",
-        metric="",
-        key=None,
-        verdict="inconclusive",
-        reason=None,
-        delta=0.0,
-        low=0.0,
-        high=0.0,
-        primary=True,
-        holds_for=holds_for,
-    )
+    blank = Verdict("new", "stock", "", None, "inconclusive", None, 0.0, 0.0, 0.0, primary=True, holds_for=holds_for)
     return [replace(blank, metric=name, verdict=word, primary=not name.endswith("_")) for name, word in words.items()]
 
 

@@ -30,21 +30,9 @@ def candidates(n: int, metric: str = "match_ratio") -> list[Estimate]:
 
 def judged(figures: Sequence[Estimate]) -> list[Verdict]:
     """Write down verdicts on them, with a probability."""
+    blank = Verdict("", "stock", "", None, "better", None, 1.0, 0.0, 2.0, primary=False, p_value=0.5)
     return [
-        Verdict(
-            policy=one.series.policy,
-            against="stock",
-            metric=one.series.metric.name,
-            key=one.series.key,
-            verdict="better",
-            reason=None,
-            delta=1.0,
-            low=0.0,
-            high=2.0,
-            primary=False,
-            p_value=0.5,
-        )
-        for one in figures
+        replace(blank, policy=one.series.policy, metric=one.series.metric.name, key=one.series.key) for one in figures
     ]
 
 

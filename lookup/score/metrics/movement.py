@@ -10,19 +10,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.ownership import CAUSE_WORDS
 from lookup.hooks import Better
-from lookup.model.batch import CAUSE_WORDS, Batch, OwnerChanges
+from lookup.model.batch import Batch, OwnerChanges
 from lookup.model.churn import on_cycles
 from lookup.score.metrics.totals import ChangeTotal, per_unit
 
-__all__ = ["CAUSES", "Assignments", "CycleMoves", "MovedWeight", "Moves", "NecessaryMoves", "RedundantMoves", "Unloads"]
+__all__ = ["Assignments", "CycleMoves", "MovedWeight", "Moves", "NecessaryMoves", "RedundantMoves", "Unloads"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
-
-#: Why a bundle that moved had lost its owner.
-CAUSES = tuple(CAUSE_WORDS)
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,11 @@ class Moves(ChangeTotal):
 
     name: ClassVar[str] = "moves"
     unit: ClassVar[str] = "moves"
-    every_key: ClassVar[tuple[str, ...]] = CAUSES
+    every_key: ClassVar[tuple[str, ...]] = tuple(CAUSE_WORDS)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole and every cause, nothing under shared ownership."""
-        return () if batch.changes is None else (None, *CAUSES)
+        return () if batch.changes is None else (None, *CAUSE_WORDS)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return moves, all or those of one cause, shape (n_bundles + n_events, 1)."""
