@@ -1,7 +1,7 @@
 """The page that says of every key of Pulsar's load managers what implements it here, or why nothing does.
 
-What implements a key is found, not listed: parts mark their parameters (`Conf`); fields, constants and arguments of
-model, engine and settings name their key where they are documented; settings read some keys by name. Only reasons are
+What implements a key is found, not listed: parts mark their parameters (`Conf`); fields and arguments of model, engine
+and settings name their key where they are documented; settings read some keys by name. Only reasons are
 written by hand, in one table. `python scripts/parity.py FILE` writes the page.
 """
 
@@ -45,6 +45,12 @@ REASONS: Mapping[str, str] = {
     "loadBalancerHostUsageCheckIntervalMinutes": (
         "how often a broker looks at its own machine; load comes from LOADS or from the replay, a figure per grid cell"
     ),
+    "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": (
+        "how long a lookup waits for an owner, and a state may last; here a state takes `evaluation.handover_s`"
+    ),
+    "loadBalancerMultiPhaseBundleUnload": (
+        "when clients of a transferred bundle are disconnected; a replay follows lookups, not connections"
+    ),
     "loadBalancerOverrideBrokerNicSpeedGbps": (
         "makes up for machines that do not tell the speed of their network; here a broker's `capacity` says what it "
         "carries"
@@ -62,7 +68,10 @@ REASONS: Mapping[str, str] = {
         "bounds how many overrides the leader has under way; here they take no time, so none waits for another"
     ),
     "loadBalancerServiceUnitStateMonitorIntervalInSeconds": (
-        "there is no clock in the channel: `lookup.engine.channel.leader.monitor` looks when it is called"
+        "how often the leader looks for states that are stuck; hand-overs of a replay end in time"
+    ),
+    "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": (
+        "how long records of bundles without owner are kept; a replay keeps no records"
     ),
     "loadBalancerServiceUnitTableViewSyncer": (
         "copies records from one storage into the other while a cluster is moved; a replay has neither"
@@ -73,7 +82,7 @@ REASONS: Mapping[str, str] = {
         "and looks at every report"
     ),
     "loadManagerServiceUnitStateTableViewClassName": (
-        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.channel.service_unit`, and a "
+        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.service_unit`, and a "
         "replay keeps none"
     ),
     "namespaceBundleUnloadingTimeoutMs": "how long an operation waits for brokers to answer; nothing here has to wait",
@@ -166,12 +175,11 @@ def _keys_in(text: str) -> list[str]:
 
 
 def _documented() -> Iterator[tuple[str, str]]:
-    """Return keys that comments of fields and constants, or docstrings, name."""
+    """Return keys that comments of fields, or docstrings, name."""
     for module, text, tree in _sources():
         for place, said in _said_in(tree, text.splitlines(), ""):
-            kind = "constant " if place.isupper() else ""
             for key in _keys_in(said):
-                yield key, f"{kind}`{place}` in `{module}`"
+                yield key, f"`{place}` in `{module}`"
 
 
 def _said_in(node: ast.AST, lines: Sequence[str], outer: str) -> Iterator[tuple[str, str]]:
@@ -237,9 +245,9 @@ _INTRODUCTION = """# Pulsar's keys, and what does the same here
 
 Every key of `broker.conf` by which Pulsar's load managers decide: what goes by it here, or why nothing does. A part's
 parameter takes its value from the `broker.conf` of the brokers' profile unless the policy says otherwise, times the
-factor in parentheses where units differ. A constant holds Pulsar's default, whatever a `broker.conf` says. This page is
-written by `python scripts/parity.py docs/pulsar-parity.md`; what goes by a key is found in the parts and in the
-sources, and a test compares page and code. Defaults, units and Pulsar's own rules:
+factor in parentheses where units differ. This page is written by
+`python scripts/parity.py docs/pulsar-parity.md`; what goes by a key is found in the parts and in the sources, and a
+test compares page and code. Defaults, units and Pulsar's own rules:
 [configuration](pulsar/configuration.md), [load managers](pulsar/load-managers.md).
 """
 

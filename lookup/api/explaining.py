@@ -164,27 +164,22 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
 
     Args:
         warn: called with a sentence a user should read.
-
-    Raises:
-        SettingsError: for a policy, cluster or broker that is unknown.
-        InvalidNameError: if the topic's name is malformed.
-        InputError: if the BROKERS table cannot be used.
     """
     by_name = {one.name: one for one in selection.policies}
     for name in policy:
         if name not in by_name:
             sentence = f": there is no policy {name!r}; {suggestion(name, by_name)}"
             raise SettingsError(Argument("policy"), sentence)
-    scene = _scene_of(
-        selection.settings,
-        topic,
-        properties=properties,
-        client=client,
-        cluster=cluster,
-        at_us=at_us,
-        usage=usage,
-        warn=warn,
-    )
+    settings = selection.settings
+    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
+    asked, at_us, roster, registered = _registry_at(settings, cluster, at_us, warn)
+    load = _supposed_load(roster, usage)
+    whole = TopicName.expand(topic)
+    boundaries = namespace_policies(settings).boundaries_of(str(whole.namespace))
+    labelled = label_client(client_rules(settings), client, properties)
+    bundle = f"{whole.namespace}/{bundle_of(str(whole), boundaries)}"
+    request = request_of(str(whole), bundle, LookupOptions(properties=labelled), client)
+    scene = Scene(settings, asked, at_us, request, roster, registered, load)
     special = _answered_without_policy(scene.request)
     chosen = () if special else [by_name[name] for name in dict.fromkeys(policy)] or selection.policies
     if wins is not None and chosen:
@@ -210,19 +205,10 @@ def _answered_without_policy(request: LookupRequest) -> str | None:
     return None if broker is None else f"The broker in the namespace's name serves it ({broker}); no policy is asked."
 
 
-def _scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword
-    settings: EvaluationFile,
-    topic: str,
-    *,
-    properties: Mapping[str, str],
-    client: str | None,
-    cluster: str | None,
-    at_us: int | None,
-    usage: Mapping[str, float],
-    warn: Callable[[str], None],
-) -> Scene:
-    """Put a request to a cluster with the brokers that are registered at one moment; nothing has an owner yet."""
-    # Checked in this order: a broker or a name can only be wrong for a cluster that is known.
+def _registry_at(
+    settings: EvaluationFile, cluster: str | None, at_us: int | None, warn: Callable[[str], None]
+) -> tuple[str, int, Roster, NDArray[np.bool_]]:
+    """Return the cluster that is asked, the moment, its brokers, and which of them are registered then."""
     timelines = _timelines(settings, warn)
     asked = _cluster(timelines, cluster)
     # With brokers that belong to every cluster any name will do, and their timeline has none.
@@ -233,24 +219,22 @@ def _scene_of(  # noqa: PLR0913  what a lookup and its cluster consist of, by ke
     brokers = {interval.broker.id: interval.broker for interval in broker_intervals(settings, asked)}
     events = ClusterEvents(registrations=registrations, brokers=brokers)
     registry = build_timeline(events, first_us=at_us, last_us=at_us, tick_us=1).events[0].registry
-    roster, registered = registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool))
+    return asked, at_us, *(registry if registry is not None else (Roster(()), np.zeros(0, dtype=bool)))
+
+
+def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
+    """Return the load of brokers with some usage; without any no broker has reported."""
     known = [broker.id for broker in roster]
     for broker in usage:
         if broker not in (*known, ALL):
             sentence = f": there is no broker {broker!r}; {suggestion(broker, known)}"
             raise SettingsError(Argument("usage"), sentence)
     load = Load.unknown(len(roster))
-    if usage:
-        # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
-        used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in known])
-        capacity = np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster])
-        load = Load(used, used * capacity, load.topics, load.top_bundles)
-    name = TopicName.expand(topic)
-    boundaries = namespace_policies(settings).boundaries_of(str(name.namespace))
-    labelled = label_client(client_rules(settings), client, properties)
-    bundle = f"{name.namespace}/{bundle_of(str(name), boundaries)}"
-    request = request_of(str(name), bundle, LookupOptions(properties=labelled), client)
-    return Scene(settings, asked, at_us, request, roster, registered, load)
+    if not usage:
+        return load
+    # NaN for brokers that are not named: as in a replay, it means that a broker has not reported.
+    used = np.array([usage.get(broker, usage.get(ALL, np.nan)) for broker in known])
+    return Load(used, used * capacities(roster, None), load.topics, load.top_bundles)
 
 
 def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping[str, Sequence[Registration]]:

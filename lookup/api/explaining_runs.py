@@ -295,6 +295,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         own, shedder = manager.policy, manager.policy.shedder
         report = manager.rehearsed(own)
         has_moved = bool(report.accepted)
+        ended = {name: getattr(report.outcome, name) for name in _OUTCOME}
 
         def is_other(changed: Policy) -> bool:
             """Return whether something moves if nothing did, or the other way round."""
@@ -302,19 +303,22 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
 
         table = part_table(shedder)
         settings = {key: value for key, value in table.items() if key != "use"} | {"grace_s": own.grace_us // MICRO}
-        explained = CycleExplained(
-            name=name,
-            ts_us=recorded["ts"],
-            shedder=table["use"],
-            settings=settings,
-            seen=seen_brokers(manager.view()),
-            # What a shedder keeps changes with the next cycle.
-            memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
-            report=report,
-            edits=edits_that_change(own, is_other),
-            difference=_cycle_difference(recorded, report),
+        found.append(
+            CycleExplained(
+                name=name,
+                ts_us=recorded["ts"],
+                shedder=table["use"],
+                settings=settings,
+                seen=seen_brokers(manager.view()),
+                # What a shedder keeps changes with the next cycle.
+                memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
+                report=report,
+                edits=edits_that_change(own, is_other),
+                difference=_difference(
+                    recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}
+                ),
+            )
         )
-        found.append(explained)
 
     with _work_for(past, works) as work:
         observer = Observer(before_cycle=look)
@@ -352,11 +356,10 @@ def explain_difference(  # noqa: PLR0913  what is compared, by keyword
     except SettingsError as error:
         raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
     settings = _require_same_inputs(past)
+    pair = (first.policy, versus)
     with _work_for(past, works) as work:
-        pair = (first.policy, versus)
-        return DifferenceExplained(
-            find_difference(works, settings, pair, first.seed, work, cluster=cluster, progress=progress)
-        )
+        found = find_difference(works, settings, pair, first.seed, work, cluster=cluster, progress=progress)
+    return DifferenceExplained(found)
 
 
 def _opened(run: str | os.PathLike[str], workers: Workers | None) -> tuple[Run, Workers]:
@@ -376,11 +379,7 @@ def _require_one_subject(topic: str | None, bundle: str | None) -> None:
 
 
 def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence[str], seed: int | None) -> None:
-    """Refuse a cluster, policies or a seed that are not those of a decision's id.
-
-    Raises:
-        SettingsError: naming the first that is not.
-    """
+    """Refuse a cluster, policies or a seed that are not those of a decision's id."""
     given = (("cluster", cluster), *(("policy", one) for one in policy), ("seed", seed))
     parts = dict(zip(("cluster", "policy", "seed"), decision.split("/"), strict=False))
     for name, value in given:
@@ -417,8 +416,9 @@ def _decision(
 
     def look(manager: LoadManager, request: LookupRequest, ts_us: int) -> None:
         """Keep what the policy sees, and the answer of every part: before an assignment changes owners and memory."""
-        explanation, rolls = explain(manager.policy, request, manager.view()), manager.draws.rolls(request.bundle)
-        asked.append((ts_us, request, seen_brokers(manager.view()), explanation, rolls))
+        view = manager.view()
+        rolls = manager.draws.rolls(request.bundle)
+        asked.append((ts_us, request, seen_brokers(view), explain(manager.policy, request, view), rolls))
 
     def choosing(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
         """Look at the decision if it has the number that is meant."""
@@ -445,6 +445,8 @@ def _decision(
     else:
         decision = replay.decisions[number].decision
         has_dice = len(decision.odds) > 1
+    # Under shared ownership no broker is drawn.
+    columns = [column for column in _DECIDED if not (is_shared and column in ("broker", "propensity"))]
     return DecisionExplained(
         id=decision_id(name, number),
         name=name,
@@ -455,7 +457,7 @@ def _decision(
         decision=decision,
         rolls=rolls if has_dice else None,
         dice=roll(name.seed, name.cluster, request.bundle, rolls) if has_dice else None,
-        difference=_difference(recorded, decision, is_shared=is_shared),
+        difference=_difference(recorded, {column: getattr(decision, column) for column in columns}),
     )
 
 
@@ -508,24 +510,12 @@ def _again(run: Run, name: RunName, until_us: int) -> Again:
     return Again(settings, name, policy, until_us)
 
 
-def _difference(recorded: Mapping[str, Any], decision: Decision, *, is_shared: bool) -> str | None:
-    """Say in what a decision differs from its row in DECISIONS; None if it does not."""
-    for column in _DECIDED:
-        before, after = _plain(recorded[column]), _plain(getattr(decision, column))
-        if column in ("broker", "propensity") and is_shared:
-            continue
+def _difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Say in what a row differs from what is found now; None if it does not."""
+    for column, value in now.items():
+        before, after = _plain(recorded[column]), _plain(value)
         if before != after:
             return f"its {column} was {before} and is {after}"
-    return None
-
-
-def _cycle_difference(recorded: Mapping[str, Any], report: CycleReport[Unload]) -> str | None:
-    """Say in what a cycle differs from its row in CYCLES; None if it does not."""
-    after = {name: _plain(getattr(report.outcome, name)) for name in _OUTCOME}
-    after |= {"accepted": len(report.accepted), "rejected": _plain(report.rejected)}
-    for column, value in after.items():
-        if _plain(recorded[column]) != value:
-            return f"its {column} was {_plain(recorded[column])} and is {value}"
     return None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-from lookup.engine.channel.service_unit import ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitStateData
 from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.columns import TABLES, check_row
 from lookup.logs.system_topics import OwnershipChanges, bundle_rows, load_row

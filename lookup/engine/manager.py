@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, Decided, Draws
-from lookup.engine.channel.lookups import Counters
-from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import FAILED_CYCLE, CycleReport, Unloading, run_sheds, run_splits
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import (
@@ -37,6 +35,7 @@ from lookup.engine.ownership import (
     Ownership,
 )
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
@@ -50,7 +49,7 @@ from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 from lookup.settings.evaluation import OwnerLoss
 
-__all__ = ["Conditions", "LoadManager", "Observer"]
+__all__ = ["Conditions", "Counters", "LoadManager", "Observer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,15 @@ class Conditions:
 
 
 _USUAL = Conditions()
+
+
+@dataclass
+class Counters:
+    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
+
+    success: int = 0
+    skip: int = 0
+    failure: int = 0
 
 
 class LoadManager:

@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.channel.service_unit import ServiceUnitState
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.errors import StateError
 from lookup.model.decision import CycleReason
 from lookup.model.recent import Recent

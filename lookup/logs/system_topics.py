@@ -1,6 +1,6 @@
 """Turn what Pulsar's load manager publishes in its system topics into rows of OWNERSHIP, LOADS and BUNDLES.
 
-The engine's state channel decides which records of the state topic hold; here is only what a record that holds means
+The engine's conflict rule decides which records of the state topic hold; here is only what a record that holds means
 for ownership. Readers of logs, in which brokers print such records, take the meaning from here as well.
 
 Source: `docs/pulsar/load-managers.md`, `docs/pulsar/logs.md`.
@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from lookup.engine.channel.broker import Channel, Message
-from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, should_keep_left
 from lookup.errors import InputError
 from lookup.model.bundles import BundleRange, NamespaceBundle
 from lookup.model.documents import mapping, parsed_object, text
@@ -70,8 +69,7 @@ class OwnershipChanges:
     """
 
     def __init__(self) -> None:
-        # An end of the channel that belongs to no broker: it learns and never acts.
-        self._channel = Channel("")
+        self._records: dict[str, ServiceUnitStateData] = {}
         self._owners: dict[str, str | None] = {}
 
     def take(self, bundle: str, data: ServiceUnitStateData | None, ts_us: int) -> dict[str, Any] | None:
@@ -87,15 +85,16 @@ class OwnershipChanges:
         children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in (data.split if data else ())]
         # Tools write hashes in several spellings; a bundle has one.
         bundle = str(name)
-        before = self._channel.records.get(bundle)
-        self._channel.receive(Message(bundle, data), ts_us // 1_000)
-        if self._channel.records.get(bundle) is not data:
+        before = self._records.get(bundle)
+        if should_keep_left(before, data, Storage.SYSTEM_TOPIC):
             return None
         owner = self._owners.pop(bundle, None)
         change: dict[str, Any] | None
         if data is None:
+            self._records.pop(bundle, None)
             change = None if owner is None else {"event": "unloaded", "broker": owner}
         else:
+            self._records[bundle] = data
             if before is None and data.state in (_S.RELEASING, _S.SPLITTING):
                 owner = data.source_broker
             is_repeated = before is not None and before.state is data.state is _S.SPLITTING

@@ -61,7 +61,7 @@ from lookup.model.load_data import (
     updated_load,
 )
 from lookup.model.names import NamespaceName, TopicName
-from lookup.model.request import LookupOptions, LookupRequest, LookupResult
+from lookup.model.request import LookupOptions, LookupRequest
 from lookup.model.topology import Edge, Topology
 from lookup.model.view import ClusterView, OwnershipView
 
@@ -71,7 +71,7 @@ __all__ = [
     "BrokerLookupData", "BrokerVote", "BundleLoad", "BundleRange", "Candidates", "CatalogView", "ClusterView",
     "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Edge", "Equals", "EventKind", "Exists", "In",
     "IsolationPolicy", "Listing", "Load", "LoadSample", "LoadStats", "Location", "LookupOptions", "LookupRequest",
-    "LookupResult", "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
+    "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
     "NamespacePolicies", "OwnershipView", "Probe", "Reason", "Refuted", "ResourceUsage", "ResourceWeights", "Roster",
     "Row", "Ruling", "Shortfall", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry",
     "TopicEvent", "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["LookupOptions", "LookupRequest", "LookupResult", "request_of"]
+__all__ = ["LookupOptions", "LookupRequest", "request_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,6 @@ class LookupRequest:
     def property_of(self, key: str) -> str | None:
         """Return the client's value of a property, None if it sent none."""
         return self.properties.get(key)
-
-
-@dataclass(frozen=True, slots=True)
-class LookupResult:
-    """The answer a client gets: addresses of the broker that serves the topic."""
-
-    broker: str
-    broker_url: str | None = None
-    broker_url_tls: str | None = None
-    http_url: str | None = None
-    http_url_tls: str | None = None
-    authoritative_redirect: bool = False
 
 
 def request_of(topic: str | None, bundle: str, options: LookupOptions, client: str | None = None) -> LookupRequest:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lookup.engine.ballots import Ballot, Decided
-from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnerChange
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model import CycleReason, Decision, Unload
 from lookup.model.batch import Batch

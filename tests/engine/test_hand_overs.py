@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from lookup.engine.channel.broker import Channel, Settled
-from lookup.engine.channel.leader import clean_up
-from lookup.engine.channel.service_unit import ServiceUnitState, state_of
 from lookup.engine.manager import LoadManager
 from lookup.engine.ownership import (
     ASSIGNMENT,
@@ -22,9 +19,12 @@ from lookup.engine.ownership import (
     OwnerChange,
     Phase,
 )
+from lookup.engine.service_unit import ServiceUnitState, state_of
 from lookup.errors import StateError
 from lookup.model import LookupOptions, Reason, Unanswered
-from lookup.testing.channels import Channels
+from tests.engine.channel.broker import Channel, Settled
+from tests.engine.channel.channels import Channels
+from tests.engine.channel.leader import clean_up
 from tests.engine.parts import Odds, manager, policy
 from tests.engine.trio import BUNDLE, IDS, TOPIC, VIEW, broker_of, registered
 

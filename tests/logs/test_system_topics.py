@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
 from lookup.errors import InputError, InvalidNameError
 from lookup.logs.system_topics import OwnershipChanges, bundle_rows, load_row
 

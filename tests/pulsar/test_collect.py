@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.collect.observing import follow
-from lookup.engine.channel.service_unit import ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitStateData
 from lookup.logs.schema import CANONICAL
 from lookup.logs.system_topics import STATE_TOPIC, OwnershipChanges
 from tests.processes import awaited

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.engine.ballots import Ballot, Decided
-from lookup.engine.channel.service_unit import ServiceUnitState
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, HandOvers, OwnerChange
+from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model.broker import Broker, Roster
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload

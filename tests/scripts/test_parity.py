@@ -68,16 +68,12 @@ def test_parts_of_others_are_found() -> None:
         ("loadBalancerBrokerMaxTopics", "filter `max-topics`: `max_topics`"),
         ("loadManagerClassName", "`BrokerProfile.load_manager_class_name` in `lookup.settings.broker`"),
         ("loadManagerClassName", "read by `lookup.settings.broker_conf`"),
-        (
-            "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
-            "constant `TOMBSTONE_MS` in `lookup.engine.channel.leader`",
-        ),
-        ("loadBalancerMultiPhaseBundleUnload", "`Channel(multi_phase)` in `lookup.engine.channel.broker`"),
+        ("lookupPropertyPrefix", "`published_properties(prefix)` in `lookup.model.broker`"),
         ("lookupPropertyPrefix", "`Broker.property_prefix` in `lookup.model.broker`"),
     ],
 )
 def test_places_of_every_kind_are_found(registry: Registry, key: str, place: str) -> None:
-    """Parameters, fields, names that are read, constants, arguments."""
+    """Parameters, fields, names that are read, arguments."""
     assert place in implementations(registry)[key]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lookup.engine.channel.service_unit import ServiceUnitState, ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
 from lookup.errors import InvalidNameError
 from lookup.logs.readers.layouts import LogEvent, LogOrigin
 from lookup.logs.readers.pairing import Pairing

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lookup.engine.channel.service_unit import ServiceUnitStateData
+from lookup.engine.service_unit import ServiceUnitStateData
 from lookup.errors import PulsarLookupError
 from lookup.logs.readers.values import unreadable
 from lookup.logs.system_topics import (

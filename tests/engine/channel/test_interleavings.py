@@ -11,9 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lookup.engine.channel.broker import Message, Settled
-from lookup.engine.channel.leader import STUCK_MS, TOMBSTONE_MS, clean_up, monitor
-from lookup.engine.channel.service_unit import (
+from lookup.engine.service_unit import (
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
@@ -22,7 +20,9 @@ from lookup.engine.channel.service_unit import (
     state_of,
 )
 from lookup.errors import ArgumentError, StateError
-from lookup.testing.channels import Channels
+from tests.engine.channel.broker import Message, Settled
+from tests.engine.channel.channels import Channels
+from tests.engine.channel.leader import STUCK_MS, TOMBSTONE_MS, clean_up, monitor
 
 _S = ServiceUnitState
 _BROKERS = ("b1", "b2", "b3")

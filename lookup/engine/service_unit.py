@@ -6,7 +6,7 @@
                                    └──> Splitting ─────> Deleted        its children begin as Owned
 
 Every broker applies the same conflict rule to the same sequence of messages, so all arrive at the same owner;
-compaction of the channel applies it as well. The effects of a record on a broker are in `broker.py`.
+compaction of the channel applies it as well.
 
 Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictResolver
 (`docs/pulsar/load-managers.md`).
@@ -14,18 +14,16 @@ Source: ServiceUnitState, ServiceUnitStateData, ServiceUnitStateDataConflictReso
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from lookup.errors import ArgumentError
 from lookup.model.documents import flag, mapping, parsed_object, text, whole_number
 
 __all__ = [
-    "ACTIVE", "FIRST_VERSION", "IN_FLIGHT", "SEMI_TERMINAL", "VERSION_MAX", "VERSION_MIN", "ServiceUnitState",
-    "ServiceUnitStateData", "Storage", "is_blank", "next_states", "next_version", "should_keep_left", "state_of",
+    "FIRST_VERSION", "VERSION_MAX", "VERSION_MIN", "ServiceUnitState", "ServiceUnitStateData", "Storage", "is_blank",
+    "next_states", "should_keep_left", "state_of",
 ]  # fmt: skip
 
 #: Version of a service unit's first record.
@@ -59,13 +57,6 @@ class Storage(StrEnum):
     SYSTEM_TOPIC = "SystemTopic"
     METADATA_STORE = "MetadataStore"
 
-
-#: States that a broker is expected to end soon.
-IN_FLIGHT = frozenset({ServiceUnitState.ASSIGNING, ServiceUnitState.RELEASING, ServiceUnitState.SPLITTING})
-#: States in which a broker serves the unit or is about to.
-ACTIVE = IN_FLIGHT | {ServiceUnitState.OWNED}
-#: States whose records are kept for a while and then removed.
-SEMI_TERMINAL = frozenset({ServiceUnitState.FREE, ServiceUnitState.DELETED})
 
 _S = ServiceUnitState
 #: Both storages agree on everything from Owned on.
@@ -153,19 +144,6 @@ class ServiceUnitStateData:
             version_id=VERSION_MIN if is_least else whole_number(version, "versionId"),
         )
 
-    def to_json(self) -> str:
-        """Write Pulsar's JSON, keys sorted."""
-        record: dict[str, Any] = {
-            "state": str(self.state),
-            "dstBroker": self.dst_broker,
-            "sourceBroker": self.source_broker,
-            "splitServiceUnitToDestBroker": dict(self.split),
-            "force": self.force,
-            "timestamp": self.timestamp,
-            "versionId": self.version_id,
-        }
-        return json.dumps(record, sort_keys=True)
-
 
 def is_blank(broker: str | None) -> bool:
     """Return whether no broker is named; blanks name none."""
@@ -175,14 +153,6 @@ def is_blank(broker: str | None) -> bool:
 def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
     """Return a record's state, Init if there is no record."""
     return ServiceUnitState.INIT if data is None else data.state
-
-
-def next_version(data: ServiceUnitStateData | None) -> int:
-    """Return the version of the record to follow; after the largest comes the smallest."""
-    # A tombstone removes the version as well, so a unit that is used again begins anew.
-    if data is None:
-        return FIRST_VERSION
-    return VERSION_MIN if data.version_id == VERSION_MAX else data.version_id + 1
 
 
 def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage) -> bool:

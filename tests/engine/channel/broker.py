@@ -1,4 +1,6 @@
-"""One broker's end of the service-unit state channel: the records it knows, writes and acts on, a pure state machine.
+"""A model of one broker's end of the service-unit state channel: the records it knows, writes and acts on.
+
+What Pulsar's examples and the engine's hand-overs are compared with; nothing in the package runs a channel.
 
 Messages go in by `receive` and by the wishes of administrators and shedders (`assign`, `unload`, `split`); effects come
 out. There is no I/O and no clock: the caller carries messages, in any order and at any time, and times are arguments.
@@ -11,27 +13,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from lookup.engine.channel.service_unit import (
+from lookup.engine.service_unit import (
     FIRST_VERSION,
-    IN_FLIGHT,
+    VERSION_MAX,
+    VERSION_MIN,
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
     is_blank,
-    next_version,
     should_keep_left,
     state_of,
 )
 from lookup.errors import ArgumentError, StateError
 
-__all__ = ["WAIT_MS", "Channel", "Close", "Effect", "Message", "Serve", "Settled", "Waiting", "holder"]
+__all__ = [
+    "ACTIVE", "IN_FLIGHT", "Channel", "Close", "Effect", "Message", "Serve", "Settled", "Waiting", "holder",
+    "next_version",
+]  # fmt: skip
 
 #: Pulsar: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
 WAIT_MS = 30_000
 
 _S = ServiceUnitState
+#: States that a broker is expected to end soon.
+IN_FLIGHT = frozenset({_S.ASSIGNING, _S.RELEASING, _S.SPLITTING})
+#: States in which a broker serves the unit or is about to.
+ACTIVE = IN_FLIGHT | {_S.OWNED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,14 @@ class Waiting:
 Effect: TypeAlias = Message | Serve | Close | Settled
 
 
+def next_version(data: ServiceUnitStateData | None) -> int:
+    """Return the version of the record to follow; after the largest comes the smallest."""
+    # A tombstone removes the version as well, so a unit that is used again begins anew.
+    if data is None:
+        return FIRST_VERSION
+    return VERSION_MIN if data.version_id == VERSION_MAX else data.version_id + 1
+
+
 def holder(data: ServiceUnitStateData | None) -> str | None:
     """Return the broker that a record names as owner, present or future; None if it names none."""
     if data is None or data.state in (_S.INIT, _S.FREE, _S.DELETED):
@@ -94,9 +111,6 @@ class Channel:
         broker: whose end it is.
         multi_phase: clients of a transferred unit stay until its new owner serves it
             (Pulsar: loadBalancerMultiPhaseBundleUnload).
-        wait_ms: how long a caller that asks for an owner is left waiting.
-        quirks: `upstream` refuses a transfer if the owner's id merely ends with the destination's, and forgets at
-            a restart what was in flight to this broker; `intended` does neither.
     """
 
     def __init__(
@@ -105,14 +119,12 @@ class Channel:
         storage: Storage = Storage.SYSTEM_TOPIC,
         *,
         multi_phase: bool = True,
-        wait_ms: int = WAIT_MS,
-        quirks: Literal["upstream", "intended"] = "upstream",
     ) -> None:
         self.broker = broker
         self.storage = storage
         #: record by service unit
         self.records: dict[str, ServiceUnitStateData] = {}
-        self._multi_phase, self._wait_ms, self._quirks = multi_phase, wait_ms, quirks
+        self._multi_phase = multi_phase
         #: since when, in ms, callers have waited for a unit's owner
         self._waits: dict[str, int] = {}
 
@@ -121,14 +133,12 @@ class Channel:
     def restore(self, records: Mapping[str, ServiceUnitStateData], now_ms: int) -> list[Effect]:
         """Take over the records as they stand when this broker starts, and serve what it owns by them.
 
-        What is in flight to this broker is left to the leader's monitor; `quirks = "intended"` goes on with it
-        (apache/pulsar PR 25379).
+        What is in flight to this broker is left to the leader's monitor.
         """
         self.records.update(records)
-        resumed = IN_FLIGHT if self._quirks == "intended" else frozenset()
-        owned = {unit for unit, data in records.items() if data.state is _S.OWNED and data.dst_broker == self.broker}
-        entries = [(unit, data) for unit, data in sorted(records.items()) if unit in owned or data.state in resumed]
-        return [effect for unit, data in entries for effect in self._act(unit, data, now_ms)]
+        owned = [entry for entry in sorted(records.items()) if entry[1].state is _S.OWNED]
+        mine = [(unit, data) for unit, data in owned if data.dst_broker == self.broker]
+        return [effect for unit, data in mine for effect in self._act(unit, data, now_ms)]
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Read a message of the channel, this broker's own included, and return what follows from it here.
@@ -204,8 +214,7 @@ class Channel:
         """
         owner = self._required_owner(unit)
         # Upstream compares by the end of the id: `b1:8080` may not take over from `ab1:8080`.
-        is_upstream = self._quirks == "upstream"
-        if destination is not None and (owner.endswith(destination) if is_upstream else owner == destination):
+        if destination is not None and owner.endswith(destination):
             raise ArgumentError(
                 f'{unit} is owned by {owner} and "cannot be transfer to same broker", as Pulsar puts it: {destination}'
             )
@@ -234,7 +243,7 @@ class Channel:
             raise StateError(f"{unit} is not owned by any broker")
         return owner
 
-    def _next(  # noqa: PLR0913  the fields of a record
+    def _next(
         self,
         unit: str,
         state: ServiceUnitState,
@@ -284,7 +293,7 @@ class Channel:
 
         A broker that is only about to own the unit is not its owner yet: such a wait has failed.
         """
-        late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= self._wait_ms)
+        late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= WAIT_MS)
         answers = []
         for unit in late:
             del self._waits[unit]

@@ -11,20 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lookup.engine.channel.broker import Channel, Message, Settled, Waiting
+from lookup.engine.manager import Counters
 from lookup.errors import NotFoundError, StateError
-from lookup.model import BrokerLookupData, LookupOptions, LookupResult
+from lookup.model import BrokerLookupData, LookupOptions
+from tests.engine.channel.broker import Channel, Message, Settled, Waiting
 
-__all__ = ["RESULT_TYPE", "Assigns", "Counters", "Joined", "Selecting", "lookup_result"]
-
-
-@dataclass
-class Counters:
-    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
-
-    success: int = 0
-    skip: int = 0
-    failure: int = 0
+__all__ = ["RESULT_TYPE", "Assigns", "Joined", "LookupResult", "Selecting", "lookup_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +101,18 @@ class Assigns:
             self.counters.failure += 1
             raise StateError(f"{answer.unit} is owned by {answer.owner}, but that broker has not been registered")
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """The answer a client gets: addresses of the broker that serves the topic."""
+
+    broker: str
+    broker_url: str | None = None
+    broker_url_tls: str | None = None
+    http_url: str | None = None
+    http_url_tls: str | None = None
+    authoritative_redirect: bool = False
 
 
 #: Answers name a broker's addresses; other types of Pulsar's are of proxies and redirects.

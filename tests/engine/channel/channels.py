@@ -1,4 +1,4 @@
-"""Brokers joined by a service-unit state channel in memory, step by step in any order or until nothing is left to do.
+"""A model of brokers joined by a service-unit state channel, step by step in any order or until nothing is left to do.
 
 Messages of a broker first go to its outbox. `publish` appends the oldest of them to the one sequence all brokers read,
 `deliver` lets a broker read its next message; `settle` does both until all is read. With real brokers network and
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from lookup.engine.channel.broker import Channel, Close, Effect, Message, Serve, Settled
-from lookup.engine.channel.service_unit import ServiceUnitStateData, Storage, should_keep_left
+from lookup.engine.service_unit import ServiceUnitStateData, Storage, should_keep_left
+from tests.engine.channel.broker import Channel, Close, Effect, Message, Serve, Settled
 
 __all__ = ["ChannelBroker", "Channels"]
 
@@ -63,7 +62,6 @@ class Channels:
         storage: Storage = Storage.SYSTEM_TOPIC,
         *,
         multi_phase: bool = True,
-        quirks: Literal["upstream", "intended"] = "upstream",
     ) -> None:
         self.storage = storage
         self.log: list[Message] = []
@@ -71,13 +69,13 @@ class Channels:
         self.brokers: dict[str, ChannelBroker] = {}
         #: the current time, ms; only `now_ms += ...` advances it
         self.now_ms = 0
-        self._multi_phase, self._quirks = multi_phase, quirks
+        self._multi_phase = multi_phase
         for broker in sorted(brokers):
             self.start(broker)
 
     def start(self, broker: str) -> ChannelBroker:
         """Let a broker begin with the records as they stand."""
-        channel = Channel(broker, self.storage, multi_phase=self._multi_phase, quirks=self._quirks)
+        channel = Channel(broker, self.storage, multi_phase=self._multi_phase)
         started = self.brokers[broker] = ChannelBroker(channel, read=len(self.log))
         started.carry_out(channel.restore(self.records(), self.now_ms))
         return started

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.channel.service_unit import (
+from lookup.engine.service_unit import (
     VERSION_MAX,
     VERSION_MIN,
     ServiceUnitState,

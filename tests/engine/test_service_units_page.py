@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lookup.engine.channel.broker import Channel, Settled
-from lookup.engine.channel.service_unit import IN_FLIGHT, ServiceUnitState, ServiceUnitStateData, Storage, next_states
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, next_states
 from lookup.errors import ArgumentError
+from tests.engine.channel.broker import IN_FLIGHT, Channel, Settled
 
-_PAGE = Path(__file__).parents[3] / "docs" / "service-units.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "service-units.md"
 _S = ServiceUnitState
 _WORDS = {"its destination": "dst", "its source": "src", "nobody": None}
 

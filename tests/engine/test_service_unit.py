@@ -5,43 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lookup.engine.channel.service_unit import (
-    ACTIVE,
-    IN_FLIGHT,
-    SEMI_TERMINAL,
-    VERSION_MAX,
-    VERSION_MIN,
+from lookup.engine.service_unit import (
     ServiceUnitState,
     ServiceUnitStateData,
     Storage,
     next_states,
-    next_version,
     state_of,
 )
 from lookup.errors import ArgumentError, InputError
 
 _S = ServiceUnitState
-_BROKERS = st.none() | st.sampled_from(["b1:8080", "b2:8080"])
-_RECORDS = st.builds(
-    ServiceUnitStateData,
-    state=st.sampled_from(ServiceUnitState),
-    dst_broker=st.just("b1:8080"),
-    source_broker=_BROKERS,
-    split=st.dictionaries(st.sampled_from(["0x00000000_0x80000000", "0x80000000_0xffffffff"]), _BROKERS),
-    force=st.booleans(),
-    timestamp=st.integers(0, 2**53),
-    version_id=st.integers(VERSION_MIN, VERSION_MAX),
-)
-
-
-def test_groups_part_the_states() -> None:
-    """A state is in flight, settled with an owner, settled without one, or there is no record."""
-    assert {_S.OWNED} == ACTIVE - IN_FLIGHT
-    assert ACTIVE | SEMI_TERMINAL | {_S.INIT} == set(_S)
-    assert not ACTIVE & SEMI_TERMINAL
 
 
 def test_storages_differ_in_what_follows_init_and_free_only() -> None:
@@ -57,27 +31,6 @@ def test_storages_differ_in_what_follows_init_and_free_only() -> None:
 def test_no_state_follows_itself(storage: Storage) -> None:
     """Writing a state twice is never a transition."""
     assert [state for state in _S if state in next_states(state, storage)] == []
-
-
-@given(record=_RECORDS)
-def test_json_gives_the_record_back(record: ServiceUnitStateData) -> None:
-    """Every record survives being written and read, versions at both ends included."""
-    assert ServiceUnitStateData.from_json(record.to_json()) == record
-
-
-def test_json_has_pulsars_keys() -> None:
-    """Other readers of the channel find what they look for."""
-    written = json.loads(ServiceUnitStateData(_S.OWNED, "b1").to_json())
-
-    assert written == {
-        "state": "Owned",
-        "dstBroker": "b1",
-        "sourceBroker": None,
-        "splitServiceUnitToDestBroker": {},
-        "force": False,
-        "timestamp": 0,
-        "versionId": 1,
-    }
 
 
 @pytest.mark.parametrize("state", sorted(set(_S) - {_S.FREE}))
@@ -109,15 +62,6 @@ def test_wrong_json_is_refused_by_key(key: str, value: object, sentence: str) ->
 
     with pytest.raises((ArgumentError, InputError), match=sentence):
         ServiceUnitStateData.from_json(json.dumps(record))
-
-
-def test_versions_begin_at_one_and_wrap() -> None:
-    """After the largest comes the smallest, as Java counts."""
-    last = ServiceUnitStateData(_S.OWNED, "b1", version_id=VERSION_MAX)
-
-    assert next_version(None) == 1
-    assert next_version(ServiceUnitStateData(_S.OWNED, "b1")) == 2
-    assert next_version(last) == VERSION_MIN
 
 
 def test_no_record_is_init() -> None:

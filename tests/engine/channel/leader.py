@@ -10,25 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from lookup.engine.channel.broker import Message, holder
-from lookup.engine.channel.service_unit import (
-    ACTIVE,
-    IN_FLIGHT,
-    SEMI_TERMINAL,
-    ServiceUnitState,
-    ServiceUnitStateData,
-    is_blank,
-    next_version,
-)
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, is_blank
 from lookup.model.names import is_system_bundle
+from tests.engine.channel.broker import ACTIVE, IN_FLIGHT, Message, holder, next_version
 
-__all__ = [
-    "STUCK_MS", "TOMBSTONE_MS", "Cleanup", "Connection", "Select", "clean_up", "clean_up_delay", "monitor", "override",
-]  # fmt: skip
+__all__ = ["STUCK_MS", "TOMBSTONE_MS", "clean_up", "monitor"]
 
 _S = ServiceUnitState
+#: States whose records are kept for a while and then removed.
+_SEMI_TERMINAL = frozenset({_S.FREE, _S.DELETED})
 
 #: How long a state may be in flight before the monitor ends it; Pulsar:
 #: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
@@ -39,8 +31,6 @@ TOMBSTONE_MS = 3_600_000
 
 #: Chooses a broker for a service unit that is none of those excluded; None if there is none.
 Select: TypeAlias = Callable[[str, frozenset[str]], str | None]
-#: Recent quality of the leader's connection to the metadata store.
-Connection: TypeAlias = Literal["stable", "jittery", "unstable"]
 
 _Records: TypeAlias = Mapping[str, ServiceUnitStateData]
 
@@ -54,14 +44,6 @@ class Cleanup:
     last: tuple[Message, ...]
 
 
-def clean_up_delay(connection: Connection, *, shortest_ms: int = 30_000, longest_ms: int = 180_000) -> int | None:
-    """Return how long the leader waits before it cleans up after a broker, in ms; None if it does not clean up.
-
-    A leader whose own connection is bad must not take the whole cluster for lost.
-    """
-    return {"stable": shortest_ms, "jittery": longest_ms, "unstable": None}[connection]
-
-
 def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, gracefully: bool = False) -> Cleanup:
     """Return the overrides that take every bundle from a lost broker.
 
@@ -73,13 +55,13 @@ def clean_up(records: _Records, lost: str, select: Select, *, now_ms: int, grace
         # In flight, the source is involved as well: no other broker would close its topics or create the children.
         is_owner = data.dst_broker == lost and data.state in ACTIVE
         if is_owner or (data.source_broker == lost and data.state in IN_FLIGHT):
-            messages.append(override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully))
+            messages.append(_override(unit, data, lost, select, now_ms=now_ms, gracefully=gracefully))
     # System namespaces hold the channel's own topic: while their bundles move, nothing else could be written.
     last = [message for message in messages if is_system_bundle(message.unit)]
     return Cleanup(tuple(message for message in messages if message not in last), tuple(last))
 
 
-def override(
+def _override(
     unit: str,
     data: ServiceUnitStateData,
     lost: str | None,
@@ -138,7 +120,7 @@ def monitor(
         missing = [broker for broker in named if broker and not is_blank(broker) and broker not in registered]
         lost = missing[0] if missing and data.state in ACTIVE else None
         if lost is not None or (data.state in IN_FLIGHT and age > stuck_ms):
-            messages.append(override(unit, data, lost, select, now_ms=now_ms))
-        elif data.state in SEMI_TERMINAL and age > tombstone_ms:
+            messages.append(_override(unit, data, lost, select, now_ms=now_ms))
+        elif data.state in _SEMI_TERMINAL and age > tombstone_ms:
             messages.append(Message(unit, None))
     return messages
