@@ -63,8 +63,8 @@ def _load(history: History | None) -> Iterator[Block]:
         return
     yield Paragraph(
         "The weight that each broker served, divided by the mean of the brokers that were registered: 1 is even; 2 and "
-        f"more have one colour. {_of_replicate(history)} A triangle stands where a broker came, a cross where one was "
-        "lost; one that was back within the same column has the cross alone."
+        f"more have one colour. {_of_replicate(history)} A triangle marks a broker that came, a cross one that was "
+        "lost; a broker that was back within the same column has only a cross."
     )
     values = {
         name: {policy: _whole(matrix * 100) for policy, matrix in each.load.items()}
