@@ -1,6 +1,6 @@
 """The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
 
-It keeps owners, memory, dice and counters. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read
+It keeps owners, memory and dice. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read
 the results from `take_decisions` and `take_changes`. It may run for weeks: what it keeps is bounded by `Conditions`,
 except for what parts remember and what is never taken.
 
@@ -49,7 +49,7 @@ from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 from lookup.settings.evaluation import OwnerLoss
 
-__all__ = ["Conditions", "Counters", "LoadManager", "Observer"]
+__all__ = ["Conditions", "LoadManager", "Observer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,6 @@ class Conditions:
 _USUAL = Conditions()
 
 
-@dataclass
-class Counters:
-    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
-
-    success: int = 0
-    skip: int = 0
-    failure: int = 0
-
-
 class LoadManager:
     """Assigns bundles to brokers by one policy, in the manner of Pulsar's extensible load manager.
 
@@ -118,7 +109,6 @@ class LoadManager:
     ) -> None:
         self.policy, self.cluster, self.roster = policy, cluster, roster
         self.ownership = Ownership(roster.ids)
-        self.counters = Counters()
         self.failures = Failures()
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
@@ -254,7 +244,6 @@ class LoadManager:
             return self._answer(self._registered_number(pinned), Reason.NOT_REGISTERED)
         owner = self.ownership.owner(bundle)
         if owner is not None:
-            self.counters.skip += 1
             self.ownership.touch(bundle)
             return self._answer(owner, None)
         if options.read_only:
@@ -288,7 +277,6 @@ class LoadManager:
         self._decisions.append(entry)
         if decision.broker is None:
             self._declined.put(question, entry)
-            self.counters.failure += decision.declined is Reason.POLICY_ERROR
         else:
             self._book_decision(request, decision, ts_us, ballot.offered, course)
         return decision
@@ -531,11 +519,9 @@ class LoadManager:
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
     ) -> None:
-        self.counters.success += 1
         number, instant = self._registered_number(str(decision.broker)), self.instant()
         # The policy was offered registered brokers only: this happens if the registry changed within a decision.
         if number is None:
-            self.counters.failure += 1
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)

@@ -11,7 +11,7 @@ early, by `OwnerBook.take`.
     an unload                 Releasing                            Free
     a split                   Splitting                            its children are Owned
 
-The manager decides when owners change, and keeps memory and counters. Owners are numbers of the present roster, as
+The manager decides when owners change, and keeps memory. Owners are numbers of the present roster, as
 policies need them; what outlives a roster (changes, hand-overs, the past of a bundle) names brokers by id.
 
 Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-over.md`.

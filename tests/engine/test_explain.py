@@ -189,7 +189,7 @@ def test_undeclared_reads_stop() -> None:
 
 
 def test_nothing_is_remembered_rolled_or_counted() -> None:
-    """Explaining changes neither memory, dice, owners, decisions nor counters of the manager it looks at."""
+    """Explaining changes neither memory, dice, owners nor decisions of the manager it looks at."""
     policy = Policy("p", Counting(), on_error="skip", filters=(Breaks(),))
     manager = LoadManager(policy, "c", Roster([Broker(f"b{n}:1") for n in range(3)]))
     manager.set_registry(manager.roster, np.ones(3, dtype=bool))

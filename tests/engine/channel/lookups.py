@@ -11,12 +11,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lookup.engine.manager import Counters
 from lookup.errors import NotFoundError, StateError
 from lookup.model import BrokerLookupData, LookupOptions
 from tests.engine.channel.broker import Channel, Message, Settled, Waiting
 
 __all__ = ["RESULT_TYPE", "Assigns", "Joined", "LookupResult", "Selecting", "lookup_result"]
+
+
+@dataclass
+class Counters:
+    """Pulsar's assignment counters: selections made, lookups of owned bundles, selections that failed."""
+
+    success: int = 0
+    skip: int = 0
+    failure: int = 0
 
 
 @dataclass(frozen=True, slots=True)
