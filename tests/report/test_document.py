@@ -9,11 +9,19 @@ import pytest
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.decision import CycleReason
-from lookup.report.document import cycle_table, floors, idle_shedders, verdict_table
+from lookup.report.document import cycle_table, figure_table, floors, idle_shedders, verdict_table
 from lookup.report.markdown import markdown_report
 from tests.report.results import INPUTS, result, varied
 from tests.report.test_markdown import section
 from tests.report.test_printing import printed
+from tests.score.cases import plan, ratios, scored
+
+
+def test_the_incumbent_comes_first() -> None:
+    """Then the candidates as in the settings."""
+    found = scored([ratios(name, [0.5] * 30) for name in ("a", "b")], plan("b", "a"))
+
+    assert figure_table(found).columns == ("metric", "unit", "b (incumbent)", "a")
 
 
 @pytest.mark.parametrize(("floor", "expected"), [({"c": 1.02, "d": None}, ["c 1.02"]), ({}, [])])
