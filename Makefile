@@ -45,7 +45,7 @@ demo: $(VENV)/.installed-demo
 # what is costly. Each process may start a Spark of its own, of 1.5 GiB.
 test: $(VENV)/.installed-test
 	@scripts/ensure-browser.sh >/dev/null || true
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations 10 $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh
