@@ -25,7 +25,7 @@ from typing import Any
 from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
-from patterns import measure_patterns
+from polls import measure_polls
 from processes import Measured, run_measured
 from serve import measure_serving
 from topics import hash_costs, measure_discovery, measure_filling, measure_writes
@@ -345,7 +345,7 @@ def _topics(_: _Bench) -> Iterator[Figure]:
     for size, cost in hash_costs():
         note = f"{1e3 * cost / size:.1f} ns per topic"
         yield Figure(f"hash of a list of {size:,} topics, p50", cost, "µs", note=note)
-    yield from measure_patterns(catalog)
+    yield from measure_polls(catalog)
     yield from measure_filling()
     yield from measure_writes()
 

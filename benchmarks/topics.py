@@ -21,7 +21,7 @@ import psutil
 from figures import Figure
 
 from lookup.model.catalog import Selector, selects
-from lookup.topics.catalog import Catalog, MemoryStorage, SqliteStorage, Storage
+from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.namespace import NamespaceTopics
 from lookup.topics.listing import topics_hash
 from lookup.topics.listing.selectors import parse
@@ -77,7 +77,7 @@ def _labels(number: int) -> dict[str, str]:
 
 
 def filled_catalog(n_topics: int, *, batch: int = _BATCH) -> Catalog:
-    """Return a catalog in memory with one namespace of topics, each with three labels."""
+    """Return a catalog of one namespace of topics, each with three labels."""
     catalog = Catalog()
     catalog.create_namespace(_NAMESPACE)
     for start in range(0, n_topics, batch):
@@ -97,7 +97,8 @@ def measure_discovery(
     catalog.topics(_NAMESPACE)
     gc.collect()
     grown = _resident() - before
-    plain: _Plain = {entry.name: dict(entry.labels) for entry in catalog.entries(_NAMESPACE)}
+    entries = filter(None, map(catalog.entry, catalog.topics(_NAMESPACE)))
+    plain: _Plain = {entry.name: dict(entry.labels) for entry in entries}
     sides = (catalog, plain)
     queries = {name: _compare(sides, text, n_queries, n_scans) for name, text in QUERIES.items()}
     return Discovery(n_topics, grown / n_topics, queries), catalog
@@ -139,17 +140,12 @@ def _print_growth(n_topics: int, batch: int) -> None:
 
 
 def measure_writes() -> Iterator[Figure]:
-    """Create topics in a catalog with many namespaces and in one with a single one, in turn, over each storage."""
+    """Create topics in a catalog with many namespaces and in one with a single one, in turn, in a file."""
     with tempfile.TemporaryDirectory() as folder:
-        storages: dict[str, Callable[[str], Storage]] = {
-            "memory": lambda _: MemoryStorage(),
-            "SQLite": lambda name: SqliteStorage(Path(folder) / name),
-        }
-        for kind, make in storages.items():
-            yield from _written(kind, make("one.db"), make("many.db"))
+        yield from _written(SqliteStorage(Path(folder) / "one.db"), SqliteStorage(Path(folder) / "many.db"))
 
 
-def _written(kind: str, one: Storage, many: Storage) -> Iterator[Figure]:
+def _written(one: SqliteStorage, many: SqliteStorage) -> Iterator[Figure]:
     few, full = Catalog(one), Catalog(many)
     few.create_namespace(_NAMESPACE)
     with full.together():
@@ -167,15 +163,14 @@ def _written(kind: str, one: Storage, many: Storage) -> Iterator[Figure]:
     few_ms, full_ms, before_ms = (median(times) for times in zip(*spent, strict=True))
     few.close()
     full.close()
-    what = f"write with {_NAMESPACES:,} namespaces, {kind}"
+    what = f"write with {_NAMESPACES:,} namespaces, SQLite"
     note = f"p50 {1e3 * full_ms:.0f} µs over {1e3 * few_ms:.0f} µs, in turns"
     yield Figure(f"{what} / with one", full_ms / few_ms, "", 2.0, note=note)
-    if kind != "memory":
-        today = f"p50 of reading the names with every write, {1e3 * before_ms:,.0f} µs, and the write, over the write"
-        yield Figure(f"{what}: every namespace read anew / now", (full_ms + before_ms) / full_ms, "", note=today)
+    today = f"p50 of reading the names with every write, {1e3 * before_ms:,.0f} µs, and the write, over the write"
+    yield Figure(f"{what}: every namespace read anew / now", (full_ms + before_ms) / full_ms, "", note=today)
 
 
-def _read_namespaces(storage: Storage, known: dict[str, NamespaceTopics]) -> None:
+def _read_namespaces(storage: SqliteStorage, known: dict[str, NamespaceTopics]) -> None:
     """Take in the namespaces of other processes as writes did before namespaces had events."""
     for namespace in storage.namespaces():
         known.setdefault(namespace, NamespaceTopics())

@@ -27,12 +27,12 @@ BOUNDS: Mapping[str, int] = {
     "lookup/replay": 9_500,
     "lookup/report": 4_500,
     "lookup/score": 2_300,
-    "lookup/serve": 3_200,
+    "lookup/serve": 4_000,
     "lookup/settings": 3_600,
     "lookup/simulate": 1_100,
     "lookup/spark": 800,
     "lookup/testing": 1_300,
-    "lookup/topics": 7_000,
+    "lookup/topics": 4_500,
     "plugins/lookup_policies": 4_000,
 }
 

@@ -17,8 +17,8 @@ def http_answer(body: str, status: int = 200, missing: int = 0) -> bytes:
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """Answer until the block ends; the value is the port, on this machine."""
+def answering(answer: bytes, port: int = 0) -> Iterator[int]:
+    """Answer until the block ends, at a port or at any; the value is the port, on this machine."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -30,7 +30,11 @@ def answering(answer: bytes) -> Iterator[int]:
             self.rfile.read(length)
             self.wfile.write(answer)
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(socketserver.ThreadingTCPServer):
+        # A server that was there a moment ago has left connections behind.
+        allow_reuse_address = True
+
+    with Server(("127.0.0.1", port), Handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:

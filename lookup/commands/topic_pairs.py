@@ -12,7 +12,17 @@ from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format
 from lookup.commands.streams import note, print_json, stdout
-from lookup.commands.topics import add_catalog, add_mode, asked, pairs_of, print_names, settings_of, topic
+from lookup.commands.topics import (
+    add_catalog,
+    add_mode,
+    applied,
+    labels_of,
+    pairs_of,
+    print_names,
+    selected_of,
+    settings_of,
+    topic,
+)
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, PairKind, RemovePairs, SetPairs
 from lookup.topics.catalog.pairs import pairs_text, parse_keys
@@ -49,8 +59,7 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         # Either form will do: arguments, or the flag of PIP-451 or pulsar-admin.
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
-        with asked(arguments) as topics:
-            topics.apply(SetPairs(kind, name, pairs))
+        applied(arguments, SetPairs(kind, name, pairs))
         note(f"{name} has the {kind.name} {pairs_text(pairs)}")
         return 0
 
@@ -67,8 +76,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
         add_format(parser, "text", "json")
 
     def run(arguments: argparse.Namespace) -> int:
-        with asked(arguments) as topics:
-            pairs = topics.apply(GetPairs(kind, topic(arguments.topic))) or {}
+        pairs = applied(arguments, GetPairs(kind, topic(arguments.topic))) or {}
         if arguments.format == "json":
             print_json(dict(sorted(pairs.items())))
         else:
@@ -97,8 +105,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
             arguments.parser.error("either KEY or --all must be given")
         if not all(keys):
             arguments.parser.error("KEY must not be empty")
-        with asked(arguments) as topics:
-            topics.apply(RemovePairs(kind, name, tuple(keys), everything=arguments.all))
+        applied(arguments, RemovePairs(kind, name, tuple(keys), everything=arguments.all))
         note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
@@ -120,8 +127,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         InvalidNameError, ArgumentError: for a namespace that is malformed.
         InputError: if the catalog does not exist.
     """
-    with asked(arguments) as topics:
-        labels = topics.labels_in(checked_namespace(arguments.namespace))
+    labels = labels_of(arguments, checked_namespace(arguments.namespace))
     if arguments.format == "json":
         print_json({key: list(values) for key, values in labels.items()})
     else:
@@ -158,9 +164,7 @@ def run_query(arguments: argparse.Namespace) -> int:
     # Each is asked once; PIP-451: no namespace means one's own.
     namespaces = dict.fromkeys(map(checked_namespace, arguments.namespace or [settings.namespace]))
     queries = [TopicQuery(namespace, arguments.mode, selector=selector) for namespace in namespaces]
-    with asked(arguments) as topics:
-        names = sorted(name for query in queries for name in topics.selected(query))
-    print_names(names, arguments.format)
+    print_names(selected_of(arguments, queries), arguments.format)
     return 0
 
 

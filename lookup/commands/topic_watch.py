@@ -1,141 +1,115 @@
-"""Carry out `lookup topics watch`: watch a catalog's file as clients of a broker do, and print message by message.
+"""Carry out `lookup topics watch`: print a list of topics and then what changes in it.
 
-The watch itself is `lookup.topics.watching`, and the list that its messages change is the one clients hold; here is the
-clock that decides when to look for changes of other processes. A decision server watches nothing for its clients: it is
-polled with the hash of the last list, and what is new in the next one is printed as changes of a watch are.
+A catalog's file is looked at again and again for what other processes write; a decision server, or several of them,
+send changes by themselves. Either way the messages are those of `lookup.topics.watching`.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 from lookup.commands.options import Command, Parser, add_format, number
 from lookup.commands.streams import stdout, warn
-from lookup.commands.topic_server import TopicServer
 from lookup.commands.topics import (
     add_catalog,
     add_lister,
-    listed_by,
     lister_of,
     on_a_line,
     opened,
     pairs_of,
-    server_of,
+    refuse_unfiltered,
+    servers_of,
     settings_of,
+    warn_of_ignored_properties,
 )
-from lookup.errors import NotFoundError, PulsarLookupError, SettingsError, StateError
-from lookup.model.quoting import json_text
-from lookup.settings import TopicsFile
+from lookup.errors import InputError, PulsarLookupError, SettingsError, StateError
+from lookup.model.catalog import TopicEvent
+from lookup.model.quoting import json_text, shown
+from lookup.serve.client import TopicServer, Watching
+from lookup.settings import TopicsFile, TopicsSection
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import checked_namespace
-from lookup.topics.client import ListCopy
-from lookup.topics.listing import ListRequest, TopicLister, topics_hash
+from lookup.topics.client import ServerLists
+from lookup.topics.listing import TopicLister, TopicQuery, topics_hash
 from lookup.topics.listing.selectors import parse
-from lookup.topics.rules import rules_of
-from lookup.topics.watching import (
-    Closed,
-    Message,
-    Refused,
-    Snapshot,
-    TopicListService,
-    Update,
-    WatchQuery,
-    WatchRequest,
-    carry_out,
-)
+from lookup.topics.listing.topic_list import pattern_length, without_pattern_scheme
+from lookup.topics.watching import Message, Snapshot, Trouble, Watch, WatchedTopics, changes_between
 
-__all__ = ["COMMAND", "add_arguments", "print_change", "run", "wait"]
+__all__ = ["COMMAND", "add_arguments", "run", "wait"]
 
 _INTERRUPTED = 130
-#: Name of the one connection.
+#: Name of the catalog's file beside those of servers.
 _HERE = "here"
-_EVERY_NAME = ".*"
 
 
-class _Source(Protocol):
-    """What a list of topics is watched by."""
+class _Printer:
+    """Prints what messages change in a list, and warns once of each trouble."""
 
-    def look(self) -> Iterator[Message]:
-        """Yield what is new since the last look, as the messages of a watch."""
+    def __init__(self, watch: Watch, sources: Sequence[str], form: str, *, most: int | None = None) -> None:
+        self._lists, self._form, self._most = ServerLists(watch, sources), form, most
+        self._warned: set[str] = set()
+        self._is_first = True
+
+    def take(self, source: str, message: Message) -> None:
+        """Take in a message, and print what it changed."""
+        if isinstance(message, Trouble):
+            if message.sentence not in self._warned:
+                self._warned.add(message.sentence)
+                warn(f"the list stays as it was: {message.sentence}")
+            return
+        removed, added = map(sorted, self._lists.take(source, message))
+        if not (self._is_first or removed or added):
+            return
+        kind = "snapshot" if self._is_first else "update"
+        if not self._is_first and self._most is not None and len(removed) + len(added) > self._most:
+            kind = "resync"
+        self._is_first = False
+        topics = self._lists.topics
+        hashed, count = topics_hash(topics), len(topics)
+        if self._form == "json":
+            content = {"kind": kind, "removed": removed, "added": added, "hash": hashed, "count": count}
+            stdout().write(json_text(content) + "\n")
+        else:
+            again = "; printed anew, too much had changed" if kind == "resync" else ""
+            lines = [f"- {on_a_line(name)}" for name in removed] + [f"+ {on_a_line(name)}" for name in added]
+            stdout().writelines(f"{line}\n" for line in [*lines, f"= {hashed}, {count} topics{again}"])
+        # A program at the other end of a pipe waits for every change.
+        stdout().flush()
 
 
-class _Watch:
-    """One watch over a catalog that others write to.
+class _Look:
+    """A watch over a catalog that others write to."""
 
-    Args:
-        lister: a custom one, which drives the watch, or the default one, whose lists events keep right.
-    """
-
-    def __init__(self, catalog: Catalog, watches: TopicListService, lister: TopicLister) -> None:
-        self._catalog, self._watches, self._lister = catalog, watches, lister
-        self._trouble = _Trouble()
+    def __init__(self, watch: Watch, catalog: Catalog, lister: TopicLister) -> None:
+        self._catalog = catalog
+        self._topics = WatchedTopics(watch, catalog, lister, is_driven=True)
+        self._events: list[TopicEvent] = []
+        self._has: Snapshot | None = None
         # Subscribed before anything is listed, so that no change falls between the two.
-        catalog.subscribe(watches.heard)
+        catalog.subscribe(self._events.append)
 
-    def look(self) -> Iterator[Message]:
-        """Read what was written since the last look, and yield the messages about it."""
-        self._catalog.refresh()
-        self._watches.retry()
-        failures = carry_out(self._watches, self._catalog, self._lister)
-        yield from self._watches.take(_HERE)
-        for sentence in failures:
-            self._trouble.note(sentence)
-
-
-class _Polls:
-    """The list of a decision server, which is asked for it with the hash of the last answer."""
-
-    def __init__(self, server: TopicServer, query: WatchQuery) -> None:
-        # Without a pattern of its own a list needs none, and a server may have switched them off.
-        pattern = None if query.pattern == _EVERY_NAME else query.pattern
-        self._request = ListRequest(query.namespace, query.mode, pattern, query.selector, query.properties)
-        self._server, self._topics, self._trouble = server, ListCopy(), _Trouble()
-
-    def look(self) -> Iterator[Message]:
-        """Ask for the list; a namespace that is deleted after the first answer has none, as in a catalog's file.
-
-        Any other failure after the first answer is no change, and reported.
+    def look(self) -> Message | None:
+        """Read what was written since the last look, and return the message about it, if there is one.
 
         Raises:
-            PulsarLookupError: as the server refuses the first question, or cannot be asked it.
+            PulsarLookupError: as the lister refuses the first list.
         """
-        known = self._request.topics_hash
+        self._catalog.refresh()
+        if self._has is not None and not self._topics.concerns(self._events):
+            return None
         try:
-            answer = listed_by(self._server, self._request)
+            now = self._topics.listed(is_first=self._has is None)
         except PulsarLookupError as error:
-            if known is None:
+            if self._has is None:
                 raise
-            if not isinstance(error, NotFoundError):
-                self._trouble.note(str(error))
-                return
-            answer = {"topics": [], "topicsHash": topics_hash(())}
-        hashed = answer["topicsHash"]
-        if hashed == known:
-            return
-        self._request = replace(self._request, topics_hash=hashed)
-        change = self._topics.replace(answer["topics"])
-        if known is None:
-            yield Snapshot(1, 1, tuple(answer["topics"]), hashed)
-        else:
-            yield Update(1, tuple(change.removed), tuple(change.added), hashed)
-
-
-class _Trouble:
-    """Warns once for each reason for which a list could not be fetched."""
-
-    def __init__(self) -> None:
-        self._warned: set[str] = set()
-
-    def note(self, sentence: str) -> None:
-        """Warn of a reason, unless that was done: else it would be reported at every look."""
-        if sentence not in self._warned:
-            self._warned.add(sentence)
-            warn(f"the list stays as it was: {sentence}")
+            return Trouble(str(error))
+        destroyed = {event.topic for event in self._events if event.kind == "deleted"}
+        # In place, since the catalog adds to them; they are kept until a list was made after them.
+        self._events.clear()
+        before, self._has = self._has, now
+        return now if before is None else changes_between(before, now, destroyed)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -155,51 +129,81 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingsError: for settings or flags that are wrong, or if watches are switched off.
-        InputError: if the catalog does not exist, or the server cannot be asked.
+        InputError: if the catalog does not exist, or no server can be asked.
         StateError: if the watch is refused.
+        NotSupportedError: if a server watches nothing for its clients.
     """
-    settings, server = settings_of(arguments), server_of(arguments)
-    if server is None and not settings.topics.topic_list_watcher:
+    settings, servers = settings_of(arguments), servers_of(arguments)
+    if not servers and not settings.topics.topic_list_watcher:
         raise SettingsError("watches are switched off by topics.topic_list_watcher = false; `topics list` still lists")
     if arguments.every <= 0:
         arguments.parser.error("--every: should be more than 0 seconds")
     if arguments.duration is not None and arguments.duration < 0:
         arguments.parser.error("--for: should be 0 seconds, for one look, or more")
-    query, topics = _query(arguments), ListCopy()
+    watch = Watch((_query(arguments),))
     try:
-        with (
-            _watched_here(settings, arguments, query) if server is None else nullcontext(_Polls(server, query)) as watch
-        ):
-            for _ in wait(arguments.every, arguments.duration):
-                for message in watch.look():
-                    print_change(message, topics, arguments.format)
+        if servers:
+            _watch_servers(servers, watch, arguments)
+        else:
+            _watch_file(settings, watch, arguments)
     except KeyboardInterrupt:
         return _INTERRUPTED  # how a watch usually ends; the command line would add that nothing was written
     return 0
 
 
-@contextmanager
-def _watched_here(settings: TopicsFile, arguments: argparse.Namespace, query: WatchQuery) -> Iterator[_Source]:
-    lister = lister_of(settings, arguments.plugin_file, query.properties)
-    # Pulsar's own listing is kept right by events alone; any other lister is asked again on those it names.
-    is_custom = settings.topics.lister.use != "default"
-    rules = rules_of(settings.topics)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules.listing) as at_work:
-        interests = at_work.interests if is_custom else None
-        watches = TopicListService(rules.watching, interests=interests, revision=catalog.revision)
-        watch = _Watch(catalog, watches, at_work)
-        watches.open(_HERE, WatchRequest(1, 1, query))
-        yield watch
-
-
-def _query(arguments: argparse.Namespace) -> WatchQuery:
-    """Return the query of the flags; without pattern and labels it asks for every topic."""
+def _query(arguments: argparse.Namespace) -> TopicQuery:
     if arguments.pattern is not None and arguments.labels is not None:
         arguments.parser.error("--pattern, --labels: a watch has only one of the two")
     selector = () if arguments.labels is None else parse(arguments.labels)
-    pattern = None if selector else arguments.pattern or _EVERY_NAME
-    properties = pairs_of(arguments.properties)
-    return WatchQuery(checked_namespace(arguments.namespace), arguments.mode, pattern, selector, properties)
+    namespace, properties = checked_namespace(arguments.namespace), pairs_of(arguments.properties)
+    return TopicQuery(namespace, arguments.mode, arguments.pattern, selector, properties)
+
+
+def _watch_file(settings: TopicsFile, watch: Watch, arguments: argparse.Namespace) -> None:
+    lister = lister_of(settings, arguments.plugin_file, watch.queries[0].properties)
+    if watch.queries[0].pattern is not None or not watch.queries[0].selector:
+        _refuse_pattern(watch.queries[0].pattern, settings.topics)
+    printer = _Printer(watch, [_HERE], arguments.format, most=settings.topics.queue_max)
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
+        look = _Look(watch, catalog, at_work)
+        for _ in wait(arguments.every, arguments.duration):
+            message = look.look()
+            if message is not None:
+                printer.take(_HERE, message)
+
+
+def _refuse_pattern(pattern: str | None, section: TopicsSection) -> None:
+    """Refuse a pattern that a server would leave to its client; there is none here that would apply it."""
+    if not section.pattern_filtering:
+        raise StateError("this server evaluates no patterns for its clients: pattern_filtering is off")
+    # Pulsar counts a watched pattern without its scheme, and a listed one with it.
+    length = 0 if pattern is None else pattern_length(without_pattern_scheme(pattern))
+    if length > section.pattern_max_length:
+        sentence = f"has {length} characters, more than pattern_max_length, {section.pattern_max_length}"
+        raise StateError(f"pattern {shown(pattern)} {sentence}")
+
+
+def _watch_servers(servers: Sequence[TopicServer], watch: Watch, arguments: argparse.Namespace) -> None:
+    printer = _Printer(watch, [server.url for server in servers], arguments.format)
+    ends = None if arguments.duration is None else time.monotonic() + arguments.duration
+    #: servers that have not answered yet, with a list or with trouble
+    silent = {server.url for server in servers}
+    troubles: list[str] = []
+    with Watching(servers, watch) as watching:
+        # `--for 0` waits for the first answer of each as well.
+        while silent or ends is None or time.monotonic() < ends:
+            left_s = None if silent or ends is None else ends - time.monotonic()
+            for url, message in watching.messages(left_s):
+                if isinstance(message, Snapshot):
+                    refuse_unfiltered(arguments.pattern, is_filtered=message.filtered)
+                    if url in silent:
+                        warn_of_ignored_properties(arguments.properties, reads_properties=message.reads_properties)
+                elif isinstance(message, Trouble) and url in silent:
+                    troubles.append(message.sentence)
+                    if len(troubles) == len(servers):
+                        raise InputError(troubles[0])
+                silent.discard(url)
+                printer.take(url, message)
 
 
 def wait(every: float, duration: float | None) -> Iterator[None]:
@@ -215,29 +219,6 @@ def wait(every: float, duration: float | None) -> Iterator[None]:
         # The last interval is cut short, so that `--for` holds however long `--every` is.
         time.sleep(every if ends is None else max(0.0, min(every, ends - time.monotonic())))
         yield
-
-
-def print_change(message: Message, topics: ListCopy, form: str) -> None:
-    """Apply a message to the list of topics, and print what it changed there.
-
-    Raises:
-        StateError: if the watch is refused or closed.
-    """
-    if isinstance(message, Refused):
-        raise StateError(message.message)
-    if isinstance(message, Closed):
-        raise StateError("the watch was closed")
-    change, kind = topics.take(message), type(message).__name__.lower()
-    removed, added, count = sorted(change.removed), sorted(change.added), len(topics.topics)
-    if form == "json":
-        content = {"kind": kind, "removed": removed, "added": added, "hash": message.topics_hash, "count": count}
-        stdout().write(json_text(content) + "\n")
-    else:
-        again = "; printed anew, too much had changed" if kind == "resync" else ""
-        lines = [f"- {on_a_line(name)}" for name in removed] + [f"+ {on_a_line(name)}" for name in added]
-        stdout().writelines(f"{line}\n" for line in [*lines, f"= {message.topics_hash}, {count} topics{again}"])
-    # A program at the other end of a pipe waits for every change.
-    stdout().flush()
 
 
 COMMAND = Command(

@@ -6,11 +6,11 @@ Flags, settings, catalog and lister are shared with the other commands about top
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lookup.commands.options import (
     Command,
@@ -23,29 +23,31 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import note, print_json, stdout, warn
-from lookup.commands.topic_server import CatalogTopics, Topics, TopicServer
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.names import TopicName
 from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
+from lookup.serve.client import TopicServer, gathered
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
-from lookup.topics.catalog.operations import DeleteNamespace
+from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
 from lookup.topics.catalog.pairs import parse_each
-from lookup.topics.listing import ListRequest, TopicLister
+from lookup.topics.listing import ListRequest, TopicLister, TopicQuery, topics_hash
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
-from lookup.topics.rules import rules_of
 
 __all__ = [
     "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_create_arguments", "add_delete_arguments",
-    "add_delete_namespace_arguments", "add_list_arguments", "add_lister", "add_mode", "asked", "listed_by", "lister_of",
-    "on_a_line", "opened", "pairs_of", "print_names", "run_create", "run_delete", "run_delete_namespace", "run_list",
-    "server_of", "settings_of", "topic",
+    "add_delete_namespace_arguments", "add_list_arguments", "add_lister", "add_mode", "applied", "labels_of",
+    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "run_create", "run_delete",
+    "run_delete_namespace", "run_list", "selected_of", "servers_of", "settings_of", "topic",
+    "warn_of_ignored_properties",
 ]  # fmt: skip
+
+_Answer = TypeVar("_Answer")
 
 
 # Flags
@@ -58,7 +60,11 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
         server: whether the command can ask a server instead; it then has `--server` and `--token-file`.
     """
     if server:
-        parser.add_argument("--server", metavar="URL", help="a decision server to ask, in place of a catalog's file")
+        parser.add_argument(
+            "--server",
+            metavar="URL",
+            help="a decision server to ask, or A,B,C for several, in place of a catalog's file",
+        )
         parser.add_argument("--token-file", metavar="FILE", help="file with the token that the server wants")
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
     parser.add_argument(
@@ -157,8 +163,8 @@ def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 
-def server_of(arguments: argparse.Namespace) -> TopicServer | None:
-    """Return the server that the flags name, None if they name none.
+def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
+    """Return the servers that the flags name, none if they name none.
 
     Raises:
         SettingsError: for flags that do not go together.
@@ -167,27 +173,65 @@ def server_of(arguments: argparse.Namespace) -> TopicServer | None:
     if arguments.server is None:
         if arguments.token_file is not None:
             raise SettingsError("--token-file: it is for --server, which is not given")
-        return None
+        return ()
     if arguments.catalog is not None:
         raise SettingsError("--server, --catalog: topics are in one of the two")
     if getattr(arguments, "plugin_file", None):
         raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
-    return TopicServer(arguments.server, arguments.token_file)
+    urls = dict.fromkeys(url.strip().rstrip("/") for url in arguments.server.split(","))
+    return [TopicServer(url, arguments.token_file) for url in urls]
 
 
-@contextmanager
-def asked(arguments: argparse.Namespace) -> Iterator[Topics]:
-    """Open the catalog that settings name, or reach the server that the flags name, and close it in the end.
+def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Sequence[_Answer]:
+    """Ask servers at the same time, and warn of those that did not answer."""
+    found = gathered(servers, question)
+    for sentence in found.missing:
+        warn(f"the answer is partial, topics may be missing: {sentence}")
+    return found.answers
+
+
+def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
+    """Apply an operation to the catalog that settings name, or at the server that the flags name.
+
+    Returns:
+        The labels or properties that it asks for, None if it asks for none.
 
     Raises:
-        SettingsError, ArgumentError, InputError: as `server_of` and `opened` do.
+        SettingsError: for several servers, unless they are asked for pairs.
+        PulsarLookupError: as the catalog or the server refuses.
     """
-    settings, server = settings_of(arguments).topics, server_of(arguments)
-    if server is not None:
-        yield server
-    else:
+    settings, servers = settings_of(arguments).topics, servers_of(arguments)
+    if not servers:
         with opened(settings) as catalog:
-            yield CatalogTopics(catalog)
+            return apply(operation, catalog)
+    if len(servers) > 1 and not isinstance(operation, GetPairs):
+        raise SettingsError("--server: one is written to at a time; name the one that has the topic")
+    return _gathered(servers, lambda server: server.apply(operation))[0]
+
+
+def labels_of(arguments: argparse.Namespace, namespace: str) -> Mapping[str, Sequence[str]]:
+    """Return every key of a label in a namespace with its values, both sorted, of catalog or servers."""
+    settings, servers = settings_of(arguments).topics, servers_of(arguments)
+    if not servers:
+        with opened(settings) as catalog:
+            return catalog.labels_in(namespace)
+    labels: dict[str, set[str]] = {}
+    for answer in _gathered(servers, lambda server: server.labels_in(namespace)):
+        for key, values in answer.items():
+            labels.setdefault(key, set()).update(values)
+    return {key: sorted(labels[key]) for key in sorted(labels)}
+
+
+def selected_of(arguments: argparse.Namespace, queries: Sequence[TopicQuery]) -> Sequence[str]:
+    """Return the topics of queries by labels, sorted, each once, of catalog or servers."""
+    settings, servers = settings_of(arguments).topics, servers_of(arguments)
+    if not servers:
+        with opened(settings) as catalog:
+            return sorted(
+                name for query in queries for name in query.narrow(catalog.selected(query.namespace, query.selector))
+            )
+    answers = _gathered(servers, lambda server: [name for query in queries for name in server.selected(query)])
+    return sorted({name for names in answers for name in names})
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
@@ -250,32 +294,38 @@ def run_list(arguments: argparse.Namespace) -> int:
         properties=pairs_of(arguments.properties),
         include_system=arguments.include_system,
     )
-    server = server_of(arguments)
-    if server is not None:
-        answer = listed_by(server, request)
-        names, hashed = answer["topics"], answer["topicsHash"]
+    servers = servers_of(arguments)
+    content: dict[str, Any] = {}
+    if servers:
+        found = gathered(servers, lambda server: server.listed(request))
+        for sentence in found.missing:
+            warn(f"the answer is partial, topics may be missing: {sentence}")
+        refuse_unfiltered(request.pattern, is_filtered=all(answer["filtered"] for answer in found.answers))
+        reads_properties = all(answer["readsProperties"] for answer in found.answers)
+        warn_of_ignored_properties(request.properties, reads_properties=reads_properties)
+        names: Sequence[str] = sorted({name for answer in found.answers for name in answer["topics"]})
+        hashed = topics_hash(names)
+        if len(servers) > 1:
+            content["partial"] = bool(found.missing)
     else:
         names, hashed = _listed_here(settings, arguments.plugin_file, request)
     if arguments.format == "json":
-        print_json({"topics": list(names), "hash": hashed})
+        print_json({"topics": list(names), "hash": hashed, **content})
     else:
         print_names(names, "text")
     return 0
 
 
-def listed_by(server: TopicServer, request: ListRequest) -> Mapping[str, Any]:
-    """Return a server's answer to a request, and warn at the first one if the properties change nothing.
-
-    Raises:
-        SettingsError: if the server leaves the pattern to its client.
-        PulsarLookupError: as the server refuses, or if it cannot be asked.
-    """
-    answer = server.listed(request)
-    if request.pattern and not answer["filtered"]:
+def refuse_unfiltered(pattern: str | None, *, is_filtered: bool) -> None:
+    """Refuse the answer of a server that leaves the pattern to its client, which a command has not."""
+    if pattern and not is_filtered:
         raise SettingsError("--pattern: it is longer than the server permits, or patterns are switched off there")
-    if request.properties and request.topics_hash is None and not answer["readsProperties"]:
+
+
+def warn_of_ignored_properties(properties: Collection[str], *, reads_properties: bool) -> None:
+    """Warn if the properties that a server was sent change nothing there."""
+    if properties and not reads_properties:
         warn("the server's lister does not look at properties and lists every topic")
-    return answer
 
 
 def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: ListRequest) -> tuple[Sequence[str], str]:
@@ -284,7 +334,7 @@ def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: Lis
     if request.pattern and not settings.topics.pattern_filtering:
         raise SettingsError("--pattern: patterns are switched off by topics.pattern_filtering = false")
     lister = lister_of(settings, plugin_files, request.properties)
-    with opened(settings.topics) as catalog, TopicLister(lister, catalog, rules_of(settings.topics).listing) as at_work:
+    with opened(settings.topics) as catalog, TopicLister(lister, catalog, settings.topics) as at_work:
         answer = at_work.answer(request)
         if request.pattern and not answer.filtered:
             length = len(request.pattern)
@@ -368,8 +418,7 @@ def run_delete_namespace(arguments: argparse.Namespace) -> int:
         ConflictError: if it has topics, without `--force`, or if it is in the cluster that the server follows.
     """
     operation = DeleteNamespace(checked_namespace(arguments.namespace), arguments.force)
-    with asked(arguments) as topics:
-        topics.apply(operation)
+    applied(arguments, operation)
     note(f"deleted namespace {operation.namespace}")
     return 0
 

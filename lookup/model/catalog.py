@@ -23,9 +23,7 @@ Mode = Literal["persistent", "non-persistent", "all"]
 
 #: Changes of a topic, and of a namespace; "labels" and "properties" are sent only if something is different afterwards.
 #: Which topics exist changes with "created" and "deleted" alone, so the other kinds cannot change a list by names.
-EventKind = Literal[
-    "created", "deleted", "labels", "properties", "loaded", "unloaded", "namespace-created", "namespace-deleted"
-]
+EventKind = Literal["created", "deleted", "labels", "properties", "namespace-created", "namespace-deleted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +36,6 @@ class TopicEntry:
     properties: Mapping[str, str]
     #: what selectors read
     labels: Mapping[str, str]
-    #: whether a broker serves the topic now; a topic that is not loaded merely exists
-    is_loaded: bool
 
 
 @dataclass(frozen=True, slots=True)

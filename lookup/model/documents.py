@@ -79,14 +79,6 @@ class Refuted:
     until_us: int
     values: Mapping[str, Any] = field(default_factory=dict)
 
-    def covers(self, row: Row) -> bool:
-        """Return whether a row is one of these."""
-        return (
-            row.table == self.table
-            and self.from_us <= row.values["ts"] < self.until_us
-            and all(row.values.get(name) == value for name, value in self.values.items())
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

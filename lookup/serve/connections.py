@@ -24,8 +24,8 @@ MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 PATIENCE_S = 10.0
 #: Milliseconds for which a client may leave an answer unread.
 _UNREAD_MS = 60_000
-#: Connections at once; brokers keep few, and keep them open.
-_MOST_CONNECTIONS = 2000
+#: Connections at once; brokers keep few and watchers one each, and keep them open.
+_MOST_CONNECTIONS = 10_000
 #: Files that are left for all else: the record, a collector, and some hundred connections that are accepted in one go,
 #: before they count, or are being refused.
 _RESERVED = 512

@@ -1,78 +1,58 @@
-"""Give a namespace of a catalog the topics that a cluster has: compare the two, then write the difference.
-
-Both take long for large namespaces. All questions wait for a transaction, and for none of the comparing, so what is to
-be written is made ready before the transaction begins.
-"""
+"""Give a namespace of a catalog the topics that a cluster has."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lookup.errors import NotFoundError
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_partition
-from lookup.topics.listing.steps import differences, finished, is_among
+from lookup.topics.listing.topic_list import differences, is_among
 
-__all__ = ["Changes", "changes_to", "mirror"]
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What makes a namespace of a catalog that of a cluster."""
-
-    namespace: str
-    #: topics of the cluster, sorted, each once; None: it has no such namespace
-    topics: Sequence[str] | None
-    #: of the catalog that they were compared with
-    revision: int
-    #: names of the topics that the cluster does not have
-    removed: Sequence[str]
-    #: topics that the catalog does not have, in the order of names
-    added: Sequence[TopicEntry]
+__all__ = ["is_mirrored", "mirror"]
 
 
-def changes_to(catalog: Catalog, namespace: str, topics: Sequence[str] | None) -> Changes | None:
-    """Compare a namespace with the cluster's, in steps; return what is to be changed, None if it is nothing.
+def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> bool:
+    """Return whether a namespace has the topics that the cluster has, so that no write need be waited for.
 
     Args:
-        topics: as of `Changes`.
+        topics: of the cluster, sorted, each once; None: it has no such namespace.
     """
     catalog.refresh()
-    revision = catalog.revision
-    try:
-        before: Sequence[str] | None = catalog.topics(namespace, "all")
-    except NotFoundError:
-        before = None
-    if topics is None:
-        return None if before is None else Changes(namespace, None, revision, before, ())
-    removed, added = finished(differences(before or (), topics))
-    if before is not None and not removed and not added:
-        return None
-    return Changes(namespace, topics, revision, removed, tuple(_entries(catalog, topics, added)))
+    return _known(catalog, namespace) == topics
 
 
-def mirror(catalog: Catalog, changes: Changes) -> None:
-    """Write changes in one transaction; the topics that stay keep their labels and properties."""
-    namespace = changes.namespace
+def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> None:
+    """Write the difference in one transaction; topics that stay keep their labels and properties.
+
+    Args:
+        topics: as of `is_mirrored`.
+    """
+    # Compared in the transaction, before which something else may have been written; questions do not wait for it.
     with catalog.together():
-        if catalog.revision != changes.revision:
-            # Something else was written since, by another process perhaps. Nothing can be from now on.
-            anew = changes_to(catalog, namespace, changes.topics)
-            if anew is None:
-                return
-            changes = anew
-        if changes.topics is None:
-            catalog.delete_namespace(namespace, force=True)
+        before = _known(catalog, namespace)
+        if topics is None:
+            if before is not None:
+                catalog.delete_namespace(namespace, force=True)
             return
+        removed, added = differences(before or (), topics)
         catalog.create_namespace(namespace)
         # Removed first: a topic that was deleted and made again with partitions is another one.
-        for topic in changes.removed:
+        for topic in removed:
             catalog.mirror(topic, None)
-        for entry in changes.added:
+        for entry in _entries(catalog, topics, added):
             catalog.mirror(entry.name, entry)
+
+
+def _known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:
+    """Return the topics that a catalog has in a namespace, sorted; None if it has no such namespace."""
+    try:
+        return tuple(catalog.topics(namespace, "all"))
+    except NotFoundError:
+        return None
 
 
 def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> Iterator[TopicEntry]:
@@ -85,9 +65,9 @@ def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> I
         like = staying[whole]
         # Beside a topic of that name it is no partition.
         if like is None or (whole != topic and is_among(whole, topics)):
-            yield TopicEntry(topic, {}, {}, is_loaded=False)
+            yield TopicEntry(topic, {}, {})
         else:
-            yield replace(like, name=topic, is_loaded=False)
+            yield replace(like, name=topic)
 
 
 def _partition_that_stays(catalog: Catalog, topics: Sequence[str], whole: str) -> TopicEntry | None:

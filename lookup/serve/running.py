@@ -88,7 +88,7 @@ async def _listen(
     loop = asyncio.get_running_loop()
     jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
     if topics is not None:
-        jobs.append(topics.follow())
+        jobs += topics.jobs()
     work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:

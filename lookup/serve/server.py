@@ -43,6 +43,8 @@ _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
+#: Watches last, and are counted by what serves them.
+_WATCH_PATH = "/watch"
 #: Types of the bodies that a page may send to any server without asking it first.
 _OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -189,10 +191,11 @@ class DecisionServer:
             return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
         # Whoever watches the server must not take a busy one for a broken one.
         is_about_topics = path in self._topic_paths
-        is_full = path != "/health" and self._in_flight[is_about_topics] >= configured.section.max_in_flight
+        is_counted = path not in ("/health", _WATCH_PATH)
+        is_full = is_counted and self._in_flight[is_about_topics] >= configured.section.max_in_flight
         if self._is_stopping or is_full:
             return _problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
-        self._in_flight[is_about_topics] += 1
+        self._in_flight[is_about_topics] += is_counted
         try:
             return await handler(request)
         except (InputError, PolicyError) as error:
@@ -205,7 +208,7 @@ class DecisionServer:
         except web.HTTPException as error:
             return _problem(error.status, str(error.reason))
         finally:
-            self._in_flight[is_about_topics] -= 1
+            self._in_flight[is_about_topics] -= is_counted
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         body = body_of(await read_body(request, self._configured.section.max_record_bytes))
@@ -454,8 +457,10 @@ class DecisionServer:
         return lost
 
     def stop(self) -> None:
-        """Refuse further requests."""
+        """Refuse further requests, and end watches."""
         self._is_stopping = True
+        if self._topics is not None:
+            self._topics.watchers.close()
 
 
 def _require_same(configured: _Configured, before: _Configured) -> None:

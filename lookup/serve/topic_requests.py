@@ -3,6 +3,7 @@
 POST    /list                        a list, with properties, pattern and selector: `docs/decisions/bridge-protocol.md`
 POST    /labels                      the same without lister and properties
 GET     /labels/TENANT/NAMESPACE     every key of a label with its values
+GET     /watch?namespace=...         a list and what changes in it, as server-sent events: `docs/watches.md`
 *       /admin/v2/...                `lookup.topics.listing.rest`
 """
 
@@ -20,6 +21,7 @@ from lookup.errors import (
     InvalidNameError,
     LimitError,
     NotFoundError,
+    NotSupportedError,
     PulsarLookupError,
     StateError,
 )
@@ -28,6 +30,7 @@ from lookup.serve.messages import body_of, list_message
 from lookup.serve.topics import ServedTopics
 from lookup.topics.catalog.naming import checked_namespace
 from lookup.topics.listing.rest import parse_call
+from lookup.topics.watching import Watch
 
 __all__ = ["TopicRequests"]
 
@@ -53,6 +56,7 @@ class TopicRequests:
             web.post("/list", self._list),
             web.post("/labels", self._select),
             web.get("/labels/{tenant}/{namespace}", self._labels),
+            web.get("/watch", self._watch),
             web.route("*", "/admin/v2/{path:.*}", self._admin),
         ]
 
@@ -78,6 +82,25 @@ class TopicRequests:
         except PulsarLookupError as error:
             return _problem(400, str(error))
         return await _answered(self._topics.labels_in(namespace))
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        fields = request.query
+        wanted = {
+            **{name: fields.get(name) for name in ("mode", "pattern", "selector")},
+            "properties": dict(text.partition("=")[::2] for text in fields.getall("property", ())),
+        }
+        namespaces = dict.fromkeys(fields.getall("namespace", ()))
+        queries = tuple(list_message({**wanted, "namespace": namespace}).plain() for namespace in namespaces)
+        try:
+            if self._topics is None:
+                raise NotSupportedError(_ABSENT)
+            if not self._topics.is_watchable:
+                raise NotSupportedError("this server watches no topic lists: topic_list_watcher is off")
+            watch = Watch(queries)
+            await self._topics.require_watched([*namespaces])
+            return await self._topics.watchers.serve(request, watch)
+        except PulsarLookupError as error:
+            return _problem(_status(error), str(error))
 
     async def _admin(self, request: web.Request) -> web.StreamResponse:
         if self._topics is None:
@@ -111,6 +134,8 @@ def _status(error: PulsarLookupError) -> int:
             return 404
         case ConflictError():
             return 409
+        case NotSupportedError():
+            return 501
         case StateError() | InputError():  # topics that are not known, and a catalog that cannot be written
             return 503
         case _:

@@ -1,16 +1,15 @@
 """Serve the topics of a cluster: a catalog that follows the cluster, a lister over it, labels and properties.
 
-No decision waits for a topic, and no list for a write that waits for another process:
+No decision waits for a topic, and no list for a write:
 
-    event loop   requests, and what they wait for
+    event loop   requests, what they wait for, and what is sent to watchers (`watching.py`)
     questions    one thread: lists and what else reads the catalog, one after the other
-    comparisons  one thread: what the catalog lacks to be as the cluster (`mirroring.py`)
+    comparisons  one thread: whether the catalog is as the cluster (`mirroring.py`)
     writes       one thread, which may wait for another process that writes to the catalog's file
     cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does, and the end
                  of the process does not wait for it
 
-A transaction that is under way holds up all lists, and all threads share one interpreter with the event loop: for how
-long is in `docs/live-topics.md`.
+All threads share one interpreter with the event loop: for how long that holds it up is in `docs/live-topics.md`.
 
 A list is answered as a whole or refused: many clients give up the topics that a list lacks.
 """
@@ -20,19 +19,28 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Thread
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
-from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
+from lookup.errors import (
+    ArgumentError,
+    ConflictError,
+    NotFoundError,
+    PluginError,
+    PulsarLookupError,
+    SettingsError,
+    StateError,
+)
 from lookup.model.quoting import shown
-from lookup.serve.mirroring import changes_to, mirror
+from lookup.serve.mirroring import is_mirrored, mirror
+from lookup.serve.watching import Watchers
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import namespace_of
@@ -40,13 +48,14 @@ from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, 
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.rest import ListTopics, Operation, print_map, print_topics
-from lookup.topics.rules import list_limits
 
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
 
 Result = TypeVar("Result")
 #: Looks at the cluster at a time.
 _LOOKS = 8
+#: Seconds between two looks at a namespace that is watched.
+_WATCHED_S = 0.2
 
 
 class TopicSource(Protocol):
@@ -121,6 +130,12 @@ class ServedTopics:
         self._looked: dict[str, float] = {}
         #: why the cluster cannot be read; None while it can
         self.trouble: str | None = None
+        self.watchers: Watchers
+
+    @property
+    def is_watchable(self) -> bool:
+        """Return whether clients may watch."""
+        return self._section.topic_list_watcher
 
     async def __aenter__(self) -> ServedTopics:
         async with AsyncExitStack() as stack:
@@ -134,6 +149,10 @@ class ServedTopics:
             # A lister has one thread from its beginning to its end.
             await self._ask(self._lister.__enter__)
             stack.push_async_callback(self._ask, self._lister.__exit__, None, None, None)
+            # Pulsar's own listing follows events alone; any other lister is asked again.
+            is_driven = self._section.lister.use != "default"
+            self.watchers = Watchers(self._catalog, self._lister, self._section, self._ask, is_driven=is_driven)
+            stack.callback(self.watchers.close)
             self._opened = stack.pop_all()
         return self
 
@@ -147,7 +166,7 @@ class ServedTopics:
             storage = SqliteStorage(self._section.catalog, lock_timeout_s=self._section.lock_timeout_s)
             stack.callback(storage.close)
             self._catalog = Catalog(storage, allowed_label_keys=self._section.allowed_label_keys)
-            self._lister = TopicLister(self._part, self._catalog, list_limits(self._section))
+            self._lister = TopicLister(self._part, self._catalog, self._section)
             stack.pop_all()
 
     async def _ask(self, question: Callable[..., Result], *arguments: object) -> Result:
@@ -204,6 +223,22 @@ class ServedTopics:
         await self._look_from_now(namespace_of(operation.topic))
         return await run(self._carry_out, operation)
 
+    async def require_watched(self, namespaces: Sequence[str]) -> None:
+        """Look at the namespaces of a new watch.
+
+        Raises:
+            NotFoundError: if none of them exists.
+            StateError: if the topics cannot be read.
+        """
+        absent: list[NotFoundError] = []
+        for namespace in namespaces:
+            try:
+                await self._require_look(namespace)
+            except NotFoundError as error:
+                absent.append(error)
+        if len(absent) == len(namespaces):
+            raise absent[0]
+
     async def labels_in(self, namespace: str) -> str:
         """Return every key of a label in a namespace with its values, as JSON."""
         await self._require_look(namespace)
@@ -220,7 +255,7 @@ class ServedTopics:
 
     def _select(self, query: TopicQuery) -> str:
         self._catalog.refresh()
-        permitted = query.permitted(list_limits(self._section))
+        permitted = query.permitted(self._section)
         topics = permitted.narrow(self._catalog.selected(query.namespace, query.selector))
         is_filtered = permitted.pattern == query.pattern
         return _printed(
@@ -237,6 +272,30 @@ class ServedTopics:
         return None if pairs is None else print_map(pairs)
 
     # The cluster
+
+    def jobs(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """Return what is to be done beside the answers to requests."""
+        return self.follow(), self.follow_watched(), self.watchers.follow(), self.watchers.keep_alive()
+
+    async def follow_watched(self) -> None:
+        """Look more often at what is watched: at what other processes write, and at these namespaces of the cluster."""
+        told: dict[str, str] = {}
+        while True:
+            began = time.monotonic()
+            for namespace in self.watchers.namespaces:
+                try:
+                    await self._ask(self._catalog.refresh)
+                    if self._source is not None:
+                        await self._look(namespace)
+                    told.pop(namespace, None)
+                except NotFoundError:
+                    continue
+                except PulsarLookupError as error:
+                    if told.get(namespace) != str(error):
+                        told[namespace] = str(error)
+                        self.watchers.report(namespace, str(error))
+            # Where a look takes long, four fifths of the time are left to others.
+            await asyncio.sleep(max(_WATCHED_S, 4 * (time.monotonic() - began)))
 
     async def follow(self) -> None:
         """Look at all namespaces again and again, and report what stops it; return at once if there is no cluster."""
@@ -323,10 +382,9 @@ class ServedTopics:
                 began = time.monotonic()
                 topics = await _in_daemon(_topics_of, self._source, namespace)
             # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
-            if topics is not None or not is_listed:
-                changes = await self._compare(changes_to, self._catalog, namespace, topics)
-                if changes is not None:
-                    await self._write(mirror, self._catalog, changes)
+            is_believed = topics is not None or not is_listed
+            if is_believed and not await self._compare(is_mirrored, self._catalog, namespace, topics):
+                await self._write(mirror, self._catalog, namespace, topics)
         # Whatever it is: clients are answered, and the next round may do better.
         except Exception as error:
             raise StateError(f"the topics of {namespace} cannot be read: {_reason(error)}") from error
@@ -354,7 +412,7 @@ def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
     return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
 
 
-def _topics_of(source: TopicSource, namespace: str) -> Sequence[str] | None:
+def _topics_of(source: TopicSource, namespace: str) -> tuple[str, ...] | None:
     """Return the topics that the cluster has in a namespace, sorted, each once; None if it has no such namespace."""
     topics = source.topics(namespace)
     if topics is None:

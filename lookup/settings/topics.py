@@ -33,7 +33,7 @@ _CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"
 
 
 class ListingSection(Strict):
-    """Rules by which topics are listed and labelled."""
+    """Rules by which topics are listed, labelled and watched."""
 
     catalog: Text = "topics.db"
     """Path of the SQLite file that holds the topics."""
@@ -51,6 +51,12 @@ class ListingSection(Strict):
     """Properties a client may send with one request."""
     max_property_length: Positive = 256
     """Characters of a key or value that a client sends."""
+    topic_list_watcher: Truth = True
+    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
+    queue_max: Positive = 10_000
+    """Changes that a watcher may have missed before it is sent the whole list in their place."""
+    watchers_max: Positive = 10_000
+    """Watchers that a server may have."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -60,16 +66,10 @@ class ListingSection(Strict):
 
 
 class TopicsSection(ListingSection):
-    """Rules by which topics are listed, labelled and watched."""
+    """The same, and what a command needs beside."""
 
     namespace: Text = "public/default"
     """Namespace of a query that names none: one's own."""
-    topic_list_watcher: Truth = True
-    """If true, clients may watch the list of topics; Pulsar: `enableBrokerTopicListWatcher`."""
-    queue_max: Positive = 10_000
-    """Changes that may wait for a slow watcher before it is sent the whole list, events that may wait for a listing."""
-    watchers_max: Positive = 10_000
-    """Watchers that one connection may have."""
     from_broker_conf: str | None = None
     """Path of a `broker.conf` whose keys fill what is not written here."""
 

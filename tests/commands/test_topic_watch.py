@@ -6,18 +6,17 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from lookup.commands import topic_watch
-from lookup.errors import StateError
 from lookup.topics.catalog import Catalog, SqliteStorage
-from lookup.topics.client import ListCopy
 from lookup.topics.listing import topics_hash
-from lookup.topics.watching import Closed, Message, Refused
 from tests.commands.projects import Ran, Run
 from tests.processes import HEEDING
 from tests.serve.servers import settings_file, started
@@ -26,6 +25,9 @@ from tests.topics.plugins import lister_plugin
 Watch = Callable[..., Ran]
 Write = Callable[[Catalog], None]
 HERE = "persistent://public/default/"
+
+#: Seconds in which a server sends what was written; within half a second, and some for a busy machine.
+_PAUSE_S = 1.5
 
 #: A lister of somebody's own, which shows what is loaded, and fails where a topic is named so.
 SHOWN = lister_plugin(
@@ -73,7 +75,7 @@ def either(request: pytest.FixtureRequest, lookup: Run, path: Path, monkeypatch:
     """Return such a function of the file, and one of a decision server over it."""
     if request.param == "file":
         return _watching(lookup, path, monkeypatch, "--set", "topics.lister=indexed")
-    return _watching(lookup, path, monkeypatch, "--server", request.getfixturevalue("at_server"))
+    return _watching_server(lookup, path, request.getfixturevalue("at_server"))
 
 
 def _watching(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *always: str) -> Watch:
@@ -87,6 +89,27 @@ def _watching(lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, *always:
 
         monkeypatch.setattr(topic_watch, "wait", looks)
         return lookup("topics", "watch", "public/default", *words, *always)
+
+    return run
+
+
+def _watching_server(lookup: Run, path: Path, servers: str) -> Watch:
+    """Watch servers, which send changes by themselves, while others write to the file one after the other."""
+
+    def run(*words: str, between: tuple[Write, ...] = ()) -> Ran:
+        def write_all() -> None:
+            for write in between:
+                time.sleep(_PAUSE_S)
+                with _opened(path) as other, other.together():
+                    write(other)
+
+        writer = Thread(target=write_all)
+        writer.start()
+        try:
+            until = str(_PAUSE_S * (len(between) + 1)) if between else "0"
+            return lookup("topics", "watch", "public/default", *words, "--server", servers, "--for", until)
+        finally:
+            writer.join()
 
     return run
 
@@ -267,7 +290,7 @@ def test_a_namespace_that_is_deleted_leaves_a_lister_an_empty_list(either: Watch
 
 
 def test_a_server_that_fails_later_changes_no_list(
-    lookup: Run, path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    lookup: Run, path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """It is warned of once, and what has changed since comes when the server lists again."""
 
@@ -281,7 +304,7 @@ def test_a_server_that_fails_later_changes_no_list(
     with _opened(path) as catalog:
         catalog.set_properties(f"{HERE}audit", {"shown": "yes"})
     with started(settings) as server:
-        watch = _watching(lookup, path, monkeypatch, "--server", f"http://127.0.0.1:{server.port}")
+        watch = _watching_server(lookup, path, f"http://127.0.0.1:{server.port}")
         ran = watch(between=(lambda other: other.create(f"{HERE}broken"), lambda _: None, mend))
 
     assert (ran.code, ran.err) == (0, "warning: the list stays as it was: there is a broken topic\n")
@@ -377,11 +400,70 @@ def test_a_watch_follows_other_processes_until_it_is_interrupted(path: Path, num
     assert (watching.returncode, out, err) == (130, "", "")
 
 
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [(Refused(1, 1, "MetadataError", "not now"), "^not now$"), (Closed(1, 1), "the watch was closed")],
-)
-def test_a_watch_that_is_gone_is_a_sentence(message: Message, said: str) -> None:
-    """Refused in the server's words, or closed."""
-    with pytest.raises(StateError, match=said):
-        topic_watch.print_change(message, ListCopy(), "text")
+@pytest.fixture
+def two_servers(at_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a second server, which has a topic of its own and one that the first has as well."""
+    folder = tmp_path_factory.mktemp("second")
+    with _opened(folder / "topics.db") as catalog:
+        catalog.create_namespace("public/default")
+        catalog.create(f"{HERE}orders", labels={"env": "prod"})
+        catalog.create(f"{HERE}second", labels={"env": "prod"})
+    with started(settings_file(folder, f'[topics]\ncatalog = "{folder / "topics.db"}"\n', policies="")) as server:
+        yield f"{at_server},http://127.0.0.1:{server.port}"
+
+
+def test_a_watch_of_several_servers_is_of_all_their_topics(lookup: Run, path: Path, two_servers: str) -> None:
+    """One that a server loses and another has stays; one that is away is warned of, and what it lacks comes later."""
+    watch = _watching_server(lookup, path, f"{two_servers},http://127.0.0.1:1")
+    ran = watch("--labels", "env=prod", between=(lambda other: other.delete(f"{HERE}orders"),))
+    expected = {f"+ {HERE}{local}" for local in ("orders", "orders-eu-partition-0", "orders-eu-partition-1", "second")}
+
+    assert (ran.code, {line for line in ran.out.splitlines() if line[0] != "="}) == (0, expected)
+    assert ran.out.splitlines()[-1].endswith(", 4 topics")
+    assert ran.err == (
+        "warning: the list stays as it was: http://127.0.0.1:1 cannot be asked: [Errno 111] Connection refused\n"
+    )
+
+
+def test_a_server_that_watches_nothing_is_a_sentence(
+    lookup: Run, path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """And the command does not poll in its place."""
+    folder = tmp_path_factory.mktemp("unwatched")
+    text = f'[topics]\ncatalog = "{path}"\ntopic_list_watcher = false\n'
+    with started(settings_file(folder, text, policies="")) as server:
+        ran = _watching_server(lookup, path, f"http://127.0.0.1:{server.port}")()
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: this server watches no topic lists: topic_list_watcher is off\n"
+
+
+def test_several_servers_list_all_their_topics(lookup: Run, path: Path, two_servers: str) -> None:
+    """Each once; a part of them is called one, and answers of none are an error."""
+    listing = lambda servers: lookup(  # noqa: E731  a long command line
+        "topics", "list", "public/default", "--pattern", ".*/(orders|second)", "--format", "json", "--server", servers
+    )
+    whole, part = listing(two_servers), listing(f"{two_servers},http://127.0.0.1:1")
+    names = [f"{HERE}orders", f"{HERE}second"]
+
+    assert (whole.code, whole.err) == (0, "")
+    assert json.loads(whole.out) == {"topics": names, "hash": topics_hash(names), "partial": False}
+    assert (part.code, json.loads(part.out)) == (0, {"topics": names, "hash": topics_hash(names), "partial": True})
+    assert part.err.startswith("warning: the answer is partial, topics may be missing: http://127.0.0.1:1 cannot be")
+    nobody = listing("http://127.0.0.1:1,http://127.0.0.1:2")
+    assert (nobody.code, nobody.out, "http://127.0.0.1:1 cannot be asked" in nobody.err) == (2, "", True)
+
+
+def test_labels_of_several_servers_are_put_together(lookup: Run, path: Path, two_servers: str) -> None:
+    """Topics, keys and pairs; what one has is enough, and only one is written to at a time."""
+    query = lookup("topics", "labels", "query", "env=prod", "--namespace", "public/default", "--server", two_servers)
+    labels = lookup("topics", "labels", "list", "public/default", "--server", two_servers)
+    pairs = lookup("topics", "labels", "get", f"{HERE}second", "--server", two_servers)
+    written = lookup("topics", "labels", "set", f"{HERE}second", "a=b", "--server", two_servers)
+
+    assert query.out.splitlines() == [
+        f"{HERE}{local}" for local in ("orders", "orders-eu-partition-0", "orders-eu-partition-1", "second")
+    ]
+    assert labels.out.splitlines() == ["env=prod", "tier=gold"]
+    assert (pairs.out, pairs.err) == ("env=prod\n", "")
+    assert (written.code, "--server: one is written to at a time" in written.err) == (2, True)

@@ -249,7 +249,7 @@ def test_what_nobody_sees_is_refused_in_a_new_name(topics: Topics) -> None:
 
 def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topics) -> None:
     """A catalog of an earlier release can be put right with the same commands."""
-    odd = TopicEntry(f"{HERE}z\u200bz", {"k\t": "v"}, {"env\u200b": "prod\u00a0", "tier": "b"}, is_loaded=False)
+    odd = TopicEntry(f"{HERE}z\u200bz", {"k\t": "v"}, {"env\u200b": "prod\u00a0", "tier": "b"})
     with closing(SqliteStorage("topics.db")) as storage:
         Catalog(storage).mirror(odd.name, odd)
 
@@ -266,7 +266,7 @@ def test_what_was_stored_before_it_was_refused_is_shown_and_removed(topics: Topi
 
 def test_a_name_of_a_cluster_with_a_line_feed_is_one_line(topics: Topics) -> None:
     """It can be listed, labelled and deleted, and controls no terminal."""
-    odd = TopicEntry(f"{HERE}z\n\x1b[31mz", {}, {"env": "odd"}, is_loaded=False)
+    odd = TopicEntry(f"{HERE}z\n\x1b[31mz", {}, {"env": "odd"})
     with closing(SqliteStorage("topics.db")) as storage:
         Catalog(storage).mirror(odd.name, odd)
 

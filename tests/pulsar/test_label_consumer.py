@@ -16,9 +16,8 @@ from typing import Any
 import pulsar
 import pytest
 
-from lookup.topics.client import TopicSet
+from lookup.topics.client import Pace, TopicSet
 from lookup.topics.listing.selectors import parse
-from lookup.topics.rules import Pace
 from tests.processes import awaited
 from tests.pulsar.cluster import Cluster
 from tests.serve.label_consumer import consumer_page
@@ -40,8 +39,8 @@ topics_every_s = 0.5
 [topics]
 catalog = "topics.db"
 """
-#: Two looks in a second, and a grace in which a test can change its mind, µs.
-_PACE = Pace(poll_us=500_000, retry_us=300_000, grace_us=6_000_000)
+#: A grace in which a test can change its mind, µs.
+_PACE = Pace(retry_us=300_000, grace_us=6_000_000)
 
 
 @pytest.fixture
@@ -190,8 +189,8 @@ def test_subscriptions_follow_labels_and_names(
     by_label = TopicSet(selector=parse("env=prod"), namespaces=[first, second])
     by_name = TopicSet(pattern=f"{first}/orders-.*", namespaces=[first])
     with (
-        running(lambda client: page.TopicConsumer(by_label, "labels", client, url, pace=_PACE), client) as labelled,
-        running(lambda client: page.TopicConsumer(by_name, "names", client, url, pace=_PACE), client) as named,
+        running(lambda client: page.TopicConsumer(by_label, "labels", client, [url], pace=_PACE), client) as labelled,
+        running(lambda client: page.TopicConsumer(by_name, "names", client, [url], pace=_PACE), client) as named,
     ):
         labelled.await_topics(a, c, d)
         named.await_topics(a, b)

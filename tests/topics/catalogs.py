@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from lookup.model.catalog import TopicEvent
-from lookup.topics.catalog import Catalog, MemoryStorage, SqliteStorage, Storage
+from lookup.model.catalog import Equals, TopicEntry, TopicEvent
+from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog.naming import without_partition
 
 __all__ = [
-    "NAMESPACE", "STORAGES", "MakeStorage", "filled", "heard", "in_memory", "in_sqlite", "lock_timeout_s", "locked",
-    "rebuilt", "topic",
+    "NAMESPACE", "STORAGES", "MakeStorage", "entries", "everything", "filled", "heard", "in_file", "index",
+    "lock_timeout_s", "locked", "parts", "rebuilt", "temporary", "topic",
 ]  # fmt: skip
 
 NAMESPACE = "t/ns"
 
 #: Makes a storage from a folder and the number of events it keeps.
-MakeStorage = Callable[[Path, int], Storage]
+MakeStorage = Callable[[Path, int], SqliteStorage]
 
 
 def topic(local: str, domain: str = "persistent") -> str:
@@ -26,18 +27,18 @@ def topic(local: str, domain: str = "persistent") -> str:
     return f"{domain}://{NAMESPACE}/{local}"
 
 
-def in_memory(_: Path, n_events: int = 1_000) -> Storage:
-    """Return a storage in memory."""
-    return MemoryStorage(n_events)
+def temporary(_: Path, n_events: int = 1_000) -> SqliteStorage:
+    """Return a storage in a temporary file."""
+    return SqliteStorage(n_events=n_events)
 
 
-def in_sqlite(folder: Path, n_events: int = 1_000) -> Storage:
+def in_file(folder: Path, n_events: int = 1_000) -> SqliteStorage:
     """Return a storage in a file of a folder."""
     return SqliteStorage(folder / "topics.db", n_events=n_events)
 
 
 #: Every storage there is; the conformance tests run over each.
-STORAGES: dict[str, MakeStorage] = {"memory": in_memory, "sqlite": in_sqlite}
+STORAGES: dict[str, MakeStorage] = {"temporary": temporary, "file": in_file}
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def lock_timeout_s(catalog: Catalog) -> float:
     return milliseconds / 1000
 
 
-def filled(storage: Storage | None = None) -> Catalog:
+def filled(storage: SqliteStorage | None = None) -> Catalog:
     """Return a catalog with a partitioned topic, a plain one, a non-persistent one and a system topic."""
     catalog = Catalog(storage)
     catalog.create_namespace(NAMESPACE)
@@ -73,10 +74,36 @@ def heard(catalog: Catalog) -> list[TopicEvent]:
     return events
 
 
+def entries(catalog: Catalog, namespace: str = NAMESPACE) -> list[TopicEntry]:
+    """Return every topic of a namespace, in the order of names."""
+    found = (catalog.entry(name) for name in catalog.topics(namespace, "all"))
+    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.name)
+
+
+def everything(catalog: Catalog) -> tuple[int, list[str], list[TopicEntry]]:
+    """Return revision, namespaces and topics at one revision."""
+    with catalog.reading():
+        namespaces = [*catalog.namespaces()]
+        return catalog.revision, namespaces, [entry for name in namespaces for entry in entries(catalog, name)]
+
+
+def parts(catalog: Catalog, name: str) -> list[str]:
+    """Return the names of the entries that a name stands for: itself, or its partitions."""
+    return [entry.name for entry in entries(catalog) if name in (entry.name, without_partition(entry.name))]
+
+
+def index(catalog: Catalog) -> dict[str, dict[str, set[str]]]:
+    """Return the index of labels as questions show it."""
+    return {
+        key: {value: set(catalog.selected(NAMESPACE, (Equals(key, value),))) for value in values}
+        for key, values in catalog.labels_in(NAMESPACE).items()
+    }
+
+
 def rebuilt(catalog: Catalog) -> dict[str, dict[str, set[str]]]:
     """Return the index of labels as it follows from the entries, one by one."""
     index: dict[str, dict[str, set[str]]] = {}
-    for entry in catalog.entries(NAMESPACE):
+    for entry in entries(catalog):
         for key, value in entry.labels.items():
             index.setdefault(key, {}).setdefault(value, set()).add(entry.name)
     return index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lookup.topics.catalog import Catalog, MemoryStorage
+from lookup.topics.catalog import Catalog
 
 __all__ = ["HERE", "catalog_of", "name_of"]
 
@@ -19,7 +19,7 @@ def name_of(local: str, domain: str = "persistent") -> str:
 
 def catalog_of(*names: str, **described: Mapping[str, str]) -> Catalog:
     """Return a catalog of a namespace with topics, and with further ones that have properties, by local name."""
-    catalog = Catalog(MemoryStorage())
+    catalog = Catalog()
     catalog.create_namespace(HERE)
     for name in names:
         catalog.create(name)

@@ -4,8 +4,7 @@ Checks of names, labels and properties are here; `state.py` makes writes safe an
 
 Threads: a catalog may be used by any number of threads at the same time, over each storage.
 
-    question      is of one revision, and sees no unfinished transaction of another thread: it waits for that to end,
-                  the write to the disk included, but never for another process
+    question      is of one revision, and sees no unfinished transaction; it waits for none, nor for another process
     `reading`     makes one revision of several questions; writes of other threads wait for the end of its block
     write         waits for the write before it, and for another process that writes to the file; `together` makes one
                   of several
@@ -25,18 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from lookup.errors import ArgumentError, ConflictError, StateError
+from lookup.errors import ArgumentError, ConflictError, NotFoundError, StateError
 from lookup.model.catalog import Mode, Selector, TopicEntry, TopicEvent
 from lookup.model.names import TopicName
+from lookup.model.quoting import closest, shown
 from lookup.topics.catalog.naming import (
     checked_name,
     checked_namespace,
     checked_new_name,
     names_of,
     namespace_of,
-    partition_number,
     without_partition,
     without_system_topics,
 )
@@ -50,39 +49,34 @@ from lookup.topics.catalog.pairs import (
     merged_pairs,
     pairs_without,
 )
+from lookup.topics.catalog.sqlite import SqliteStorage
 from lookup.topics.catalog.state import CatalogState, Listener
-from lookup.topics.catalog.storage import MemoryStorage, Storage
 
-__all__ = ["Catalog", "CatalogSnapshot"]
+__all__ = ["Catalog"]
 
-
-@dataclass(frozen=True, slots=True)
-class CatalogSnapshot:
-    """Everything that catalogs share, at one revision: not what is loaded, which each knows of its own process."""
-
-    revision: int
-    namespaces: Sequence[str]
-    #: in the order of names, none of them loaded
-    entries: Sequence[TopicEntry]
+#: Above this many topics no similar name is looked for: it would take minutes in the largest namespaces.
+_SEARCHED = 2_000
 
 
 class Catalog:
-    """Topics by namespace over a storage; satisfies `CatalogView`.
+    """Topics by namespace, kept in a file; satisfies `CatalogView`.
 
     A partitioned topic is its partitions: each is an entry of its own, and the plain name stands for all of them in
     every write. Labels and properties hold for the whole topic: set on one partition, they are set on all. A topic that
     only has a partition's name, beside one without the suffix that another catalog has as well, is a topic of its own.
 
     Args:
-        storage: keeps the changes; absent: in memory.
+        storage: keeps the changes; absent: a temporary file, which goes with the catalog.
         allowed_label_keys: keys that labels may have; None: any.
 
     Raises:
         InputError: if the storage cannot be read.
     """
 
-    def __init__(self, storage: Storage | None = None, *, allowed_label_keys: Collection[str] | None = None) -> None:
-        self._storage = MemoryStorage() if storage is None else storage
+    def __init__(
+        self, storage: SqliteStorage | None = None, *, allowed_label_keys: Collection[str] | None = None
+    ) -> None:
+        self._storage = storage or SqliteStorage()
         self._state = CatalogState(self._storage)
         allowed = None if allowed_label_keys is None else frozenset(allowed_label_keys)
         self._label_rules = replace(LABEL_RULES, allowed=allowed)
@@ -118,53 +112,24 @@ class Catalog:
         with self._state.asking():
             return self._state.topics_of(namespace).names(mode)
 
-    def loaded(self, namespace: str, mode: Mode = "persistent") -> Sequence[str]:
-        """Return the topics of a namespace that a broker serves now, sorted.
-
-        Those of `load`, called on this catalog: no storage keeps it and no follower or other process takes it over,
-        because the broker may be gone.
-        """
-        with self._state.asking():
-            return self._state.topics_of(namespace).loaded(mode)
-
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic, None if there is none; a partitioned topic has entries for its partitions only."""
         with self._state.asking():
             return self._state.entry(topic)
 
-    def entries(self, namespace: str) -> Sequence[TopicEntry]:
-        """Return every topic of a namespace, in no order."""
-        with self._state.asking():
-            return tuple(self._state.topics_of(namespace).entries())
-
-    def parts(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries that a name stands for: itself, or all its partitions; none: unknown."""
-        with self._state.asking():
-            topics = self._state.namespaces.get(namespace_of(topic))
-            return () if topics is None else topics.parts(topic)
-
-    def siblings(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries that share labels and properties with a topic; none: there are none.
-
-        They are the partitions of its topic, whether it is one of them, their topic, or not there yet. A topic beside
-        one that has its name without the suffix, `o-partition-0` beside `o`, is no partition, and shares with none.
-        """
-        with self._state.asking():
-            topics = self._state.namespaces.get(namespace_of(topic))
-            return () if topics is None else topics.siblings(topic)
-
-    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
-        """Return the entries a name stands for, itself or all of its partitions, at least one.
+    def described(self, topic: str) -> TopicEntry:
+        """Return a topic, or one of its partitions, which all have its labels and properties.
 
         Raises:
             InvalidNameError: if it is no complete name of a topic.
             NotFoundError: if there is no such topic, with the one that was probably meant.
         """
         with self._state.asking():
-            # A name that is here may be one that no new topic can have: a cluster permits more.
-            if not self.parts(topic):
-                checked_name(topic)
-            return self._state.meant_by(topic)
+            topics = self._state.namespaces.get(namespace_of(topic))
+            entry = None if topics is None else topics.entry(topic) or topics.a_partition(topic)
+            if entry is None:
+                raise self._unknown(topic)
+            return entry
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none.
@@ -193,21 +158,6 @@ class Catalog:
         with self._state.asking():
             return self._state.topics_of(namespace).labels()
 
-    def index(self, namespace: str) -> Mapping[str, Mapping[str, Collection[str]]]:
-        """Return the whole index of labels of a namespace, key -> value -> set of topics, as a copy."""
-        with self._state.asking():
-            return self._state.topics_of(namespace).index()
-
-    def snapshot(self) -> CatalogSnapshot:
-        """Return everything at this revision, but for what is loaded."""
-        with self._state.asking():
-            entries = (
-                replace(entry, is_loaded=False) if entry.is_loaded else entry
-                for topics in self._state.namespaces.values()
-                for entry in topics.entries()
-            )
-            return CatalogSnapshot(self.revision, self.namespaces(), sorted(entries, key=lambda entry: entry.name))
-
     def create_namespace(self, namespace: str) -> None:
         """Add a namespace, unless there is one of that name.
 
@@ -217,7 +167,7 @@ class Catalog:
         """
         name = checked_namespace(namespace)
         with self.together():
-            self._state.add_namespace(name)
+            self._add_namespace(name)
 
     def delete_namespace(self, namespace: str, *, force: bool = False) -> None:
         """Remove a namespace with what is in it: an event for each topic, then one for the namespace.
@@ -230,7 +180,8 @@ class Catalog:
             ConflictError: if it has users' topics, unless they are to be removed.
         """
         with self.together():
-            topics = self._state.topics_of(namespace).names("all")
+            self._require_namespace(namespace)
+            topics = self._storage.names(namespace)
             n_users = 0 if force else len(without_system_topics(topics))
             if n_users:
                 raise ConflictError(
@@ -238,7 +189,7 @@ class Catalog:
                 )
             for topic in topics:
                 self._state.make(topic, None)
-            self._state.remove_namespace(namespace)
+            self._state.save(TopicEvent(0, "namespace-deleted", namespace))
 
     def create(self, topic: str, *, partitions: int | None = None, properties: Pairs = (), labels: Pairs = ()) -> None:
         """Add a topic, not loaded yet, with labels and properties for each of its partitions.
@@ -256,18 +207,17 @@ class Catalog:
         """
         checked_new_name(topic)
         names = names_of(topic, partitions)
-        wanted = TopicEntry(
-            topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._label_rules), is_loaded=False
-        )
+        wanted = TopicEntry(topic, checked_pairs(properties, PROPERTY_RULES), checked_pairs(labels, self._label_rules))
         whole = without_partition(topic)
         with self.together():
             # Inside the transaction: it began with the writes of other processes, which may have created the topic.
-            topics = self._state.topics_of(namespace_of(topic))
-            if topics.parts(topic):
+            self._require_namespace(namespace_of(topic))
+            if self._parts(topic):
                 raise StateError(f"topic {topic!r} exists already")
-            if whole != topic and self.entry(whole) is not None:
+            if whole != topic and self._storage.entry(whole) is not None:
                 raise StateError(f"topic {whole!r} exists and is not partitioned")
-            shared = topics.a_partition(whole)
+            partitions_there = self._storage.partitions(whole)
+            shared = self._storage.entry(partitions_there[0]) if partitions_there else None
             if shared is not None:
                 # Labels and properties left out are those of the topic; a partition cannot have others.
                 completed = (wanted.labels or shared.labels, wanted.properties or shared.properties)
@@ -276,29 +226,8 @@ class Catalog:
                         f"{topic} has the labels and properties of its topic; it cannot be given others"
                     )
                 wanted = replace(shared, name=topic)
-            self._add(names, wanted)
-
-    def add_partitions(self, topic: str, partitions: int) -> None:
-        """Give a partitioned topic those partitions it lacks, with the labels and properties of the others.
-
-        Args:
-            partitions: how many there shall be in all.
-
-        Raises:
-            NotFoundError: if there is no such topic.
-            StateError: if it is not partitioned, or has as many already, also if some of them are missing.
-        """
-        names = names_of(topic, partitions)
-        with self.together():
-            existing = self.meant_by(topic)
-            missing = [name for name in names if self.entry(name) is None]
-            # The number of the last one and not a count: some in between may have been deleted by their own names.
-            last = partition_number(existing[-1].name)
-            if existing[0].name == topic or last is None:
-                raise StateError(f"{topic} has no partitions, it cannot be given {partitions}")
-            if partitions <= last or not missing:
-                raise StateError(f"{topic} has {last + 1} partitions, it cannot be given {partitions}")
-            self._add(missing, existing[0])
+            for name in names:
+                self._state.make(name, replace(wanted, name=name))
 
     def delete(self, topic: str) -> None:
         """Remove a topic with all of its partitions, or one partition.
@@ -307,8 +236,8 @@ class Catalog:
             InvalidNameError, NotFoundError: for its name, or if there is no such topic.
         """
         with self.together():
-            for entry in self.meant_by(topic):
-                self._state.make(entry.name, None)
+            for name in self._meant_by(topic):
+                self._state.make(name, None)
 
     def set_labels(self, topic: str, labels: Pairs) -> None:
         """Add labels to those a topic has; of a key that is there the value is replaced.
@@ -346,39 +275,20 @@ class Catalog:
         """
         self._remove(topic, checked_keys(keys, PROPERTY_RULES, everything=everything), PROPERTY_RULES)
 
-    def load(self, topic: str) -> None:
-        """Note that a broker serves a topic, or one partition, from now on; only in this catalog.
-
-        Raises:
-            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-        """
-        self._set_loaded(topic, is_loaded=True)
-
-    def unload(self, topic: str) -> None:
-        """Note that no broker serves a topic, or one partition, from now on.
-
-        Raises:
-            InvalidNameError, NotFoundError: for its name, or if there is no such topic.
-        """
-        self._set_loaded(topic, is_loaded=False)
-
     def mirror(self, topic: str, entry: TopicEntry | None) -> None:
         """Copy one entry from another catalog, None: gone; its namespace is added if it is missing.
 
-        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that. A topic that
-        is loaded here stays so, and none becomes it.
+        Nothing is propagated to other partitions and no limit is checked: the other catalog has done that.
         """
         with self.together():
-            self._state.add_namespace(str(TopicName.parse(topic).namespace))
-            now = self._state.entry(topic)
-            is_loaded = now is not None and now.is_loaded
-            self._state.make(topic, None if entry is None else replace(entry, is_loaded=is_loaded))
+            self._add_namespace(str(TopicName.parse(topic).namespace))
+            self._state.make(topic, entry)
 
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of the writes in a block: all are kept, or none if it raises.
 
-        Listeners are called when it ends. Reading inside it shows the writes so far; other threads wait for its end
-        when they ask.
+        Listeners are called when it ends, and questions see none of it until then, those of the block neither; the
+        writes of the block build on each other.
 
         Raises:
             InputError: if another process writes to the file for too long.
@@ -388,12 +298,9 @@ class Catalog:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call a listener with every event after this revision, once each, in order; return a function that ends it.
 
-        Events come once they are safe, those of other processes too: "loaded" means that some process loaded the topic,
-        and `loaded` those of this catalog. A listener may write: its events come after those under way. If a listener
-        raises, all listeners hear all events nevertheless, then the writer that called them gets the error.
-
-        Raises:
-            StateError: inside a transaction, which may still be undone.
+        Events come once they are safe, those of other processes too. A listener may write: its events come after those
+        under way. If a listener raises, all listeners hear all events nevertheless, then the writer that called them
+        gets the error.
         """
         return self._state.subscribe(listener)
 
@@ -431,17 +338,42 @@ class Catalog:
         """Change the labels or properties of a topic, which are those of each of its partitions."""
         with self.together():
             # Asked first, so that an unknown partition of a known topic is refused.
-            self.meant_by(topic)
-            for name in self.siblings(topic):
-                entry = self.entry(name)
+            self._meant_by(topic)
+            whole = without_partition(topic)
+            # A topic beside one that has its name without the suffix, `o-partition-0` beside `o`, is no partition.
+            names = self._storage.partitions(whole) if self._storage.entry(whole) is None else (topic,)
+            for name in names:
+                entry = self._storage.entry(name)
                 if entry is not None:
                     self._state.make(name, rules.given(entry, amended(rules.of(entry))))
 
-    def _add(self, names: Iterable[str], like: TopicEntry) -> None:
-        for name in names:
-            self._state.make(name, replace(like, name=name, is_loaded=False))
+    # Questions of a transaction, which see its own writes
 
-    def _set_loaded(self, topic: str, *, is_loaded: bool) -> None:
-        with self.together():
-            for entry in self.meant_by(topic):
-                self._state.make(entry.name, replace(entry, is_loaded=is_loaded))
+    def _require_namespace(self, namespace: str) -> None:
+        if not self._storage.has_namespace(namespace):
+            # In memory there is none either: it follows what is committed.
+            self._state.topics_of(namespace)
+
+    def _add_namespace(self, namespace: str) -> None:
+        if not self._storage.has_namespace(namespace):
+            self._state.save(TopicEvent(0, "namespace-created", namespace))
+
+    def _parts(self, topic: str) -> Sequence[str]:
+        """Return the names of the entries that a name stands for: itself, or all its partitions; none: unknown."""
+        return self._storage.partitions(topic) if self._storage.entry(topic) is None else (topic,)
+
+    def _meant_by(self, topic: str) -> Sequence[str]:
+        """Return the names of the entries that a name stands for, at least one."""
+        parts = self._parts(topic)
+        if not parts:
+            raise self._unknown(topic)
+        return parts
+
+    def _unknown(self, topic: str) -> NotFoundError:
+        """Return the error for a topic that is not there, with the one that was probably meant."""
+        # Not before: a name that is here may be one that no new topic can have, since a cluster permits more.
+        checked_name(topic)
+        names = self._state.topics_of(namespace_of(topic)).names("all")
+        near = closest(topic, names) if len(names) <= _SEARCHED else None
+        hint = f"; did you mean {near!r}?" if near is not None else ""
+        return NotFoundError(f"there is no topic {shown(topic)}{hint}")

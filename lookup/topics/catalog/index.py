@@ -2,8 +2,8 @@
 
 Topics are small numbers here, assigned by `namespace.py`, so a posting is a sorted array of four bytes per topic.
 
-The rows of pairs are the truth. The index follows them when it is asked, or once `_LAG` changes wait for it: to undo a
-write is to put rows back, and an index that failed to follow its rows is built anew from all of them.
+The rows of pairs are the truth. The index follows them when it is asked, or once `_LAG` changes wait for it, and one
+that failed to follow its rows is built anew from all of them.
 
 Source: PIP-451, first draft (`labelTopicInvertedIndex`); the reason for arrays: `docs/decisions/labels-by-number.md`.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -165,11 +165,6 @@ class InvertedIndex:
         """Return each key with its values, both sorted."""
         keys = self._followed().keys
         return {key: sorted(keys[key].values) for key in sorted(keys)}
-
-    def items(self) -> Iterator[tuple[str, str, list[int]]]:
-        """Yield each key and value with the numbers of its topics, ascending."""
-        for key, entry in self._followed().keys.items():
-            yield from ((key, value, posting.tolist()) for value, posting in entry.values.items())
 
     def _followed(self) -> _Postings:
         """Return the postings of all rows as they are."""

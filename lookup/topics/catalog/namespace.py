@@ -1,7 +1,7 @@
 """Hold the topics of one namespace in memory, with the indexes of their labels and properties.
 
-`catalog.py` checks names, `state.py` keeps events. A topic takes about 350 bytes with three labels: names,
-pairs and flags stand in columns by number, texts that repeat are kept once.
+`catalog.py` checks names, `state.py` hands events in. A topic takes about 350 bytes with three labels: names and
+pairs stand in columns by number, texts that repeat are kept once.
 
 Rule for changes to this file: `put` and `remove` may be interrupted between any two steps, and the next `put` or
 `remove` of the same topic must then do all that is left. What follows from the columns, as the indexes and the sorted
@@ -11,17 +11,18 @@ names do, is brought up to date when it is asked for, and made anew if that fail
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
-from lookup.topics.catalog.index import InvertedIndex, Numbers
-from lookup.topics.catalog.naming import partition_names, partition_number, schemes_of, without_partition
+from lookup.topics.catalog.index import InvertedIndex
+from lookup.topics.catalog.naming import schemes_of, without_partition
+from lookup.topics.recent import Recent
 
 __all__ = ["NamespaceTopics"]
 
 #: Above this many changed names, all are sorted again, which takes one pass; below, each is inserted at its place.
 _INSERTED = 64
-#: Names in the answers that an index keeps for the next time they are asked for, eight bytes each: so many, and in a
+#: Names in the answers that a namespace keeps for the next time they are asked for, eight bytes each: so many, and in a
 #: large namespace so many times its topics.
 _KEPT_NAMES = 100_000
 _KEPT_TIMES = 4
@@ -36,18 +37,15 @@ class NamespaceTopics:
         self._names: list[str] = []
         self._labels = InvertedIndex()
         self._properties = InvertedIndex()
-        self._is_loaded = bytearray()
         self._free: list[int] = []
-        #: partitioned topic -> the numbers of its partitions
-        self._partitions: dict[str, set[int]] = {}
         # All names sorted; None until the first question, so that filling a namespace does not sort it per topic.
         self._sorted: list[str] | None = None
         #: names that came or went since they were sorted
         self._unsorted: set[str] = set()
         #: the names of each mode that was asked for, until a name comes or goes
         self._by_mode: dict[Mode, tuple[str, ...]] = {}
-        self._selected = _Answers()
-        self._described = _Answers()
+        self._selected: Recent[tuple[str, ...]] = Recent()
+        self._described: Recent[tuple[str, ...]] = Recent()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -58,34 +56,21 @@ class NamespaceTopics:
     def entry(self, topic: str) -> TopicEntry | None:
         """Return a topic, None if there is none of that name."""
         number = self._numbers.get(topic)
-        return None if number is None else self._entry_at(number)
-
-    def partitions(self, whole: str) -> Sequence[str]:
-        """Return the names of a topic's partitions by number; none if it is not partitioned."""
-        return partition_names(whole, sorted(self._partitions.get(whole, ())))
+        return None if number is None else self._entry_at(topic, number)
 
     def a_partition(self, whole: str) -> TopicEntry | None:
         """Return one of the partitions of a topic, None if it is not partitioned."""
-        number = next(iter(self._partitions.get(whole, ())), None)
-        return None if number is None else self.entry(partition_names(whole, (number,))[0])
-
-    def parts(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries a name stands for: itself, or its partitions."""
-        return (topic,) if topic in self._numbers else self.partitions(topic)
-
-    def siblings(self, topic: str) -> Sequence[str]:
-        """Return the names of the entries that have one set of labels and properties with a name's.
-
-        All partitions of its topic; itself if there is a topic of the name without the suffix, which has no partitions.
-        """
-        whole = without_partition(topic)
-        if whole not in self._numbers:
-            return self.partitions(whole)
-        return (topic,) if topic in self._numbers else ()
+        names, beginning = self._in_order(), f"{whole}-partition-"
+        for place in range(bisect_left(names, beginning), len(names)):
+            if not names[place].startswith(beginning):
+                return None
+            if without_partition(names[place]) == whole:
+                return self.entry(names[place])
+        return None
 
     def entries(self) -> Iterator[TopicEntry]:
         """Yield every topic, in no order."""
-        return map(self._entry_at, self._numbers.values())
+        return (self._entry_at(name, number) for name, number in self._numbers.items())
 
     def put(self, entry: TopicEntry) -> None:
         """Add a topic, or replace the one of its name."""
@@ -97,10 +82,8 @@ class NamespaceTopics:
         self._names[number] = entry.name
         if self._free and self._free[-1] == number:
             self._free.pop()
-        self._note_partition(entry.name)
         self._labels.put(number, entry.labels)
         self._properties.put(number, entry.properties)
-        self._is_loaded[number] = entry.is_loaded
 
     def remove(self, topic: str) -> None:
         """Remove a topic, if it is there."""
@@ -110,8 +93,6 @@ class NamespaceTopics:
         self._note_name(topic)
         self._labels.put(number, {})
         self._properties.put(number, {})
-        self._is_loaded[number] = False
-        self._forget_partition(topic)
         if self._free[-1:] != [number]:
             self._free.append(number)
         self._names[number] = ""
@@ -127,9 +108,6 @@ class NamespaceTopics:
         self._numbers.update(zip(names, numbers, strict=True))
         self._labels.extend(entry.labels for entry in entries)
         self._properties.extend(entry.properties for entry in entries)
-        self._is_loaded += bytes(entry.is_loaded for entry in entries)
-        for name in names:
-            self._note_partition(name)
         self.keep_up()
 
     def keep_up(self) -> None:
@@ -149,38 +127,19 @@ class NamespaceTopics:
         kept = self._by_mode[mode] = tuple(names[bisect_left(names, first) : bisect_left(names, last)])
         return kept
 
-    def loaded(self, mode: Mode) -> tuple[str, ...]:
-        """Return the names of a mode whose topics are loaded, sorted."""
-        return tuple(name for name in self.names(mode) if self._is_loaded[self._numbers[name]])
-
     def selected(self, selector: Selector) -> tuple[str, ...]:
-        """Return the names that a selector selects, sorted."""
-
-        def find() -> tuple[str, ...]:
-            return self._named(self._labels.find(selector))
-
-        return self._selected.get(selector, find, version=self._labels.version, room=self._room())
+        """Return the names that a selector selects, sorted: mostly the same tuple until labels change."""
+        return self._answer(self._selected, self._labels, selector)
 
     def with_properties(self, mode: Mode, properties: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of a mode that have all of these properties, sorted."""
+        """Return the names of a mode that have all of these properties, sorted: mostly the same tuple likewise."""
         schemes = schemes_of(mode)
         terms = tuple(Equals(key, value) for key, value in sorted(properties.items()))
-
-        def find() -> tuple[str, ...]:
-            return tuple(name for name in self._named(self._properties.find(terms)) if name.startswith(schemes))
-
-        return self._described.get((mode, terms), find, version=self._properties.version, room=self._room())
+        return self._answer(self._described, self._properties, terms, schemes)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Return every key of a label with its values, sorted."""
         return self._labels.values()
-
-    def index(self) -> dict[str, dict[str, set[str]]]:
-        """Return the index of labels with names for numbers: key -> value -> names."""
-        index: dict[str, dict[str, set[str]]] = {}
-        for key, value, numbers in self._labels.items():
-            index.setdefault(key, {})[value] = {self._names[number] for number in numbers}
-        return index
 
     def _empty_row(self) -> int:
         """Return the number of an empty row; those of removed topics are used again, so that numbers stay small."""
@@ -189,25 +148,9 @@ class NamespaceTopics:
         number = self._free[-1]
         self._labels.reserve(number)
         self._properties.reserve(number)
-        if len(self._is_loaded) == number:
-            self._is_loaded.append(False)
         if len(self._names) == number:
             self._names.append("")
         return number
-
-    def _note_partition(self, name: str) -> None:
-        partition = partition_number(name)
-        if partition is not None:
-            self._partitions.setdefault(without_partition(name), set()).add(partition)
-
-    def _forget_partition(self, name: str) -> None:
-        partition = partition_number(name)
-        if partition is not None:
-            whole = without_partition(name)
-            others = self._partitions.get(whole, set())
-            others.discard(partition)
-            if not others:
-                self._partitions.pop(whole, None)
 
     def _note_name(self, name: str) -> None:
         """Remember that a name comes or goes."""
@@ -240,52 +183,23 @@ class NamespaceTopics:
         self._sorted = names
         return names
 
-    def _room(self) -> int:
-        """Return how many names there may be in the answers of one index."""
-        return max(_KEPT_NAMES, _KEPT_TIMES * len(self))
+    def _entry_at(self, name: str, number: int) -> TopicEntry:
+        return TopicEntry(name, self._properties.pairs(number), self._labels.pairs(number))
 
-    def _entry_at(self, number: int) -> TopicEntry:
-        return TopicEntry(
-            name=self._names[number],
-            properties=self._properties.pairs(number),
-            labels=self._labels.pairs(number),
-            is_loaded=bool(self._is_loaded[number]),
-        )
-
-    def _named(self, numbers: Numbers) -> tuple[str, ...]:
-        return tuple(sorted(self._names[number] for number in numbers.tolist()))
-
-
-class _Answers:
-    """The answers to the latest questions about one version of an index, those of the largest namespaces as well."""
-
-    __slots__ = ("_by_question", "_n_names", "_version")
-
-    def __init__(self) -> None:
-        #: the question asked last is the last one
-        self._by_question: dict[Hashable, tuple[str, ...]] = {}
-        #: never fewer than there are, also if a question is interrupted
-        self._n_names = 0
-        self._version = 0
-
-    def get(
-        self, question: Hashable, find: Callable[[], tuple[str, ...]], *, version: int, room: int
+    def _answer(
+        self,
+        kept: Recent[tuple[str, ...]],
+        index: InvertedIndex,
+        selector: Selector,
+        schemes: tuple[str, ...] = ("",),
     ) -> tuple[str, ...]:
-        """Return the answer to a question: the same tuple as long as the index is at one version.
-
-        Args:
-            find: makes the answer.
-            room: how many names to keep; the questions that were not asked for longest go first, and never this one,
-                whose next answer would otherwise have to be found, sorted and compared anew.
-        """
-        if version != self._version:
-            self._by_question, self._n_names, self._version = {}, 0, version
-        names = self._by_question.pop(question, None)
+        """Return the names of some schemes that an index selects, sorted, and keep them for the next time."""
+        # Of one version of the index; the answers to older ones go with time.
+        question = (index.version, selector, schemes)
+        names = kept.get(question)
         if names is None:
-            names = find()
+            found = (self._names[number] for number in index.find(selector).tolist())
+            names = tuple(sorted(name for name in found if name.startswith(schemes)))
             # One for the question: many empty answers take room as well.
-            self._n_names += len(names) + 1
-        self._by_question[question] = names
-        while self._n_names > room and len(self._by_question) > 1:
-            self._n_names -= len(self._by_question.pop(next(iter(self._by_question)))) + 1
+            kept.put(question, names, len(names) + 1, room=max(_KEPT_NAMES, _KEPT_TIMES * len(self)))
         return names

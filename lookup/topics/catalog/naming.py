@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import get_args
 
 from lookup.errors import ArgumentError, InvalidNameError
@@ -73,6 +74,7 @@ def schemes_of(mode: Mode) -> tuple[str, ...]:
     return tuple(f"{domain}://" for domain in domains)
 
 
+@lru_cache
 def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
     """Return the beginnings of the names of a namespace's topics, one per scheme.
 

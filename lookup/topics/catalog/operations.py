@@ -86,7 +86,7 @@ def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | 
     match operation:
         case GetPairs(kind, topic):
             # Those of all partitions are the same.
-            return kind.read(catalog.meant_by(topic)[0])
+            return kind.read(catalog.described(topic))
         case SetPairs(kind, topic, pairs):
             kind.write(catalog, topic, pairs)
         case RemovePairs(kind, topic, keys, everything):

@@ -1,12 +1,13 @@
 """Keep a catalog in one SQLite file in WAL mode, which several processes may open.
 
 Once `commit` has returned, its changes are on the disk: neither a killed process nor a power failure takes them back.
-Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept. Which
-topics are loaded is not in the rows: the broker that served them may be gone when the file is opened. Loads are among
-the events, so that revisions have no gap, but change no catalog that reads them.
+Every topic has a row, so that a catalog opens without a replay of its events; of the events the last are kept.
 
-The file is open twice. Questions have a connection of their own, so that they neither wait for another process, as
-`begin` does, nor see a transaction that is not finished.
+All that is saved between `begin` and `commit` is kept as a whole, and none of it after `rollback`. The file is open
+twice: writes, and the questions of a transaction about its own writes, have one connection, all other questions
+another, so that they neither wait for another process, as `begin` does, nor see a transaction that is not finished. One
+thread at a time uses each. A catalog without a file has a temporary one for the sake of these two, which costs it
+neither a write to the disk nor code of its own.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import repeat
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
+from weakref import finalize
 
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
-from lookup.topics.catalog.storage import check_kept, check_revision
+from lookup.topics.catalog.naming import partition_number, prefixes_of, without_partition
 
 __all__ = ["SqliteStorage"]
 
@@ -57,7 +60,7 @@ class SqliteStorage:
     """Namespaces, topics and the last events in one file.
 
     Args:
-        path: of the file; it is made if it is missing.
+        path: of the file; it is made if it is missing. None: a temporary one, which goes with this object.
         n_events: how many events are kept for followers that missed some.
         lock_timeout_s: how long to wait for another process that writes to the file, s.
         must_exist: whether a missing file is a mistake. A file in a folder that cannot be written to, which no other
@@ -68,10 +71,22 @@ class SqliteStorage:
     """
 
     def __init__(
-        self, path: Path | str, *, n_events: int = 1_000_000, lock_timeout_s: float = 5.0, must_exist: bool = False
+        self,
+        path: Path | str | None = None,
+        *,
+        n_events: int = 1_000_000,
+        lock_timeout_s: float = 5.0,
+        must_exist: bool = False,
     ) -> None:
-        self._path = Path(path)
-        self._n_events = check_kept(n_events)
+        folder = mkdtemp(prefix="catalog-") if path is None else None
+        self._path = Path(folder or "", path or "topics.db")
+        #: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply
+        self._synchronous = "FULL" if folder is None else "OFF"
+        if n_events < 1:
+            raise ArgumentError(f"n_events is {n_events}, at least the last event must be kept")
+        self._n_events = n_events
+        #: of the last event before the transaction under way, and of the last one in it
+        self._begun = self._saved = 0
         if not 0 <= lock_timeout_s <= _LONGEST_S:
             raise ArgumentError(f"lock_timeout_s is {lock_timeout_s}, it must be between 0 and {_LONGEST_S:,} seconds")
         self._lock_timeout_s = lock_timeout_s
@@ -92,6 +107,7 @@ class SqliteStorage:
                 raise
             self._seen = self._state()
             self._open(f"{self._path.absolute().as_uri()}?immutable=1")
+        self._closing = finalize(self, _close, folder, self._reader, self._writer)
 
     @property
     def revision(self) -> int:
@@ -108,26 +124,30 @@ class SqliteStorage:
         with self._sentences():
             while batch := rows.fetchmany(_BATCH):
                 names, properties, labels = zip(*batch, strict=True)
-                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels), repeat(False))
+                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels))
 
-    def events_since(self, revision: int) -> Sequence[TopicEvent]:
-        """Return the events after a revision, in order.
+    def events_since(self, revision: int) -> Iterable[TopicEvent]:
+        """Return the events after a revision, in order, as they are read.
 
         Raises:
             StateError: if some of them are no longer kept, or the revision is ahead.
         """
-        rows = self._ask("SELECT * FROM events WHERE revision > ? ORDER BY revision", revision).fetchall()
-        # Without rows the revision is read by a second statement, and another process may have written in between.
-        current = rows[-1][0] if rows else self.revision
-        check_revision(revision, current)
-        if rows and len(rows) < current - revision:
+        row = self._ask("SELECT count(*), max(revision) FROM events WHERE revision > ?", revision).fetchone()
+        # Without events the revision is read by a second statement, and another process may have written in between.
+        n_kept, current = row[0], row[1] or self.revision
+        if not 0 <= revision <= current:
+            raise StateError(f"there is no revision {revision}: the catalog is at {current}")
+        if n_kept and n_kept < current - revision:
             raise StateError(
-                f"of the {current - revision} events since revision {revision} only the last {len(rows)} are kept"
+                f"of the {current - revision} events since revision {revision} only the last {n_kept} are kept"
             )
-        return tuple(
-            TopicEvent(number, kind, topic, _pairs(old), _pairs(new), _pairs(properties))
-            for number, kind, topic, old, new, properties in rows
-        )
+        return self._events(revision, row[1] or revision)
+
+    def _events(self, after: int, until: int) -> Iterator[TopicEvent]:
+        rows = self._ask("SELECT * FROM events WHERE revision > ? AND revision <= ? ORDER BY revision", after, until)
+        with self._sentences():
+            for number, kind, topic, old, new, properties in rows:
+                yield TopicEvent(number, kind, topic, _pairs(old), _pairs(new), _pairs(properties))
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -142,6 +162,11 @@ class SqliteStorage:
         if self._seen is not None and self._state() != self._seen:
             raise InputError(f"the catalog {self._path} was changed while it was read, from a folder that is read-only")
 
+    @property
+    def is_writing(self) -> bool:
+        """Return whether a transaction is under way."""
+        return self._writer.in_transaction
+
     def begin(self) -> None:
         """Keep other writers out, once they let go.
 
@@ -154,12 +179,20 @@ class SqliteStorage:
         if self._is_old and self._write("PRAGMA user_version").fetchone()[0] == _OLD_VERSION:
             self._write("ALTER TABLE topics DROP COLUMN is_loaded")
             self._write(f"PRAGMA user_version = {_VERSION}")
+        self._begun = self._saved = self._write("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0]
 
     def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
-        """Keep an event and the state of its topic or namespace; forget the event that is one too many."""
+        """Keep the next event and the state of its topic or namespace; forget the event that is one too many.
+
+        Args:
+            event: its revision is given here.
+            entry: its topic as it is afterwards; None: deleted, or no topic's event.
+        """
+        self._saved += 1
         pairs = map(_text, (event.old, event.new, event.properties))
-        self._write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event.revision, event.kind, event.topic, *pairs)
-        self._write("DELETE FROM events WHERE revision <= ?", event.revision - self._n_events)
+        self._write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", self._saved, event.kind, event.topic, *pairs)
+        # None of its own transaction: memory follows by these.
+        self._write("DELETE FROM events WHERE revision <= ?", min(self._begun, self._saved - self._n_events))
         if entry is not None:
             pairs = map(_text, (entry.properties, entry.labels))
             self._write("INSERT OR REPLACE INTO topics VALUES (?, ?, ?)", entry.name, *pairs)
@@ -170,20 +203,37 @@ class SqliteStorage:
         else:
             self._write("DELETE FROM topics WHERE name = ?", event.topic)
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Return whether there is a namespace, as the transaction under way has it."""
+        return self._write("SELECT 1 FROM namespaces WHERE name = ?", namespace).fetchone() is not None
+
+    def names(self, namespace: str) -> Sequence[str]:
+        """Return the topics of a namespace, sorted, as the transaction under way has them."""
+        return [name for prefix in sorted(prefixes_of(namespace, "all")) for name in self._names_from(prefix)]
+
+    def entry(self, topic: str) -> TopicEntry | None:
+        """Return one topic as the transaction under way has it, None if there is none."""
+        row = self._write("SELECT properties, labels FROM topics WHERE name = ?", topic).fetchone()
+        return None if row is None else TopicEntry(topic, _pairs(row[0]), _pairs(row[1]))
+
+    def partitions(self, whole: str) -> Sequence[str]:
+        """Return the partitions of a topic by number, as the transaction under way has them; none: not partitioned."""
+        names = (name for name in self._names_from(f"{whole}-partition-") if without_partition(name) == whole)
+        return sorted(names, key=lambda name: partition_number(name) or 0)
+
     def commit(self) -> None:
-        """Write to the disk what was saved."""
+        """Write to the disk what was saved; if this raises, nothing is kept."""
         self._write("COMMIT")
 
     def rollback(self) -> None:
         """Forget what was saved."""
         # SQLite has already rolled back after some errors, a full disk among them.
-        if self._writer.in_transaction:
+        if self.is_writing:
             self._writer.rollback()
 
     def close(self) -> None:
-        """Close the file."""
-        self._reader.close()
-        self._writer.close()
+        """Close the file; nothing else may be called afterwards."""
+        self._closing()
 
     def _state(self) -> _State:
         log = Path(f"{self._path}-wal")
@@ -196,7 +246,7 @@ class SqliteStorage:
             self._prepare()
             self._reader = self._connection(path)
         except BaseException:
-            self.close()
+            _close(None, self._reader, self._writer)
             raise
 
     def _connection(self, path: str) -> sqlite3.Connection:
@@ -216,8 +266,7 @@ class SqliteStorage:
         if has_tables and self._write("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
         self._write("PRAGMA journal_mode = WAL")
-        # FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
-        self._write("PRAGMA synchronous = FULL")
+        self._write(f"PRAGMA synchronous = {self._synchronous}")
         if not has_tables:
             self._write("BEGIN IMMEDIATE")
             # A second process may have made them since they were counted.
@@ -237,6 +286,12 @@ class SqliteStorage:
     def _has_tables(self) -> bool:
         return bool(self._write("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
+    def _names_from(self, beginning: str) -> list[str]:
+        # The end of the range is the beginning with the character after its last one.
+        end = beginning[:-1] + chr(ord(beginning[-1]) + 1)
+        rows = self._write("SELECT name FROM topics WHERE name >= ? AND name < ? ORDER BY name", beginning, end)
+        return [name for (name,) in rows]
+
     def _ask(self, statement: str, *values: Any) -> sqlite3.Cursor:
         with self._sentences():
             return self._reader.execute(statement, values)
@@ -252,6 +307,13 @@ class SqliteStorage:
             yield
         except sqlite3.Error as error:
             raise InputError(f"the catalog {self._path} cannot be used: {error}") from error
+
+
+def _close(folder: str | None, *connections: sqlite3.Connection) -> None:
+    for connection in connections:
+        connection.close()
+    if folder is not None:
+        rmtree(folder, ignore_errors=True)
 
 
 def _text(pairs: Mapping[str, str]) -> str:

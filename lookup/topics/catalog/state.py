@@ -1,14 +1,15 @@
-"""Keep the state of a catalog, memory, storage and listeners, in step by transactions.
+"""Keep the topics of a catalog in memory as its storage has them, and announce what changes.
 
-    write:  the storage begins, and waits for other processes -> memory is locked -> writes of other processes are
-            taken in -> memory and storage change -> the storage commits -> memory is unlocked -> listeners are called
-    error before the commit: memory and storage have the writes of other processes only, and so do listeners
+    write:  the storage begins, and waits for other processes -> memory follows it, as it does at any other time ->
+            writes go to the storage -> it commits -> memory follows -> listeners are called
 
-Two locks: `_writer` is held from before the storage begins, so that one thread writes at a time; `_memory` after that,
-and by every question, so that no question waits for another process. They are taken in this order. Listeners are called
+What was committed is the truth: memory takes in the events after its own revision, whoever wrote them, and an error on
+the way leaves it behind until the next question. So a write that fails has nothing to undo here.
+
+Two locks: `_writer` is held by a write from its beginning to its end, `_memory` by a question and while memory follows,
+so that no question waits for another process or for a transaction. They are taken in this order. Listeners are called
 without either.
 
-Catalogs, their storage and their followers agree on events by the functions `advanced` and `differences` alone.
 `catalog.py` decides which writes are allowed.
 """
 
@@ -17,64 +18,33 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby, islice
 from threading import Lock, RLock, get_ident
 
 from lookup.errors import NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
-from lookup.model.quoting import closest, shown, suggestion
+from lookup.model.quoting import shown, suggestion
 from lookup.topics.catalog.namespace import NamespaceTopics
 from lookup.topics.catalog.naming import namespace_of
-from lookup.topics.catalog.storage import Storage
+from lookup.topics.catalog.sqlite import SqliteStorage
 
-__all__ = ["Announcer", "CatalogState", "Listener", "advanced", "differences"]
-
-
-def advanced(entry: TopicEntry | None, event: TopicEvent) -> TopicEntry | None:
-    """Return a topic as it is after an event, None once it is deleted.
-
-    Raises:
-        StateError: if the event does not fit: created twice, or changed without being there.
-    """
-    if event.kind == "created":
-        if entry is not None:
-            raise StateError(f"event {event.revision} creates {event.topic}, which exists")
-        return TopicEntry(event.topic, event.properties, event.new, is_loaded=False)
-    if entry is None:
-        raise StateError(f"event {event.revision} ({event.kind}) is about {event.topic}, which does not exist")
-    match event.kind:
-        case "labels":
-            return replace(entry, labels=event.new)
-        case "properties":
-            return replace(entry, properties=event.new)
-        case "loaded" | "unloaded":
-            return replace(entry, is_loaded=event.kind == "loaded")
-        case _:  # deleted
-            return None
+__all__ = ["Announcer", "CatalogState", "Listener"]
 
 
-def differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
-    """Yield the events, with revision 0, that turn one state of a topic into another; none if both are equal.
-
-    Args:
-        now: the topic as it is; None: there is none.
-        wanted: the topic as it shall be; None: gone.
-    """
+def _differences(topic: str, now: TopicEntry | None, wanted: TopicEntry | None) -> Iterator[TopicEvent]:
+    """Yield the events, with revision 0, that turn one state of a topic into another, None: there is none."""
     if wanted is None:
         if now is not None:
             yield TopicEvent(0, "deleted", topic, old=now.labels)
         return
     if now is None:
         yield TopicEvent(0, "created", topic, new=wanted.labels, properties=wanted.properties)
-        # The event carries labels and properties, but not that a broker serves the topic: that is an event of its own.
-        now = replace(wanted, is_loaded=False)
+        return
     if now.labels != wanted.labels:
         yield TopicEvent(0, "labels", topic, now.labels, wanted.labels)
     if now.properties != wanted.properties:
         yield TopicEvent(0, "properties", topic, now.properties, wanted.properties)
-    if now.is_loaded != wanted.is_loaded:
-        yield TopicEvent(0, "loaded" if wanted.is_loaded else "unloaded", topic)
 
 
 #: A function that is called with every event.
@@ -155,68 +125,56 @@ class Announcer:
             return None
 
 
-#: Above this many topics no similar name is looked for: it would take minutes in the largest namespaces.
-_SEARCHED = 2_000
 #: Topics that are read from a storage at once: enough to spare calls, few enough to be forgotten soon.
 _BATCH = 1_000
 
 
-@dataclass(slots=True)
-class _Draft:
-    """The changes of a transaction so far, and the states that undo them."""
-
-    #: of the last event before it
-    revision: int
-    #: None: there are no listeners to announce them to
-    events: list[TopicEvent] | None = None
-    #: topics and namespaces as they were before each change, the first change first
-    before: list[tuple[str, TopicEntry | NamespaceTopics | None]] = field(default_factory=list)
-
-
 class CatalogState:
-    """Topics by namespace in memory, over a storage; `asking` goes around every use but the methods that lock.
+    """Topics by namespace in memory, as the storage has them; `asking` goes around every use of `namespaces`.
 
     Raises:
         InputError: if the storage cannot be read.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: SqliteStorage) -> None:
         self._storage = storage
         self._writer, self._memory = RLock(), RLock()
-        self._draft: _Draft | None = None
-        #: the thread in a block of `reading`, None: there is none
-        self._reader: int | None = None
+        #: the thread that began the latest transaction, and the one in a block of `reading`; None: there is none
+        self._writing: int | None = None
+        self._reading: int | None = None
         self._announcer = Announcer()
-        self._is_damaged = False
+        #: memory may be on its way to the storage's revision, and was interrupted if no thread is at it
+        self._is_behind = False
         with storage.reading():
             self.namespaces = {namespace: NamespaceTopics() for namespace in storage.namespaces()}
             for namespace, entries in groupby(storage.entries(), lambda entry: namespace_of(entry.name)):
                 while batch := tuple(islice(entries, _BATCH)):
                     self.namespaces[namespace].extend(batch)
-            #: of the last event that memory knows of
+            #: of the last event that memory has
             self.revision = storage.revision
+
+    @property
+    def is_writing(self) -> bool:
+        """Return whether this thread is in a transaction."""
+        return self._writing == get_ident() and self._storage.is_writing
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Keep memory at one revision, and in no transaction of another thread.
-
-        Raises:
-            StateError: if a transaction could neither be kept nor undone.
-        """
+        """Keep memory at one revision."""
         with self._memory:
-            if self._is_damaged:
-                raise StateError("a write to this catalog failed and could not be undone; open the catalog anew")
+            if self._is_behind:
+                self._follow()
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Answer every question of the block from one revision."""
         with self.asking():
-            before, self._reader = self._reader, get_ident()
+            before, self._reading = self._reading, get_ident()
             try:
                 yield
             finally:
-                self._reader = before
+                self._reading = before
 
     def topics_of(self, namespace: str) -> NamespaceTopics:
         """Return the topics of a namespace.
@@ -236,30 +194,13 @@ class CatalogState:
         topics = self.namespaces.get(namespace_of(topic))
         return None if topics is None else topics.entry(topic)
 
-    def meant_by(self, topic: str) -> Sequence[TopicEntry]:
-        """Return the entries a complete name stands for, at least one.
-
-        Raises:
-            NotFoundError: if there are none.
-        """
-        topics = self.topics_of(namespace_of(topic))
-        entries = [entry for name in topics.parts(topic) if (entry := topics.entry(name)) is not None]
-        if not entries:
-            near = closest(topic, topics.names("all")) if len(topics) <= _SEARCHED else None
-            hint = f"; did you mean {near!r}?" if near is not None else ""
-            raise NotFoundError(f"there is no topic {shown(topic)}{hint}")
-        return entries
-
     @contextmanager
     def together(self) -> Iterator[None]:
         """Make one transaction of all writes in the block; a block inside it belongs to it."""
-        self._refuse_in_reading()
-        with self._writer:
-            # A transaction that is under way is this thread's own: no other thread holds the lock.
-            is_inside = self._draft is not None
-        if is_inside:
+        if self.is_writing:
             yield
             return
+        self._refuse_in_reading()
         try:
             with self._writer, self._transaction():
                 yield
@@ -272,163 +213,118 @@ class CatalogState:
             raise
         self._announcer.announce()
 
-    def add_namespace(self, namespace: str) -> None:
-        """Add a namespace unless it is there; only in a transaction."""
-        if namespace not in self.namespaces:
-            self._save(TopicEvent(0, "namespace-created", namespace))
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._writing = get_ident()
+            self._storage.begin()
+            self._follow()
+            yield
+            self._is_behind = True
+            self._storage.commit()
+        except BaseException:
+            self._storage.rollback()
+            raise
+        self._follow()
 
-    def remove_namespace(self, namespace: str) -> None:
-        """Remove a namespace that has no topics; only in a transaction."""
-        self._save(TopicEvent(0, "namespace-deleted", namespace))
+    def save(self, event: TopicEvent, entry: TopicEntry | None = None) -> None:
+        """Write the next event, with its topic as it is afterwards; only in a transaction."""
+        if not self.is_writing:
+            raise StateError("a catalog changes in a transaction only")
+        self._storage.save(event, entry)
 
     def make(self, topic: str, wanted: TopicEntry | None) -> None:
         """Give a topic another state, None: gone, with an event for each difference; only in a transaction."""
-        for change in differences(topic, self.entry(topic), wanted):
-            self._save(change)
+        for change in _differences(topic, self._storage.entry(topic), wanted):
+            self.save(change, wanted)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener for the events to come; return a function that takes it out.
-
-        Raises:
-            StateError: in a transaction.
-        """
+        """Add a listener for the events to come; return a function that takes it out."""
         with self.asking():
-            if self._draft is not None:
-                raise StateError("a listener is added before or after a transaction, which may still be undone")
             return self._announcer.subscribe(listener, after=self.revision)
 
     def refresh(self) -> None:
         """Take in the writes of other processes; nothing to do in a transaction, which began with that."""
+        if self.is_writing:
+            return
         self._refuse_in_reading()
-        with self.asking():
-            if self._draft is not None:
-                return
-            self._take_in()
+        self._follow()
         self._announcer.announce()
 
     def _refuse_in_reading(self) -> None:
         # Memory is locked by this thread there, and by the writer that it would wait for next: neither would go on.
-        if self._reader == get_ident() and self._draft is None:
+        if self._reading == get_ident():
             raise StateError("a block that reads from one revision can neither write nor take in writes of others")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            self._storage.begin()
-            with self.asking():
-                self._take_in()
-                draft = _Draft(self.revision, [] if self._announcer.has_listeners else None)
-                try:
-                    self._draft = draft
-                    yield
-                    self._storage.commit()
-                except BaseException:
-                    self._undo(draft)
-                    raise
-                finally:
-                    self._draft = None
-                self._announcer.expect(draft.events or ())
-        except BaseException:
-            self._draft = None
-            self._storage.rollback()
-            raise
-
-    def _take_in(self) -> None:
-        """Repeat the writes of other processes, all or none; they are not undone with a transaction of ours."""
-        with self._storage.reading():
+    def _follow(self) -> None:
+        """Take in the events that the storage has committed since; a step that is repeated changes nothing."""
+        with self._memory, self._storage.reading():
             current = self._storage.revision
             if current == self.revision:
+                self._is_behind = False
                 return
-            draft = _Draft(self.revision)
+            missed: Iterable[TopicEvent]
             try:
-                events = self._missed(current)
-                for event in events:
-                    # Another process knows what it has loaded, and it may be gone; its event is counted all the same.
-                    if event.kind not in ("loaded", "unloaded"):
-                        self._place(event, draft)
+                missed, are_all = self._storage.events_since(self.revision), True
+            except StateError:
+                # The file was put back to a time before: what this catalog has heard of has not happened.
+                if current < self.revision:
+                    raise
+                missed, are_all = self._changes(current), False
+            taken_in: list[TopicEvent] = []
+            self._is_behind = True
+            try:
+                for event in missed:
+                    self._place(event)
+                    # Differences are no history: were they interrupted, the others are found anew.
+                    if are_all:
+                        self.revision = event.revision
+                    if self._announcer.has_listeners:
+                        taken_in.append(event)
                 self.revision = current
-            except BaseException:
-                self._undo(draft)
-                raise
-            # In the queue before our own events, whose revisions are higher.
-            self._announcer.expect(events)
+                self._is_behind = False
+            finally:
+                # In the queue before later events, also if only some of these were taken in.
+                self._announcer.expect(taken_in)
 
-    def _missed(self, current: int) -> Sequence[TopicEvent]:
-        """Return the events up to the storage's revision, or the differences if some of them are no longer kept."""
-        try:
-            return self._storage.events_since(self.revision)
-        except StateError:
-            # The file was put back to a time before: what this catalog has heard of has not happened.
-            if current < self.revision:
-                raise
-        changes = list(self._changes())
-        # Each difference took one event or more, so there are enough revisions; the gap before them shows that some
-        # events were missed. They end at the storage's revision.
-        first = current - len(changes) + 1
-        return [replace(change, revision=revision) for revision, change in enumerate(changes, first)]
+    def _changes(self, current: int) -> Sequence[TopicEvent]:
+        """Return the differences between memory and the storage, for events that are no longer kept.
 
-    def _changes(self) -> Iterator[TopicEvent]:
-        """Yield the differences between memory and the storage, with revision 0."""
+        Each took one event or more, so there are enough revisions; the gap before them shows that some events were
+        missed. They end at the storage's revision.
+        """
+        changes: list[TopicEvent] = []
         namespaces = set(self._storage.namespaces())
         wanted = {entry.name: entry for entry in self._storage.entries()}
         # Removals first, so that a plain topic and the partitions that took its name never exist together.
         for topics in self.namespaces.values():
             for entry in topics.entries():
                 if entry.name not in wanted:
-                    yield from differences(entry.name, entry, None)
-        for namespace in self.namespaces.keys() - namespaces:
-            yield TopicEvent(0, "namespace-deleted", namespace)
-        for namespace in namespaces - self.namespaces.keys():
-            yield TopicEvent(0, "namespace-created", namespace)
+                    changes += _differences(entry.name, entry, None)
+        changes += (TopicEvent(0, "namespace-deleted", name) for name in self.namespaces.keys() - namespaces)
+        changes += (TopicEvent(0, "namespace-created", name) for name in namespaces - self.namespaces.keys())
         for entry in wanted.values():
-            now = self.entry(entry.name)
-            # The storage does not know what is loaded: a topic stays as it was.
-            yield from differences(entry.name, now, replace(entry, is_loaded=now is not None and now.is_loaded))
+            changes += _differences(entry.name, self.entry(entry.name), entry)
+        return [replace(change, revision=current - len(changes) + number) for number, change in enumerate(changes, 1)]
 
-    def _save(self, event: TopicEvent) -> None:
-        """Make the next event happen in memory and storage."""
-        draft = self._draft
-        if draft is None:
-            raise StateError("a catalog changes in a transaction only")
-        event = replace(event, revision=self.revision + 1)
-        self._storage.save(event, self._place(event, draft))
-        if draft.events is not None:
-            draft.events.append(event)
-
-    def _place(self, event: TopicEvent, draft: _Draft) -> TopicEntry | None:
-        """Make an event happen in memory; return its topic as it is then."""
-        after = None
+    def _place(self, event: TopicEvent) -> None:
+        """Make an event happen in memory."""
         if event.kind == "namespace-created":
-            if event.topic in self.namespaces:
-                raise StateError(f"event {event.revision} creates namespace {event.topic}, which exists")
-            draft.before.append((event.topic, None))
-            self.namespaces[event.topic] = NamespaceTopics()
-        elif event.kind == "namespace-deleted":
-            draft.before.append((event.topic, self.namespaces[event.topic]))
-            del self.namespaces[event.topic]
-        else:
-            topics = self.namespaces[namespace_of(event.topic)]
-            before = topics.entry(event.topic)
-            after = advanced(before, event)
-            draft.before.append((event.topic, before))
-            if after is None:
+            self.namespaces.setdefault(event.topic, NamespaceTopics())
+            return
+        if event.kind == "namespace-deleted":
+            self.namespaces.pop(event.topic, None)
+            return
+        topics = self.namespaces[namespace_of(event.topic)]
+        match event.kind:
+            case "created":
+                topics.put(TopicEntry(event.topic, event.properties, event.new))
+            case "deleted":
                 topics.remove(event.topic)
-            else:
-                topics.put(after)
-            topics.keep_up()
-        self.revision = event.revision
-        return after
-
-    def _undo(self, draft: _Draft) -> None:
-        self._is_damaged = True
-        for name, before in reversed(draft.before):
-            if isinstance(before, NamespaceTopics):
-                self.namespaces[name] = before
-            elif isinstance(before, TopicEntry):
-                self.namespaces[namespace_of(name)].put(before)
-            elif name in self.namespaces:
-                del self.namespaces[name]
-            elif namespace_of(name) in self.namespaces:
-                self.namespaces[namespace_of(name)].remove(name)
-        self.revision = draft.revision
-        self._is_damaged = False
+            case "labels" | "properties":
+                entry = topics.entry(event.topic)
+                if entry is not None:
+                    labels = event.new if event.kind == "labels" else entry.labels
+                    properties = event.new if event.kind == "properties" else entry.properties
+                    topics.put(TopicEntry(event.topic, properties, labels))
+        topics.keep_up()

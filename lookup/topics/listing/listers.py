@@ -55,7 +55,7 @@ class ReadOnlyCatalog:
         if entry is None:
             return None
         properties, labels = MappingProxyType(entry.properties), MappingProxyType(entry.labels)
-        return TopicEntry(entry.name, properties, labels, entry.is_loaded)
+        return TopicEntry(entry.name, properties, labels)
 
     def with_properties(self, namespace: str, mode: Mode, properties: Mapping[str, str]) -> Sequence[str]:
         """Return the topics that have all of these properties, sorted, from an index; all topics for none."""

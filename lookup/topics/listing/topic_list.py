@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 from lookup.errors import PatternError, SettingsError
 from lookup.model.quoting import shown
 from lookup.topics.catalog.naming import without_partition, without_scheme
-from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, finished, paced, sorting
 
 __all__ = [
-    "KeptText", "TopicList", "TopicsPattern", "bare_name", "compiled_set", "hashing", "hashing_each", "pattern_length",
-    "topics_hash", "without_pattern_scheme",
+    "TopicList", "TopicsPattern", "differences", "is_among", "pattern_length", "topics_hash", "without_pattern_scheme",
 ]  # fmt: skip
 
 _ALL = ".*"
@@ -33,8 +32,8 @@ _SEPARATOR = "://"
 _DOMAINS = ("non-persistent", "persistent")
 #: Bytes that one compiled pattern may take; fifty characters need a hundredth of it.
 _MEMORY = 1 << 23
-#: The same of patterns that are compiled together.
-_SET_MEMORY = 1 << 26
+#: Names of a long list that are worked on at a time.
+_PART = 2_000
 #: The constructs of Java's engine that RE2 does not have, by their beginning, in words.
 _CONSTRUCTS = {
     "(?=": "the lookahead",
@@ -78,41 +77,18 @@ def topics_hash(topics: Iterable[str]) -> str:
         >>> topics_hash(["persistent://public/default/b", "persistent://public/default/a"])
         'c7559e98'
     """
-    return finished(hashing(sorted(topics), ROWS_PER_STEP))
-
-
-def hashing(names: Sequence[str], rows: int) -> Steps[str]:
-    """Hash sorted names as `topics_hash` does, in steps."""
-    extend = _extra("google_crc32c", "the hash of a topic list").extend
-    value, start, is_in_java_order = 0, 0, False
-    while start < len(names):
-        if start:
-            yield
-        joined = ",".join(names[start : start + rows])
-        # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so that
-        # the slow key is needed almost never; `isascii` is a flag of the text, and `max` would read all of it.
-        if not (is_in_java_order or joined.isascii()) and max(joined) > "\uffff":
-            names, is_in_java_order = (yield from sorting(names, key=_utf_16, rows=rows)), True
-            value = start = 0
-            continue
+    names = sorted(topics)
+    parts = [",".join(names[start : start + _PART]) for start in range(0, len(names), _PART)]
+    # Java sorts by UTF-16 code units. The two orders differ only if a name has a character beyond U+FFFF, so that the
+    # slow key is needed almost never; `isascii` is a flag of the text, and `max` would read all of it.
+    if any(not part.isascii() and max(part) > "\uffff" for part in parts):
+        names.sort(key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        parts = [",".join(names)]
+    extend, value = _extra("google_crc32c", "the hash of a topic list").extend, 0
+    for number, part in enumerate(parts):
         # Java writes half a surrogate pair as a question mark.
-        value = extend(value, ("," if start else "").encode() + joined.encode("utf-8", "replace"))
-        start += rows
+        value = extend(value, ("," if number else "").encode() + part.encode("utf-8", "replace"))
     return int(value).to_bytes(4, "little").hex()
-
-
-def _utf_16(name: str) -> bytes:
-    return name.encode("utf-16-be", "surrogatepass")
-
-
-class KeptText(Protocol):
-    """The place of one list's text among the texts that are kept."""
-
-    def get(self) -> str | None:
-        """Return the text, None if it is not kept, or not any more."""
-
-    def put(self, text: str) -> None:
-        """Keep the text as long as there is room."""
 
 
 class TopicList(Sequence[str]):
@@ -127,8 +103,6 @@ class TopicList(Sequence[str]):
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = tuple(names)
-        #: keeps the JSON text, which takes several times the room of the list; None: it is made each time
-        self.kept_text: KeptText | None = None
 
     def __repr__(self) -> str:
         return f"TopicList({self.names!r})"
@@ -157,33 +131,39 @@ class TopicList(Sequence[str]):
     @cached_property
     def topics_hash(self) -> str:
         """Return the hash of the list, as `topics_hash` does."""
-        return finished(hashing(self.names, ROWS_PER_STEP))
+        return topics_hash(self.names)
 
-    @property
+    @cached_property
     def json(self) -> str:
-        """Return the names as a JSON list."""
-        kept = None if self.kept_text is None else self.kept_text.get()
-        if kept is not None:
-            return kept
+        """Return the names as a JSON list, made once: it takes several times the room of the list."""
         # By parts, since Python cannot change threads within the encoding of one.
-        parts = (self[start : start + ROWS_PER_STEP] for start in range(0, len(self), ROWS_PER_STEP))
-        text = f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
-        if self.kept_text is not None:
-            self.kept_text.put(text)
-        return text
+        parts = (self[start : start + _PART] for start in range(0, len(self), _PART))
+        return f"[{', '.join(json.dumps(part, ensure_ascii=False)[1:-1] for part in parts)}]"
 
 
-def hashing_each(lists: Iterable[TopicList], *, rows: int = ROWS_PER_STEP) -> Steps[None]:
-    """Hash lists, so that their hashes are known when they are needed."""
-    n_rows = 0
-    for topics, ends_step in paced(lists, rows):
-        if ends_step or n_rows + min(len(topics), rows) > rows:
-            yield
-            n_rows = 0
-        if "topics_hash" not in vars(topics):
-            topics.topics_hash = yield from hashing(topics.names, rows)
-        # The names of the last step of a long list.
-        n_rows += len(topics) and (len(topics) - 1) % rows + 1
+def is_among(name: str, names: Sequence[str]) -> bool:
+    """Return whether a sorted list has a name."""
+    place = bisect_left(names, name)
+    return place < len(names) and names[place] == name
+
+
+def differences(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names that only the first of two sorted lists has, and those that only the second has."""
+    gone: list[str] = []
+    come: list[str] = []
+    n_before = n_after = 0
+    # By parts as well: the sets of a million names would hold up all threads.
+    while before is not after and (n_before < len(before) or n_after < len(after)):
+        old, new = before[n_before : n_before + _PART], after[n_after : n_after + _PART]
+        if old and new:
+            # As far as both parts reach: what is behind may be in the next part of the other list.
+            last = min(old[-1], new[-1])
+            old, new = old[: bisect_right(old, last)], new[: bisect_right(new, last)]
+        if old != new:
+            gone += sorted(set(old).difference(new))
+            come += sorted(set(new).difference(old))
+        n_before, n_after = n_before + len(old), n_after + len(new)
+    return gone, come
 
 
 class TopicsPattern:
@@ -201,6 +181,8 @@ class TopicsPattern:
         True
     """
 
+    __slots__ = ("_beginning", "_compiled", "bare", "text")
+
     def __init__(self, text: str) -> None:
         self.text = text
         #: without its scheme, as it is compiled
@@ -214,26 +196,18 @@ class TopicsPattern:
 
     def matches(self, topic: str) -> bool:
         """Return whether the part of a complete name after its scheme matches."""
-        return self.fits(bare_name(topic))
+        bare = without_scheme(without_partition(topic))
+        if self._beginning is not None:
+            # The dot of RE2 is no line feed.
+            return bare.startswith(self._beginning) and "\n" not in bare
+        return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
 
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Return the names that match, unchanged and in their order."""
         # Every name matches, and a million names would be a million calls of RE2.
         if self.bare == _ALL:
             return list(topics)
-        return [topic for topic in topics if self.fits(bare_name(topic))]
-
-    def fits(self, bare: str) -> bool:
-        """Return whether a name matches that is without scheme and partition suffix already."""
-        if self._beginning is not None:
-            # The dot of RE2 is no line feed.
-            return bare.startswith(self._beginning) and "\n" not in bare
-        return self.bare == _ALL or self._compiled.fullmatch(bare) is not None
-
-
-def bare_name(topic: str) -> str:
-    """Return the part of a complete name that patterns match: without scheme and partition suffix."""
-    return without_scheme(without_partition(topic))
+        return [topic for topic in topics if self.matches(topic)]
 
 
 def pattern_length(text: str) -> int:
@@ -259,36 +233,14 @@ def without_pattern_scheme(text: str) -> str:
     )
 
 
-def compiled_set(bares: Iterable[str]) -> Any:
-    """Return patterns that can be compiled one by one, compiled together, None if that takes too much memory.
-
-    Its `Match` takes a bare name and returns the numbers of those that match the whole of it; after the last pattern
-    stands one more that every name matches.
-    """
-    engine = _extra("re2", "a topics pattern")
-    compiled = engine.Set.FullMatchSet(_options(engine, _SET_MEMORY))
-    try:
-        for bare in (*bares, "(?s:.*)"):
-            # The set matches any name by `.*`, as `TopicsPattern` does.
-            compiled.Add("(?s:.*)" if bare == _ALL else bare)
-        compiled.Compile()
-    except engine.error:
-        return None
-    return compiled
-
-
-def _options(engine: Any, memory: int) -> Any:
-    options = engine.Options()
-    # RE2 would write errors to the standard error stream besides raising them.
-    options.max_mem, options.log_errors = memory, False
-    return options
-
-
 @lru_cache(maxsize=1024)
 def _compiled(bare: str) -> Any:
     engine = _extra("re2", "a topics pattern")
+    options = engine.Options()
+    # RE2 would write errors to the standard error stream besides raising them.
+    options.max_mem, options.log_errors = _MEMORY, False
     try:
-        return engine.compile(bare, _options(engine, _MEMORY))
+        return engine.compile(bare, options)
     except UnicodeEncodeError:
         raise PatternError(f"pattern {shown(bare)} holds half a surrogate pair, which no name can match") from None
     except engine.error as error:

@@ -1,10 +1,5 @@
 """Answer requests for the topics of a namespace: ask a lister, check its list, filter, hash.
 
-A request passes through three parts, so that a server may run the second elsewhere: `ask` returns the query to look up,
-unless it is being looked up already; `fetch` has the lister do it; `listed` makes the answers to all requests that wait
-for it. `answer` is the three at once. Nothing here waits or knows a clock. `fetching`, `listing` and `answering` do the
-same in steps, each of which looks at a bounded number of names.
-
 A lister is asked for every query. If it answers with the names of last time, as it does while the catalog does not
 change, their check, the filtered lists and their hashes are those of last time, too.
 
@@ -13,34 +8,29 @@ Source: `docs/pulsar/protocol.md`; PIP-452.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, pairwise
-from sys import getsizeof
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from itertools import pairwise
+from typing import Any
 
-from lookup.errors import ArgumentError, ContractError, NotFoundError, PulsarLookupError, StateError
+from lookup.errors import ArgumentError, ContractError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
 from lookup.model.catalog import CatalogView, EventKind, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
+from lookup.settings import ListingSection
 from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
-from lookup.topics.listing.steps import ROWS_PER_STEP, Steps, are_equal, finished, paced, sorting
-from lookup.topics.listing.topic_list import TopicList, TopicsPattern, hashing_each
-from lookup.topics.listing.topic_query import TopicQuery, common_names, narrowed
-from lookup.topics.rules import ListLimits
+from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
+from lookup.topics.listing.topic_query import TopicQuery
+from lookup.topics.recent import Recent
 
 __all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
 
-#: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each.
-_KEPT_NAMES = 4_000_000
+#: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each, and
+#: some sixty if the list was sent as JSON.
+_KEPT_NAMES = 2_000_000
 #: A query that is kept takes the room of so many names.
 _NAMES_OF_A_QUERY = 64
-#: Bytes of the JSON texts that are kept of lists, which may be asked for again; one of a million topics fits.
-_KEPT_TEXT_BYTES = 1 << 26
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +56,8 @@ class ListAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    ticket: Hashable
-    #: of the list the client has
-    topics_hash: str | None
-    #: the request, without a pattern that is left to the client
-    query: TopicQuery
-    #: whether nothing is left to the client
-    is_filtered: bool
-
-    def answer(self, topics: TopicList) -> ListAnswer:
-        is_known = self.topics_hash == topics.topics_hash
-        return ListAnswer(
-            topics=_NO_TOPICS if is_known else topics,
-            topics_hash=topics.topics_hash,
-            filtered=self.is_filtered,
-            changed=not is_known,
-        )
-
-
-_NO_TOPICS = TopicList()
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetched:
-    """The names of a lookup, checked, and what they were made of."""
+class _LookUp:
+    """The names of a look-up, checked, and what they were made of."""
 
     #: as the lister answered
     answered: tuple[str, ...]
@@ -98,104 +65,6 @@ class _Fetched:
     selected: tuple[str, ...] | None
     #: sorted, each once
     names: Sequence[str]
-    #: of these names; other names of the same lookup have another number
-    number: int
-
-    def is_made_of(self, answered: tuple[str, ...], selected: tuple[str, ...] | None, rows: int) -> Steps[bool]:
-        # A catalog that did not change answers with the same object, which takes no step.
-        if not (yield from are_equal(self.answered, answered, rows=rows)):
-            return False
-        if self.selected is None or selected is None:
-            return self.selected is selected
-        return (yield from are_equal(self.selected, selected, rows=rows))
-
-
-class _Run:
-    """A look-up under way, whose steps are done by all callers that wait for it, one at a time.
-
-    Args:
-        revision: of the catalog when it began.
-    """
-
-    def __init__(self, revision: int, steps: Steps[Sequence[str]]) -> None:
-        self.revision = revision
-        self._steps = steps
-        self._names: Sequence[str] | None = None
-        self._error: BaseException | None = None
-        self._step = Lock()
-
-    def is_over(self) -> bool | None:
-        """Do the next step; return whether there is none left, None if another thread is in a step now."""
-        if not self._step.acquire(blocking=False):
-            return None
-        try:
-            if self._names is None and self._error is None:
-                next(self._steps)
-        except StopIteration as end:
-            self._names = end.value
-        # Every caller that waits gets the error, an interruption too: the steps cannot go on after it.
-        except BaseException as error:  # noqa: BLE001
-            self._error = error
-        finally:
-            self._step.release()
-        return self._names is not None or self._error is not None
-
-    def names(self) -> Sequence[str]:
-        """Return the names that were looked up, or raise what went wrong."""
-        if self._error is not None:
-            raise self._error
-        return self._names or ()
-
-
-class _Recent(Generic[_Value]):
-    """Values by query, up to a number of names or bytes in all; those that were not used for longest go first.
-
-    Locked, because a lister at work is used by threads.
-    """
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._values: dict[TopicQuery, tuple[_Value, int]] = {}
-        self._lock = Lock()
-
-    def get(self, query: TopicQuery) -> _Value | None:
-        """Return the value of a query, None if there is none."""
-        with self._lock:
-            entry = self._values.pop(query, None)
-            if entry is None:
-                return None
-            self._values[query] = entry
-            return entry[0]
-
-    def put(self, query: TopicQuery, value: _Value, size: int) -> None:
-        """Keep a value, at the cost of others."""
-        with self._lock:
-            self._room += self._values.pop(query, (None, 0))[1]
-            # Some for the query itself: many empty lists take room as well.
-            self._values[query] = value, size + _NAMES_OF_A_QUERY
-            self._room -= size + _NAMES_OF_A_QUERY
-            while self._room < 0 and len(self._values) > 1:
-                self._room += self._values.pop(next(iter(self._values)))[1]
-
-
-@dataclass(frozen=True, slots=True)
-class _KeptText:
-    """The place of the JSON text of a query's list; satisfies `KeptText`.
-
-    Args:
-        made_of: number of the names that the list was made of; other names make another list.
-    """
-
-    texts: _Recent[tuple[int, str]]
-    query: TopicQuery
-    made_of: int
-
-    def get(self) -> str | None:
-        kept = self.texts.get(self.query)
-        return kept[1] if kept is not None and kept[0] == self.made_of else None
-
-    def put(self, text: str) -> None:
-        self.texts.put(self.query, (self.made_of, text), getsizeof(text))
 
 
 class TopicLister:
@@ -203,9 +72,7 @@ class TopicLister:
 
     Use it as a context: the lister is initialised on entry and closed on exit.
 
-    Threads: any number may use it between entry and exit, and none waits for a step of another; a lister is then asked
-    by several at the same time. Each listing in steps is done by one thread at a time. Every question to the catalog
-    waits while another thread is in a block of its `together`.
+    Threads: any number may use it between entry and exit; a lister is then asked by several at the same time.
 
     Args:
         lister: the part that `[topics] lister` chose.
@@ -216,24 +83,14 @@ class TopicLister:
         PolicyError: on entry and exit, if the lister fails to begin or to end.
     """
 
-    def __init__(self, lister: Lister, catalog: CatalogView, limits: ListLimits | None = None) -> None:
+    def __init__(self, lister: Lister, catalog: CatalogView, limits: ListingSection | None = None) -> None:
         self._lister = lister
         self._interests = interests_of(lister)
         self._catalog = ReadOnlyCatalog(catalog)
-        self._limits = limits or ListLimits()
-        #: what is looked up -> the requests that wait for it
-        self._waiting: dict[TopicQuery, list[_Waiting]] = {}
-        #: ticket -> what its request waits for
-        self._lookups: dict[Hashable, TopicQuery] = {}
-        self._runs: dict[TopicQuery, _Run] = {}
-        self._fetched: _Recent[_Fetched] = _Recent(_KEPT_NAMES)
-        #: filtered lists, each with the number of the names it was made of
-        self._lists: _Recent[tuple[int, TopicList]] = _Recent(_KEPT_NAMES)
-        #: the JSON texts of such lists, likewise; they take more room, and are needed for fewer of the answers
-        self._texts: _Recent[tuple[int, str]] = _Recent(_KEPT_TEXT_BYTES)
-        self._numbers = count()
-        #: for requests that wait and runs; held for no step
-        self._lock = Lock()
+        self.limits = limits or ListingSection()
+        self._look_ups: Recent[_LookUp] = Recent()
+        #: filtered lists, each with the names it was made of
+        self._lists: Recent[tuple[Sequence[str], TopicList]] = Recent()
 
     @property
     def interests(self) -> frozenset[EventKind]:
@@ -256,97 +113,52 @@ class TopicLister:
             error.add_note(str(failure))
 
     def answer(self, request: TopicQuery) -> ListAnswer:
-        """Answer one request at once, beside any that are under way.
+        """Answer one request.
 
         Raises:
-            PulsarLookupError: as `ask` and `fetch` do.
-        """
-        return finished(self.answering(request))
-
-    def answering(self, request: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[ListAnswer]:
-        """Answer one request as `answer` does, in steps that look at a number of names each."""
-        waiting = self._checked(None, request)
-        lookup = request.looked_up()
-        names = yield from self.fetching(lookup, rows=rows)
-        lists = yield from self.narrowed(lookup, {waiting.query}, names, rows=rows)
-        return waiting.answer(lists[waiting.query])
-
-    def ask(self, ticket: Hashable, request: TopicQuery) -> TopicQuery | None:
-        """Take a request in; return the query to fetch for it, None if an equal one is being fetched.
-
-        Requests that differ only by their patterns, and by whether they want system topics, share a query.
-
-        Args:
-            ticket: the name of the request, which `listed` gives its answer; one that waits may not ask again.
-
-        Raises:
-            ArgumentError: for an unknown mode, too many or too long properties, or a ticket that waits.
-            PatternError: for a pattern that cannot be compiled. Nothing is kept of a request that is refused.
-        """
-        waiting, lookup = self._checked(ticket, request), request.looked_up()
-        with self._lock:
-            if ticket in self._lookups:
-                message = f"request {ticket!r} is still waiting for its answer; tickets are used once at a time"
-                raise ArgumentError(message)
-            is_new = lookup not in self._waiting
-            self._waiting.setdefault(lookup, []).append(waiting)
-            self._lookups[ticket] = lookup
-        return lookup if is_new else None
-
-    def fetch(self, query: TopicQuery) -> Sequence[str]:
-        """Have the lister look up a query, and apply its selector; return the names, sorted, each once.
-
-        Raises:
+            ArgumentError: for an unknown mode, and too many or too long properties.
+            PatternError: for a pattern that cannot be compiled.
             StateError: if the list is partial: clients drop the subscriptions of topics that a list lacks.
             ContractError: if the lister answers no `Listing`, a topic of another namespace or mode, or a text that
                 is no topic's name.
             PulsarLookupError: as the lister itself refuses, for a namespace that does not exist for example.
             PolicyError: if it fails with anything else.
         """
-        return finished(self._fetching(query.looked_up(), ROWS_PER_STEP))
+        schemes_of(request.mode)
+        checked_properties(request.properties, self.limits)
+        query = request.plain().permitted(self.limits)
+        # An empty pattern is one that no name matches; only a request without any lists everything.
+        if query.pattern is not None:
+            TopicsPattern(query.pattern)
+        names = self._looked_up(request.looked_up())
+        known = self._lists.get(query)
+        if known is not None and known[0] is names:
+            topics = known[1]
+        else:
+            topics = query.narrow(names)
+            self._lists.put(query, (names, topics), len(topics) + _NAMES_OF_A_QUERY, room=_KEPT_NAMES)
+        is_known = isinstance(request, ListRequest) and request.topics_hash == topics.topics_hash
+        return ListAnswer(
+            topics=_NO_TOPICS if is_known else topics,
+            topics_hash=topics.topics_hash,
+            filtered=query.pattern is not None if request.pattern is not None else bool(request.selector),
+            changed=not is_known,
+        )
 
-    def fetching(self, query: TopicQuery, *, rows: int = ROWS_PER_STEP) -> Steps[Sequence[str]]:
-        """Fetch as `fetch` does, in steps: the first asks lister and catalog, each one checks a number of names.
-
-        Callers that fetch the same query at the same time, and at the same revision of the catalog, share the steps;
-        one that meets another thread in a step goes on by itself.
-        """
-        lookup, revision = query.looked_up(), self._catalog.revision
-        with self._lock:
-            run = self._runs.get(lookup)
-            if run is None or run.revision != revision:
-                run = self._runs[lookup] = _Run(revision, self._fetching(lookup, rows))
-        try:
-            while not (is_over := run.is_over()):
-                if is_over is None:
-                    # Not waited for: the step may be long, or wait for this thread, as in a transaction.
-                    return (yield from self._fetching(lookup, rows))
-                yield
-        finally:
-            with self._lock:
-                if self._runs.get(lookup) is run:
-                    del self._runs[lookup]
-        return run.names()
-
-    def _fetching(self, lookup: TopicQuery, rows: int) -> Steps[Sequence[str]]:
-        name, query = self._lister.name, lookup
-        answered = self._answered(lookup)
+    def _looked_up(self, query: TopicQuery) -> Sequence[str]:
+        """Have the lister look up a query, and apply its selector; return the names, sorted, each once."""
+        answered = self._answered(query)
         selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
-        known = self._fetched.get(lookup)
-        if known is not None and (yield from known.is_made_of(answered, selected, rows)):
+        known = self._look_ups.get(query)
+        # A catalog that did not change answers with the same objects, of which no name is looked at.
+        if known is not None and (known.answered, known.selected) == (answered, selected):
             return known.names
-        is_sorted = True
-        for start in range(0, len(answered), rows):
-            if start:
-                yield
-            # One name of the part before, so that no two neighbours are left out.
-            part = answered[max(0, start - 1) : start + rows]
-            _check_names(name, lookup, part, self._catalog)
-            is_sorted = is_sorted and all(before < after for before, after in pairwise(part))
-        names = answered if is_sorted else (yield from sorting(answered, rows=rows))
+        _check_names(self._lister.name, query, answered, self._catalog)
+        names = answered if all(before < after for before, after in pairwise(answered)) else sorted({*answered})
         if selected is not None:
-            names = yield from common_names(names, selected, rows=rows)
-        self._fetched.put(lookup, _Fetched(answered, selected, names, next(self._numbers)), len(answered))
+            names = tuple(topic for topic in selected if is_among(topic, names))
+        size = len(answered) + _NAMES_OF_A_QUERY
+        self._look_ups.put(query, _LookUp(answered, selected, names), size, room=_KEPT_NAMES)
         return names
 
     def _answered(self, query: TopicQuery) -> tuple[str, ...]:
@@ -365,87 +177,11 @@ class TopicLister:
             raise StateError(f"lister {name!r} has only a part of the topics of {query.namespace}; ask again")
         return listing.topics
 
-    def listed(self, query: TopicQuery, topics: Sequence[str]) -> list[tuple[Hashable, ListAnswer]]:
-        """Return the answers to all requests that wait for a query, in the order of asking, and forget them.
 
-        Raises:
-            NotFoundError: if no request waits for it.
-        """
-        return finished(self.listing(query, topics))
-
-    def listing(
-        self, query: TopicQuery, topics: Sequence[str], *, rows: int = ROWS_PER_STEP
-    ) -> Steps[list[tuple[Hashable, ListAnswer]]]:
-        """Make the answers as `listed` does, in steps; requests that come meanwhile wait for a query of their own."""
-        group = self._taken(query)
-        # Requests with the same filters share the work, and all of them share one pass.
-        lists = yield from self.narrowed(query, {waiting.query for waiting in group}, topics, rows=rows)
-        return [(waiting.ticket, waiting.answer(lists[waiting.query])) for waiting in group]
-
-    def narrowed(
-        self, lookup: TopicQuery, queries: Collection[TopicQuery], names: Sequence[str], *, rows: int = ROWS_PER_STEP
-    ) -> Steps[Mapping[TopicQuery, TopicList]]:
-        """Narrow the names of a lookup for many queries, except those whose lists are known already; hash the lists."""
-        fetched = self._fetched.get(lookup)
-        made_of = fetched.number if fetched is not None and fetched.names is names else None
-        lists: dict[TopicQuery, TopicList] = {}
-        unknown: list[TopicQuery] = []
-        for query, ends_step in paced(queries, rows):
-            if ends_step:
-                yield
-            known = self._lists.get(query)
-            if known is not None and known[0] == made_of:
-                lists[query] = known[1]
-            else:
-                unknown.append(query)
-        made = yield from narrowed(unknown, names, rows=rows)
-        for (query, topics), ends_step in paced(made.items(), rows):
-            if ends_step:
-                yield
-            if made_of is not None:
-                topics.kept_text = _KeptText(self._texts, query, made_of)
-                self._lists.put(query, (made_of, topics), len(topics))
-        lists |= made
-        yield from hashing_each(lists.values(), rows=rows)
-        return lists
-
-    def failed(self, query: TopicQuery) -> list[Hashable]:
-        """Return the tickets of all requests that wait for a query that could not be fetched, and forget them.
-
-        Raises:
-            NotFoundError: if no request waits for it.
-        """
-        return [waiting.ticket for waiting in self._taken(query)]
-
-    def cancel(self, ticket: Hashable) -> None:
-        """Forget a request whose client has gone, if it waits; its query stays under way."""
-        with self._lock:
-            lookup = self._lookups.pop(ticket, None)
-            if lookup is not None:
-                self._waiting[lookup] = [waiting for waiting in self._waiting[lookup] if waiting.ticket != ticket]
-
-    def _checked(self, ticket: Hashable, request: TopicQuery) -> _Waiting:
-        schemes_of(request.mode)
-        checked_properties(request.properties, self._limits)
-        query = request.plain().permitted(self._limits)
-        # An empty pattern is one that no name matches; only a request without any lists everything.
-        if query.pattern is not None:
-            TopicsPattern(query.pattern)
-        is_filtered = query.pattern is not None if request.pattern is not None else bool(request.selector)
-        topics_hash = request.topics_hash if isinstance(request, ListRequest) else None
-        return _Waiting(ticket, topics_hash, query, is_filtered)
-
-    def _taken(self, query: TopicQuery) -> list[_Waiting]:
-        with self._lock:
-            if query not in self._waiting:
-                raise NotFoundError(f"no request waits for {query}")
-            group = self._waiting.pop(query)
-            for waiting in group:
-                del self._lookups[waiting.ticket]
-        return group
+_NO_TOPICS = TopicList()
 
 
-def checked_properties(properties: Mapping[str, str], limits: ListLimits) -> Mapping[str, str]:
+def checked_properties(properties: Mapping[str, str], limits: ListingSection) -> Mapping[str, str]:
     """Return the properties of a request for topics.
 
     Raises:

@@ -76,8 +76,16 @@ def unrefuted(entries: Iterable[Row | Unreadable | Refuted]) -> list[Row | Unrea
         entry
         for entry in kept
         if isinstance(entry, Unreadable)
-        or (isinstance(entry, Row) and not any(wrong.covers(entry) for wrong in refuted))
+        or (isinstance(entry, Row) and not any(_covers(wrong, entry) for wrong in refuted))
     ]
+
+
+def _covers(wrong: Refuted, row: Row) -> bool:
+    return (
+        row.table == wrong.table
+        and wrong.from_us <= row.values["ts"] < wrong.until_us
+        and all(row.values.get(name) == value for name, value in wrong.values.items())
+    )
 
 
 def one_row(reader: LogReader, *lines: str, source: str = "broker.log") -> dict[str, Any]:

@@ -18,10 +18,22 @@ from lookup.errors import (
     StateError,
 )
 from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
-from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_system_topics
 from lookup.topics.catalog.pairs import MAX_LENGTH, MAX_PAIRS
-from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, rebuilt, topic
+from tests.topics.catalogs import (
+    NAMESPACE,
+    STORAGES,
+    MakeStorage,
+    everything,
+    filled,
+    heard,
+    in_file,
+    index,
+    parts,
+    rebuilt,
+    topic,
+)  # fmt: skip
 
 
 @pytest.fixture(params=list(STORAGES))
@@ -131,17 +143,17 @@ def test_a_plain_topic_shares_nothing_with_topics_that_have_names_of_partitions(
     """Producers can make such topics in a cluster; each has labels and properties of its own."""
     names = [topic("o"), topic("o-partition-0"), topic("o-partition-1")]
     for name in names:
-        catalog.mirror(name, TopicEntry(name, {}, {}, is_loaded=False))
+        catalog.mirror(name, TopicEntry(name, {}, {}))
     for number, name in enumerate(names):
         catalog.set_labels(name, {"env": str(number)})
         catalog.set_properties(name, {"owner": str(number)})
     catalog.remove_properties(names[1], everything=True)
 
     assert _labels(catalog, "o", "o-partition-0", "o-partition-1") == [{"env": "0"}, {"env": "1"}, {"env": "2"}]
-    assert [dict(catalog.meant_by(name)[0].properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
-    assert [list(catalog.siblings(name)) for name in [*names, topic("o-partition-2")]] == [[n] for n in names] + [[]]
+    assert [dict(catalog.described(name).properties) for name in names] == [{"owner": "0"}, {}, {"owner": "2"}]
     catalog.delete(names[0])
-    assert list(catalog.siblings(names[0])) == list(catalog.siblings(topic("o-partition-2"))) == names[1:]
+    catalog.set_labels(names[0], {"env": "3"})
+    assert _labels(catalog, "o-partition-0", "o-partition-1") == [{"env": "3"}] * 2
 
 
 def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Catalog) -> None:
@@ -156,25 +168,11 @@ def test_properties_of_a_partitioned_topic_hold_for_each_partition(catalog: Cata
 
 
 def test_new_partitions_inherit(catalog: Catalog) -> None:
-    """Both those added to the topic and those created by their own name."""
-    catalog.add_partitions(topic("p"), 3)
-    catalog.create(topic("p-partition-3"))
+    """One that is created by its own name has the labels of the others."""
+    catalog.create(topic("p-partition-2"))
 
-    assert catalog.parts(topic("p")) == tuple(topic(f"p-partition-{number}") for number in range(4))
-    assert _labels(catalog, "p-partition-2", "p-partition-3") == [{"env": "prod", "tier": "a"}] * 2
-
-
-def test_partitions_are_counted_by_the_last_one(catalog: Catalog) -> None:
-    """A topic of which only the third partition is there has three; those it lacks can be given to it."""
-    catalog.create(topic("r-partition-2"), labels={"env": "prod"})
-
-    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 2"):
-        catalog.add_partitions(topic("r"), 2)
-    catalog.add_partitions(topic("r"), 3)
-
-    assert catalog.parts(topic("r")) == tuple(topic(f"r-partition-{number}") for number in range(3))
-    with pytest.raises(StateError, match="r has 3 partitions, it cannot be given 3"):
-        catalog.add_partitions(topic("r"), 3)
+    assert parts(catalog, topic("p")) == [topic(f"p-partition-{number}") for number in range(3)]
+    assert _labels(catalog, "p-partition-1", "p-partition-2") == [{"env": "prod", "tier": "a"}] * 2
 
 
 def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> None:
@@ -200,24 +198,15 @@ def test_keys_and_values_of_a_namespace_are_listed(catalog: Catalog) -> None:
     assert catalog.labels_in(NAMESPACE) == {"env": ["prod", "test"]}
 
 
-def test_a_topic_exists_before_it_is_loaded(catalog: Catalog) -> None:
-    """Loaded topics are a part of those that exist, partition by partition."""
-    catalog.load(topic("p-partition-1"))
-    catalog.load(topic("q"))
-    catalog.unload(topic("q"))
-
-    assert list(catalog.loaded(NAMESPACE)) == [topic("p-partition-1")]
-
-
 def test_events_count_up_without_gaps(catalog: Catalog) -> None:
     """One transaction over two partitions is two events in order."""
     events, start = heard(catalog), catalog.revision
     catalog.set_labels(topic("p"), {"tier": "b"})
-    catalog.load(topic("q"))
+    catalog.set_properties(topic("q"), {"seen": "1"})
     catalog.delete(topic("q"))
 
     assert [event.revision for event in events] == list(range(start + 1, start + 5))
-    assert [event.kind for event in events] == ["labels", "labels", "loaded", "deleted"]
+    assert [event.kind for event in events] == ["labels", "labels", "properties", "deleted"]
     assert list(catalog.events_since(start)) == events
 
 
@@ -237,7 +226,6 @@ def test_nothing_is_said_where_nothing_changes(catalog: Catalog) -> None:
     """Writing what is there already is no event."""
     events = heard(catalog)
     catalog.set_labels(topic("p"), {"env": "prod"})
-    catalog.unload(topic("q"))
     catalog.remove_properties(topic("q"), ["unheard"])
 
     assert events == []
@@ -249,25 +237,27 @@ def test_a_listener_can_leave(catalog: Catalog) -> None:
     leave = catalog.subscribe(events.append)
     leave()
     leave()
-    catalog.load(topic("q"))
+    catalog.set_properties(topic("q"), {"seen": "1"})
 
     assert events == []
 
 
 def test_a_block_of_writes_is_told_when_it_ends(catalog: Catalog) -> None:
-    """Inside the block writes are seen, outside it not yet."""
+    """Questions see none of it until then; writes of the block see each other."""
     events = heard(catalog)
     with catalog.together():
         catalog.create(topic("z"))
+        with pytest.raises(StateError, match="exists already"):
+            catalog.create(topic("z"))
         seen = (topic("z") in catalog.topics(NAMESPACE), list(events))
 
-    assert seen == (True, [])
+    assert seen == (False, [])
     assert [event.topic for event in events] == [topic("z")]
 
 
 def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
     """Topics, labels, namespaces, revision and events are as before."""
-    before, events = catalog.snapshot(), heard(catalog)
+    before, events = everything(catalog), heard(catalog)
     with suppress(ZeroDivisionError), catalog.together():
         catalog.create_namespace("t/other")
         catalog.create("persistent://t/other/x", labels={"env": "x"})
@@ -275,16 +265,16 @@ def test_a_block_that_raises_leaves_nothing(catalog: Catalog) -> None:
         catalog.delete(topic("q"))
         _ = 1 / 0
 
-    assert (catalog.snapshot(), events) == (before, [])
-    assert catalog.index(NAMESPACE) == rebuilt(catalog)
-    catalog.load(topic("q"))
-    assert [event.revision for event in events] == [before.revision + 1]
+    assert (everything(catalog), events) == (before, [])
+    assert index(catalog) == rebuilt(catalog)
+    catalog.set_properties(topic("q"), {"seen": "1"})
+    assert [event.revision for event in events] == [before[0] + 1]
 
 
 def test_an_answer_is_the_same_object_until_something_changes(catalog: Catalog) -> None:
-    """What is loaded changes no list by names, labels change no list of all names."""
+    """Properties change no list by names, labels change no list of all names."""
     names, selected = catalog.topics(NAMESPACE), catalog.selected(NAMESPACE, (Equals("env", "prod"),))
-    catalog.load(topic("q"))
+    catalog.set_properties(topic("q"), {"seen": "1"})
 
     assert catalog.topics(NAMESPACE) is names
     assert catalog.selected(NAMESPACE, (Equals("env", "prod"),)) is selected
@@ -313,11 +303,11 @@ def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
 
 def test_a_namespace_with_topics_goes_by_force_only(catalog: Catalog) -> None:
     """Pulsar's own topics are no reason to keep it."""
-    before = catalog.snapshot()
+    before = everything(catalog)
     with pytest.raises(ConflictError, match=r"namespace t/ns is not empty \(users' topics: 4\); delete these first"):
         catalog.delete_namespace(NAMESPACE)
 
-    assert catalog.snapshot() == before
+    assert everything(catalog) == before
     for name in without_system_topics(catalog.topics(NAMESPACE, "all")):
         catalog.delete(name)
     assert list(catalog.topics(NAMESPACE)) == [topic("__change_events")]
@@ -357,8 +347,6 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
         (lambda c: c.create(topic("q-partition-0")), StateError, "exists and is not partitioned"),
         (lambda c: c.create(topic("z"), partitions=0), ArgumentError, "partitions is 0, it must be between 1 and"),
         (lambda c: c.create(topic("z-partition-0"), partitions=2), ArgumentError, "is the name of a partition"),
-        (lambda c: c.add_partitions(topic("q"), 2), StateError, "has no partitions, it cannot be given 2"),
-        (lambda c: c.add_partitions(topic("p"), 2), StateError, "has 2 partitions, it cannot be given 2"),
         (lambda c: c.delete(topic("z")), NotFoundError, "there is no topic"),
         (lambda c: c.set_labels(topic("q"), {"a\n": "b"}), ArgumentError, "must not begin or end with a blank"),
         (lambda c: c.set_labels(topic("q"), {"a\x00b": "b"}), ArgumentError, "must not have the character '\\x00'"),
@@ -407,30 +395,26 @@ def _mistakes() -> list[tuple[Callable[[Catalog], object], type[PulsarLookupErro
             ArgumentError,
             "has 4,100 characters, more than the 4,096",
         ),
-        (lambda c: c.load(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
+        (lambda c: c.delete(topic("a" * 10**6)), ArgumentError, "characters, more than the 4,096 that a name may have"),
         (lambda c: c.topics("n" * 10**6), NotFoundError, "nnn...'; known: t/ns"),
     ]
 
 
 @pytest.mark.parametrize("local", ["z\u200bz", "z\u00a0", "z\nz", "z\u2028z", "z" * 5_000])
-def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(
-    make: MakeStorage, tmp_path: Path, local: str
-) -> None:
+def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(tmp_path: Path, local: str) -> None:
     """A catalog of an earlier release, or one that follows another, opens; names and pairs can be seen and let go."""
-    odd = TopicEntry(topic(local), {"team\x1c": "b\u202e"}, {"env\u200b": "prod\u00a0", "tier": "a"}, is_loaded=False)
-    storage = make(tmp_path, 100)
-    catalog = Catalog(storage)
+    odd = TopicEntry(topic(local), {"team\x1c": "b\u202e"}, {"env\u200b": "prod\u00a0", "tier": "a"})
+    catalog = Catalog(in_file(tmp_path))
     catalog.mirror(odd.name, odd)
-    if isinstance(storage, SqliteStorage):
-        catalog.close()
-        catalog = Catalog(make(tmp_path, 100))
+    catalog.close()
+    catalog = Catalog(in_file(tmp_path))
 
     assert (catalog.topics(NAMESPACE), catalog.entry(odd.name)) == ((odd.name,), odd)
     assert catalog.labels_in(NAMESPACE) == {"env\u200b": ["prod\u00a0"], "tier": ["a"]}
     catalog.set_labels(odd.name, {"tier": "b"})
     catalog.remove_labels(odd.name, ["env\u200b"])
     catalog.remove_properties(odd.name, ["team\x1c"])
-    assert catalog.entry(odd.name) == TopicEntry(odd.name, {}, {"tier": "b"}, is_loaded=False)
+    assert catalog.entry(odd.name) == TopicEntry(odd.name, {}, {"tier": "b"})
     catalog.delete(odd.name)
     assert catalog.topics(NAMESPACE) == ()
     catalog.close()
@@ -440,14 +424,14 @@ def test_what_was_stored_before_it_was_refused_can_be_read_and_removed(
 def test_mistakes_are_sentences_and_store_nothing(catalog: Catalog, number: int) -> None:
     """Whatever is refused leaves the catalog, its events and its storage as they were."""
     mistake, kind, sentence = _mistakes()[number]
-    before, events = catalog.snapshot(), heard(catalog)
+    before, events = everything(catalog), heard(catalog)
 
     with pytest.raises(kind) as caught:
         mistake(catalog)
 
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < 400
-    assert (catalog.snapshot(), events) == (before, [])
+    assert (everything(catalog), events) == (before, [])
 
 
 def test_only_allowed_keys_are_stored(make: MakeStorage, tmp_path: Path) -> None:

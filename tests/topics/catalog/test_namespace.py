@@ -13,13 +13,13 @@ from tests.topics.catalogs import topic
 
 _PAIRS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"), max_size=2)
 _NAMES = st.builds(topic, st.sampled_from(["q", "r", "p-partition-0", "p-partition-1"]), st.just("persistent"))
-_ENTRIES = st.builds(TopicEntry, _NAMES, _PAIRS, _PAIRS, st.booleans())
+_ENTRIES = st.builds(TopicEntry, _NAMES, _PAIRS, _PAIRS)
 _MANY = st.lists(_ENTRIES, max_size=4, unique_by=lambda entry: entry.name)
 
 
 def _seen(topics: NamespaceTopics) -> tuple[object, ...]:
     found = topics.selected((Equals("a", "x"),)), topics.with_properties("all", {"a": "x"})
-    return topics.names("all"), topics.loaded("all"), list(topics.entries()), topics.index(), found, topics.parts("p")
+    return topics.names("all"), list(topics.entries()), topics.labels(), found, topics.a_partition(topic("p"))
 
 
 @given(_MANY, st.integers(0, 4))
@@ -43,10 +43,8 @@ def test_many_topics_at_once_are_those_one_by_one(entries: list[TopicEntry], fir
 def _of_envs(n_topics: int) -> NamespaceTopics:
     """Return a namespace of topics in production, one of which is a test as well."""
     topics = NamespaceTopics()
-    topics.extend(
-        [TopicEntry(topic(f"q-{number}"), {"env": "prod"}, {"env": "prod"}, False) for number in range(n_topics)]
-    )
-    topics.put(TopicEntry(topic("t"), {"env": "test"}, {"env": "test"}, False))
+    topics.extend([TopicEntry(topic(f"q-{number}"), {"env": "prod"}, {"env": "prod"}) for number in range(n_topics)])
+    topics.put(TopicEntry(topic("t"), {"env": "test"}, {"env": "test"}))
     return topics
 
 

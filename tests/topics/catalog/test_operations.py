@@ -16,15 +16,15 @@ from lookup.topics.catalog.operations import (
     SetPairs,
     apply,
 )
-from tests.topics.shelf import shelf, topic
+from tests.topics.filled import HERE, catalog_of, name_of
 
-_TOPIC = topic("orders")
+_TOPIC = name_of("orders")
 
 
 @pytest.mark.parametrize("kind", [LABELS, PROPERTIES])
 def test_pairs_are_added_read_and_removed(kind: PairKind) -> None:
     """Those of the other kind stay as they are."""
-    catalog = shelf("orders")
+    catalog = catalog_of(_TOPIC)
     other = PROPERTIES if kind is LABELS else LABELS
     apply(SetPairs(other, _TOPIC, {"a": "0"}), catalog)
     apply(SetPairs(kind, _TOPIC, {"a": "1", "b": "2", "c": "3"}), catalog)
@@ -39,18 +39,18 @@ def test_pairs_are_added_read_and_removed(kind: PairKind) -> None:
 
 def test_a_namespace_is_deleted() -> None:
     """With its topics if the operation says so."""
-    catalog = shelf("orders")
+    catalog = catalog_of(_TOPIC)
     with pytest.raises(StateError, match="is not empty"):
-        apply(DeleteNamespace("t/n"), catalog)
-    apply(DeleteNamespace("t/n", force=True), catalog)
+        apply(DeleteNamespace(HERE), catalog)
+    apply(DeleteNamespace(HERE, force=True), catalog)
 
-    assert "t/n" not in catalog.namespaces()
+    assert HERE not in catalog.namespaces()
 
 
 @pytest.mark.parametrize(
     ("operation", "error"),
     [
-        (GetPairs(LABELS, topic("none")), NotFoundError),
+        (GetPairs(LABELS, name_of("none")), NotFoundError),
         (RemovePairs(LABELS, _TOPIC), ArgumentError),
         (RemovePairs(PROPERTIES, _TOPIC, ("a",), everything=True), ArgumentError),
     ],
@@ -58,4 +58,4 @@ def test_a_namespace_is_deleted() -> None:
 def test_an_error_is_that_of_the_catalog(operation: CatalogOperation, error: type[Exception]) -> None:
     """A removal of nothing, or of some keys and everything, is a value like any other until it is applied."""
     with pytest.raises(error):
-        apply(operation, shelf("orders"))
+        apply(operation, catalog_of(_TOPIC))

@@ -15,8 +15,8 @@ import pytest
 
 from lookup.errors import ArgumentError, InputError, NotFoundError
 from lookup.model.catalog import TopicEvent
-from lookup.topics.catalog import Catalog, Follower, SqliteStorage
-from tests.topics.catalogs import NAMESPACE, filled, heard, rebuilt, topic
+from lookup.topics.catalog import Catalog, SqliteStorage
+from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
 _WRITER = Path(__file__).with_name("writer.py")
 
@@ -40,62 +40,18 @@ def _killed(folder: Path, way: str, n_lines: int) -> list[str]:
 def test_a_catalog_opens_as_it_was_closed(tmp_path: Path) -> None:
     """Namespaces, topics, revision and events are all there."""
     catalog = filled(SqliteStorage(tmp_path / "topics.db"))
-    before, events = catalog.snapshot(), catalog.events_since(0)
+    before, events = everything(catalog), catalog.events_since(0)
     catalog.close()
     again = _opened(tmp_path)
 
-    assert (again.snapshot(), again.events_since(0)) == (before, events)
-    assert again.index(NAMESPACE) == rebuilt(again)
-    again.close()
-
-
-def test_no_topic_is_loaded_when_a_catalog_opens(tmp_path: Path) -> None:
-    """The broker that served it may be gone; a catalog that is open hears of it and does not believe it."""
-    one = filled(SqliteStorage(tmp_path / "topics.db"))
-    two = _opened(tmp_path)
-    two.load(topic("p"))
-    one.load(topic("q"))
-    events = heard(two)
-    two.refresh()
-    three = _opened(tmp_path)
-
-    assert [catalog.loaded(NAMESPACE) for catalog in (one, two, three)] == [
-        (topic("q"),),
-        (topic("p-partition-0"), topic("p-partition-1")),
-        (),
-    ]
-    assert [(event.kind, event.topic) for event in events] == [("loaded", topic("q"))]
-    assert one.snapshot() == two.snapshot() == three.snapshot()
-    for catalog in (one, two, three):
-        catalog.close()
-
-
-def test_a_broker_that_is_gone_has_nothing_loaded_at_its_followers(tmp_path: Path) -> None:
-    """Whether they heard of it while it was there, or read the events of its file later."""
-    one, copies = filled(SqliteStorage(tmp_path / "topics.db")), (Catalog(), Catalog())
-    followers = [Follower(copy) for copy in copies]
-    for follower in followers:
-        follower.catch_up(one)
-    one.subscribe(followers[0].hear)
-    copies[0].load(topic("p-partition-0"))
-    one.load(topic("q"))
-    one.set_labels(topic("p"), {"env": "new"})
-    one.close()
-    again = _opened(tmp_path)
-    again.unload(topic("q"))
-    for follower in followers:
-        follower.catch_up(again)
-
-    assert [catalog.loaded(NAMESPACE) for catalog in (again, *copies)] == [(), (topic("p-partition-0"),), ()]
-    assert again.snapshot().entries == copies[0].snapshot().entries == copies[1].snapshot().entries
+    assert (everything(again), again.events_since(0)) == (before, events)
+    assert index(again) == rebuilt(again)
     again.close()
 
 
 def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) -> None:
-    """Listeners get the differences up to the file's revision, after a gap; what is loaded stays so."""
+    """Listeners get the differences up to the file's revision, after a gap."""
     one, two = filled(SqliteStorage(tmp_path / "topics.db", n_events=2)), _opened(tmp_path)
-    two.load(topic("p-partition-0"))
-    one.refresh()
     start, events = two.revision, heard(two)
     one.create_namespace("t/other")
     for value in "abc":
@@ -108,9 +64,8 @@ def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) ->
         (4, "namespace-created"),
         (5, "labels"),
     ]
-    assert two.snapshot() == one.snapshot()
-    assert list(two.loaded(NAMESPACE)) == [topic("p-partition-0")]
-    assert two.index(NAMESPACE) == rebuilt(two)
+    assert everything(two) == everything(one)
+    assert index(two) == rebuilt(two)
     one.close()
     two.close()
 
@@ -118,14 +73,14 @@ def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) ->
 def test_a_file_of_version_1_is_read_and_then_changed_by_a_write(tmp_path: Path) -> None:
     """It says which topics are loaded, which is left out."""
     path = tmp_path / "topics.db"
-    before = filled(SqliteStorage(path)).snapshot()
+    before = everything(filled(SqliteStorage(path)))
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE topics ADD COLUMN is_loaded INTEGER NOT NULL DEFAULT 1")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     catalog = _opened(tmp_path)
 
-    assert catalog.snapshot() == before
+    assert everything(catalog) == before
     catalog.create(topic("z"))
     catalog.close()
     again = _opened(tmp_path)
@@ -149,7 +104,7 @@ def test_a_killed_process_loses_nothing_acknowledged(tmp_path: Path) -> None:
         {"number": str(int(name.rsplit("/", 1)[1]) % 7), "more": "yes"} for name in said
     ]
     assert [event.revision for event in catalog.events_since(0)] == list(range(1, catalog.revision + 1))
-    assert catalog.index(NAMESPACE) == rebuilt(catalog)
+    assert index(catalog) == rebuilt(catalog)
     catalog.create(topic("goes-on"))
     catalog.close()
 
@@ -169,16 +124,16 @@ def test_two_catalogs_on_one_file_hear_each_other(tmp_path: Path) -> None:
     heard_by_one, heard_by_two, start = heard(one), heard(two), one.revision
     two.create_namespace("t/other")
     two.set_labels(topic("q"), {"env": "prod"})
-    one.load(topic("q"))
+    one.set_properties(topic("q"), {"seen": "1"})
     two.refresh()
 
     assert heard_by_one == heard_by_two
     assert [(event.revision, event.kind) for event in heard_by_one] == [
         (start + 1, "namespace-created"),
         (start + 2, "labels"),
-        (start + 3, "loaded"),
+        (start + 3, "properties"),
     ]
-    assert one.snapshot() == two.snapshot()
+    assert everything(one) == everything(two)
     one.close()
     two.close()
 
@@ -192,8 +147,8 @@ def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no topic"):
         two.set_labels(topic("q"), {"env": "prod"})
     assert [event.kind for event in events] == ["deleted"]
-    two.load(topic("p"))
-    assert [event.kind for event in events] == ["deleted", "loaded", "loaded"]
+    two.set_properties(topic("p"), {"seen": "1"})
+    assert [event.kind for event in events] == ["deleted", "properties", "properties"]
     one.close()
     two.close()
 
@@ -209,7 +164,7 @@ def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -
     one.delete(topic("q"))
 
     with pytest.raises(NotFoundError, match="there is no topic") as refused:
-        two.load(topic("q"))
+        two.set_properties(topic("q"), {"seen": "1"})
     assert refused.value.__notes__ == [f"a listener raised ValueError: deleted {topic('q')}"]
     one.close()
     two.close()
@@ -229,7 +184,7 @@ def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None
             return super().revision
 
     two = Overtaken(tmp_path / "topics.db")
-    assert two.events_since(one.revision) == ()
+    assert list(two.events_since(one.revision)) == []
     two.close()
     one.close()
 
@@ -237,14 +192,14 @@ def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None
 def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) -> None:
     """A file that another process is writing to for too long is a mistake of the user's, not a traceback."""
     catalog = filled(SqliteStorage(tmp_path / "topics.db"))
-    before = catalog.snapshot()
+    before = everything(catalog)
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(InputError, match=r"the catalog .*topics.db cannot be used: database is locked"):
         catalog.delete(topic("q"))
     other.close()
-    assert catalog.snapshot() == before
+    assert everything(catalog) == before
     catalog.delete(topic("q"))
     catalog.close()
 
@@ -360,7 +315,7 @@ def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: P
         process.stdout.readline()
         locked.chmod(0o755)
         catalog = _opened(locked)
-        catalog.load(topic("q"))
+        catalog.set_properties(topic("q"), {"seen": "1"})
         catalog.close()
         said = process.communicate("go on\n")[0]
 
@@ -369,12 +324,12 @@ def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: P
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     """A catalog opens while another process writes to it, and shows the state before."""
-    before = filled(SqliteStorage(tmp_path / "topics.db")).snapshot()
+    before = everything(filled(SqliteStorage(tmp_path / "topics.db")))
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     other.execute("DELETE FROM topics")
     catalog = _opened(tmp_path)
 
-    assert catalog.snapshot() == before
+    assert everything(catalog) == before
     other.close()
     catalog.close()

@@ -15,7 +15,18 @@ import pytest
 from lookup.errors import InputError, StateError
 from lookup.model.catalog import Equals, TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
-from tests.topics.catalogs import NAMESPACE, STORAGES, MakeStorage, filled, heard, locked, topic
+from tests.topics.catalogs import (
+    NAMESPACE,
+    STORAGES,
+    MakeStorage,
+    entries,
+    everything,
+    filled,
+    heard,
+    index,
+    locked,
+    topic,
+)
 
 #: For a longer run by hand, which `CONTRIBUTING.md` names, s.
 _SECONDS = float(os.environ.get("CATALOG_THREADS_S", "1"))
@@ -86,16 +97,15 @@ class _World:
         with self.catalog.reading():
             names = self.catalog.topics(NAMESPACE)
             production = tuple(name for name in names if "/a-" in name)
-            index = {"env": {"prod": set(production)}} if production else {}
+            expected = {"env": {"prod": set(production)}} if production else {}
             assert self.catalog.selected(NAMESPACE, _PROD) == production
             assert self.catalog.with_properties(NAMESPACE, "persistent", {"env": "prod"}) == production
-            assert self.catalog.index(NAMESPACE) == index
-            entries = self.catalog.entries(NAMESPACE)
-            snapshot = self.catalog.snapshot().entries
-        assert sorted(entry.name for entry in entries) == [entry.name for entry in snapshot] == list(names)
-        described = {entry.name for entry in entries if entry.labels == entry.properties == {"env": "prod"}}
+            assert index(self.catalog) == expected
+            found = entries(self.catalog)
+        assert [entry.name for entry in found] == list(names)
+        described = {entry.name for entry in found if entry.labels == entry.properties == {"env": "prod"}}
         assert described == set(production)
-        assert all(not entry.labels and not entry.properties for entry in entries if entry.name not in described)
+        assert all(not entry.labels and not entry.properties for entry in found if entry.name not in described)
 
 
 @pytest.mark.parametrize("make", STORAGES.values(), ids=STORAGES)
@@ -133,7 +143,7 @@ def test_a_catalog_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
     made: list[Catalog] = []
     steps: list[Callable[[], object]] = [
         lambda: made.append(filled(SqliteStorage(tmp_path / "topics.db"))),
-        lambda: made[0].load(topic("q")),
+        lambda: made[0].set_properties(topic("q"), {"seen": "1"}),
         lambda: made[0].refresh(),  # noqa: PLW0108  it is made by the first step
         lambda: made[0].close(),  # noqa: PLW0108  as above
     ]
@@ -164,7 +174,7 @@ def _ask_everything(catalog: Catalog) -> None:
         assert topic("q") in catalog.topics(NAMESPACE)
         assert catalog.selected(NAMESPACE, _PROD)
         assert catalog.events_since(catalog.revision - 1)
-        catalog.snapshot()
+        everything(catalog)
         catalog.refresh()
         time.sleep(0.01)
 
@@ -175,7 +185,7 @@ def test_each_catalog_waits_as_long_as_it_is_set_to(hasty_s: float, tmp_path: Pa
     path = tmp_path / "topics.db"
     patient = filled(SqliteStorage(path, lock_timeout_s=_LATE))
     hasty = Catalog(SqliteStorage(path, lock_timeout_s=hasty_s))
-    before = hasty.snapshot()
+    before = everything(hasty)
     with _threads(1) as pool:
         with locked(path):
             waiting = pool.submit(patient.delete, topic("q"))
@@ -186,10 +196,10 @@ def test_each_catalog_waits_as_long_as_it_is_set_to(hasty_s: float, tmp_path: Pa
             assert not waiting.done()
         waiting.result(_LATE)
 
-    assert hasty.snapshot() == before
+    assert everything(hasty) == before
     hasty.delete(topic("p"))
     patient.refresh()
-    assert patient.snapshot() == hasty.snapshot()
+    assert everything(patient) == everything(hasty)
     assert topic("q") not in hasty.topics(NAMESPACE)
     patient.close()
     hasty.close()
@@ -231,7 +241,7 @@ def test_a_block_that_reads_cannot_change_the_catalog(change: Callable[[Catalog]
 
 def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:
     """One may wait for another thread that reads and writes; what that thread wrote is announced afterwards."""
-    catalog, events = filled(STORAGES["sqlite"](tmp_path, 1_000)), list[TopicEvent]()
+    catalog, events = filled(STORAGES["file"](tmp_path, 1_000)), list[TopicEvent]()
 
     def listen(event: TopicEvent) -> None:
         events.append(event)

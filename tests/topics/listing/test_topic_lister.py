@@ -21,9 +21,10 @@ from lookup.errors import (
 )
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode, TopicEntry
+from lookup.settings import ListingSection
 from lookup.topics.listing import ListAnswer, ListRequest, TopicList, TopicLister, topics_hash
-from lookup.topics.rules import ListLimits
 from lookup_policies.listers import Default, Indexed, PropertyFilter
+from tests.topics.catalogs import everything
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Broken, Listed, Recording, Scripted
 
@@ -37,7 +38,7 @@ def _catalog() -> CatalogView:
     return catalog
 
 
-def _answer(request: ListRequest, limits: ListLimits | None = None) -> ListAnswer:
+def _answer(request: ListRequest, limits: ListingSection | None = None) -> ListAnswer:
     return TopicLister(Default(), _catalog(), limits).answer(request)
 
 
@@ -123,8 +124,8 @@ def test_the_pattern_is_applied_to_what_a_lister_returns() -> None:
     assert answer.filtered
 
 
-@pytest.mark.parametrize("limits", [ListLimits(pattern_filtering=False), ListLimits(pattern_max_length=9)])
-def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListLimits) -> None:
+@pytest.mark.parametrize("limits", [ListingSection(pattern_filtering=False), ListingSection(pattern_max_length=9)])
+def test_a_pattern_that_is_not_applied_is_the_client_s_business(limits: ListingSection) -> None:
     """Everything is listed and `filtered` says that it is; even a pattern that would not compile is no mistake then."""
     answer = _answer(ListRequest(HERE, pattern="orders-(?=eu)"), limits)
 
@@ -243,7 +244,7 @@ def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
 def test_a_name_that_a_catalog_has_is_listed_whatever_it_is(local: str) -> None:
     """Pulsar permits it; a list that lacks it would end its subscriptions, and one that is refused those of all."""
     catalog, odd = catalog_of(name_of("a")), name_of(local)
-    catalog.mirror(odd, TopicEntry(odd, {}, {}, is_loaded=False))
+    catalog.mirror(odd, TopicEntry(odd, {}, {}))
     with TopicLister(Indexed(), catalog) as lister:
         answer = lister.answer(ListRequest(HERE))
 
@@ -317,14 +318,14 @@ def test_an_interruption_is_not_the_lister_s() -> None:
 def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
     """It is handed a catalog that it can only read, when it begins and when it is asked; nothing is changed."""
     catalog = catalog_of(name_of("a"))
-    before = catalog.snapshot()
+    before = everything(catalog)
 
     with pytest.raises(PolicyError, match=r"lister 'writing' could not be prepared: .*\(test_topic_lister\.py, line"):
         TopicLister(Writing(write, at_once=True), catalog).__enter__()
     with pytest.raises(PolicyError, match=rf"lister 'writing' failed on {HERE}: .*\(test_topic_lister\.py, line"):
         TopicLister(Writing(write), catalog).answer(ListRequest(HERE))
 
-    assert catalog.snapshot() == before
+    assert everything(catalog) == before
 
 
 def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from sys import getsizeof
-from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -33,9 +31,7 @@ _REQUESTS = [
 def test_every_answer_is_that_of_a_lister_that_was_asked_nothing_before(seed: int, lister: Lister, room: int) -> None:
     """Whatever was asked before, whatever changed since, and however little is kept."""
     dice, catalog = Random(seed), catalog_of(name_of("a"), name_of("b"), name_of("__change_events"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topic_lister, "_KEPT_NAMES", room)
-        at_work = TopicLister(lister, catalog)
+    at_work = TopicLister(lister, catalog)
     for _ in range(30):
         name = name_of(dice.choice(("a", "aa", "b", "ba", "c")), dice.choice(("persistent", "non-persistent")))
         if catalog.entry(name) is None:
@@ -45,7 +41,9 @@ def test_every_answer_is_that_of_a_lister_that_was_asked_nothing_before(seed: in
         else:
             catalog.set_labels(name, {"env": dice.choice(("prod", "test"))})
         for request in dice.sample(_REQUESTS, 4):
-            assert at_work.answer(request) == TopicLister(lister, catalog).answer(request)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(topic_lister, "_KEPT_NAMES", room)
+                assert at_work.answer(request) == TopicLister(lister, catalog).answer(request)
 
 
 @pytest.mark.parametrize("lister", [Default(), Indexed(), PropertyFilter()])
@@ -58,8 +56,8 @@ def test_an_unchanged_list_is_hashed_once(
     with TopicLister(lister, catalog) as at_work:
         first = at_work.answer(request_)
         text = print_topics(first.topics)
-        monkeypatch.setattr(topic_list, "hashing", lambda *_: pytest.fail("hashed again"))
-        catalog.load(name_of("a"))
+        monkeypatch.setattr(topic_list, "topics_hash", lambda *_: pytest.fail("hashed again"))
+        catalog.set_properties(name_of("a"), {"other": "x"})
         second = at_work.answer(request_)
         assert second.topics is first.topics
         assert print_topics(second.topics) is text
@@ -92,23 +90,6 @@ def test_what_is_kept_is_bounded_by_names(monkeypatch: pytest.MonkeyPatch) -> No
         assert at_work.answer(requests[1]).topics is not second
 
 
-def test_kept_texts_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that were not asked for longest are made anew, and only those; their lists stay."""
-    requests = [ListRequest(HERE, pattern=f".*a{'|x' * number}") for number in range(4)]
-    size = getsizeof(TopicList([name_of("a")]).json) + topic_lister._NAMES_OF_A_QUERY
-    monkeypatch.setattr(topic_lister, "_KEPT_TEXT_BYTES", 3 * size)
-    with TopicLister(Default(), catalog_of(name_of("a"))) as at_work:
-        lists = [at_work.answer(request).topics for request in requests]
-        first, second, third = (topics.json for topics in lists[:3])
-        assert lists[0].json is first
-        assert lists[3].json == first
-
-        assert lists[0].json is first
-        assert lists[2].json is third
-        assert lists[1].json is not second
-        assert all(at_work.answer(request).topics is topics for request, topics in zip(requests, lists, strict=True))
-
-
 def test_a_text_is_that_of_its_list() -> None:
     """A list that another one of its query has followed is written as it is, be its text kept or not."""
     catalog = catalog_of(name_of("a"))
@@ -120,27 +101,6 @@ def test_a_text_is_that_of_its_list() -> None:
         for _ in range(2):
             assert print_topics(after) == f'["{name_of("a")}", "{name_of("b")}"]'
             assert print_topics(before) == f'["{name_of("a")}"]'
-
-
-def test_a_server_may_fetch_in_threads() -> None:
-    """Each gets the names of its own query."""
-    catalog = catalog_of(*(name_of(f"a{number}") for number in range(50)))
-    at_work = TopicLister(Default(), catalog)
-    answers: dict[str, set[tuple[str, ...]]] = {"persistent": set(), "non-persistent": set(), "all": set()}
-
-    def fetch(mode: str) -> None:
-        request = ListRequest(HERE, mode, properties={"k": mode})  # type: ignore[arg-type]  # is one of the modes
-        for _ in range(300):
-            answers[mode].add(tuple(at_work.fetch(request)))
-
-    threads = [Thread(target=fetch, args=(mode,)) for mode in (*answers, *answers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    every = tuple(catalog.topics(HERE))
-    assert answers == {"persistent": {every}, "non-persistent": {()}, "all": {every}}
 
 
 def test_a_list_of_topics_is_the_tuple_of_its_names() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lookup.commands.topic_server import TopicServer
 from lookup.errors import ArgumentError, ConflictError, NotFoundError, PulsarLookupError
+from lookup.serve.client import TopicServer
 from lookup.topics.catalog.operations import LABELS, CatalogOperation, DeleteNamespace, SetPairs
 from tests.answering import answering, http_answer
 from tests.commands.projects import Ran, Run

@@ -1,0 +1,350 @@
+"""Ask decision servers for topics, labels and properties, and watch topics there, in the place of a catalog's file.
+
+Several servers are asked at the same time, and what they have is put together (PIP-451's second draft): an answer says
+which of them did not answer, since topics may be missing then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+from urllib.request import BaseHandler, HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from lookup.collect.answers import patient_handlers, whole_body
+from lookup.errors import (
+    ArgumentError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    NotSupportedError,
+    PolicyError,
+    PulsarLookupError,
+    StateError,
+)
+from lookup.model.documents import secret_in
+from lookup.model.names import url_problem
+from lookup.model.quoting import printable, shown
+from lookup.topics.catalog.operations import CatalogOperation, GetPairs, RemovePairs
+from lookup.topics.listing import ListRequest, TopicQuery, topics_hash
+from lookup.topics.listing.rest import FORMS, print_call
+from lookup.topics.watching import Message, Trouble, Watch, message_in
+
+__all__ = ["Gathered", "TopicServer", "Watching", "gathered"]
+
+_Answer = TypeVar("_Answer")
+
+#: Seconds for one request.
+_REQUEST_S = 30.0
+#: Seconds without a sign of life after which a watch is lost; a server gives one every ten.
+_SILENT_S = 30.0
+#: Servers asked at the same time.
+_AT_ONCE = 16
+_ERRORS: Mapping[int, type[PulsarLookupError]] = {
+    400: ArgumentError,
+    401: InputError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: ArgumentError,
+    500: PolicyError,
+    501: NotSupportedError,
+    503: StateError,
+}
+
+
+class _List(BaseModel):
+    """The form of a list; any other answer is not of a decision server."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    topics: list[str]
+    topics_hash: str
+    filtered: bool
+    changed: bool
+    reads_properties: bool
+
+
+_LIST = TypeAdapter(_List)
+_PAIRS = TypeAdapter(dict[str, str])
+_VALUES = TypeAdapter(dict[str, list[str]])
+
+
+class TopicServer:
+    """The topics of a decision server.
+
+    Every method raises the error that a catalog would, and InputError if the server cannot be asked.
+
+    Args:
+        url: of the server, such as `http://127.0.0.1:8900`.
+        token_file: path of a file with the server's token; None: it wants none.
+
+    Raises:
+        ArgumentError: if the URL is none.
+        InputError: if the token cannot be read.
+    """
+
+    def __init__(self, url: str, token_file: str | None = None) -> None:
+        problem = url_problem(url, "http", "https")
+        if problem is not None:
+            raise ArgumentError(f"the server's URL: {problem}")
+        self.url = url.rstrip("/ ")
+        self._headers = {"Content-Type": "application/json"}
+        # A watch is an answer without end; any other has a bounded time.
+        self._opener, self._watcher = _opener(*patient_handlers()), _opener(HTTPHandler(), HTTPSHandler())
+        if token_file is not None:
+            try:
+                token = secret_in(token_file)
+            except OSError as error:
+                raise InputError(f"the token cannot be read from {token_file}: {error.strerror}") from None
+            except ValueError as error:
+                raise InputError(f"the token cannot be read: {token_file} {error}") from None
+            if re.fullmatch("[ -~]+", token) is None:
+                raise InputError(f"the token in {token_file} should be one line of ASCII, and is not")
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def listed(self, request: ListRequest) -> Mapping[str, Any]:
+        """Return the answer to a request for topics: `docs/decisions/bridge-protocol.md`."""
+        return self._listed("/list", request)
+
+    def selected(self, query: TopicQuery) -> Sequence[str]:
+        """Return the topics of a query by labels, sorted."""
+        request = ListRequest(query.namespace, query.mode, selector=query.selector)
+        names: Sequence[str] = self._listed("/labels", request)["topics"]
+        return names
+
+    def labels_in(self, namespace: str) -> Mapping[str, Sequence[str]]:
+        """Return every key of a label in a namespace with its values, both sorted."""
+        labels: Mapping[str, Sequence[str]] = self._ask("GET", f"/labels/{namespace}", None, _VALUES)
+        return labels
+
+    def apply(self, operation: CatalogOperation) -> Mapping[str, str] | None:
+        """Apply an operation; return the labels or properties that it asks for, None if it asks for none."""
+        operations = [operation]
+        if isinstance(operation, RemovePairs) and not FORMS[operation.kind].removes_many:
+            # One request has room for one key.
+            keys = operation.keys
+            if operation.everything:
+                keys = tuple(self.apply(GetPairs(operation.kind, operation.topic)) or ())
+            operations = [RemovePairs(operation.kind, operation.topic, (key,)) for key in keys]
+        form = _PAIRS if isinstance(operation, GetPairs) else None
+        pairs: Mapping[str, str] | None = None
+        for call in map(print_call, operations):
+            pairs = self._ask(call.method, call.target, call.body, form)
+        return pairs
+
+    def watch(self, watch: Watch, mark: str = "") -> Iterator[tuple[str, Message | None]]:
+        """Yield what happens to a watch, each time with the mark to go on with, until the connection ends.
+
+        Args:
+            mark: of the last message of an earlier connection; empty: there is none.
+        """
+        query = watch.queries[0]
+        fields = [
+            *(("namespace", each.namespace) for each in watch.queries),
+            ("mode", query.mode),
+            *([] if query.pattern is None else [("pattern", query.pattern)]),
+            *([("selector", ",".join(map(str, query.selector)))] if query.selector else []),
+            *(("property", f"{key}={value}") for key, value in sorted(query.properties.items())),
+        ]
+        headers = self._headers | ({"Last-Event-ID": mark} if mark else {})
+        request = Request(f"{self.url}/watch?{urlencode(fields)}", headers=headers)
+        with self._answer(self._watcher, request, _SILENT_S) as answer:
+            if answer.status != 200:
+                raise self._refusal(answer.status, whole_body(answer))
+            event: dict[str, str] = {}
+            while line := answer.readline():
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    event[name] = value
+                    continue
+                mark, message = event.get("id", mark), None
+                if "data" in event:
+                    message = message_in(event.get("event", ""), mark, event["data"])
+                event = {}
+                yield mark, message
+
+    def _listed(self, path: str, request: ListRequest) -> Mapping[str, Any]:
+        body = {
+            "namespace": request.namespace,
+            "mode": request.mode,
+            "properties": dict(request.properties),
+            "pattern": request.pattern,
+            "selector": ",".join(map(str, request.selector)) or None,
+            "includeSystemTopic": request.include_system,
+            "topicsHash": request.topics_hash,
+        }
+        answer: _List = self._ask("POST", path, json.dumps(body), _LIST)
+        # Whole, or the one that is known: a list that lacks topics would be believed.
+        hashed = topics_hash(answer.topics) if answer.changed else request.topics_hash
+        if hashed != answer.topics_hash:
+            raise self._stranger("a list that does not fit its hash")
+        return answer.model_dump(by_alias=True)
+
+    def _ask(self, method: str, target: str, body: str | None, form: TypeAdapter[Any] | None) -> Any:
+        """Return the answer to a request.
+
+        Args:
+            form: of the answer; None: it has no body.
+
+        Raises:
+            PulsarLookupError: that the answer stands for.
+            InputError: if there is none, or one of another form.
+        """
+        data = None if body is None else body.encode()
+        request = Request(f"{self.url}{target}", data, self._headers, method=method)
+        with self._answer(self._opener, request, _REQUEST_S) as answer:
+            status, text = answer.status, whole_body(answer)
+        if status == 204 and form is None and not text:
+            return None
+        if status == 200 and form is not None:
+            try:
+                return form.validate_json(text, strict=True)
+            except ValidationError:
+                raise self._odd(status, text) from None
+        raise self._refusal(status, text)
+
+    @contextmanager
+    def _answer(self, opener: OpenerDirector, request: Request, timeout_s: float) -> Iterator[HTTPResponse]:
+        """Open an answer; whatever goes wrong while it is read is a sentence about the server."""
+        try:
+            with opener.open(request, timeout=timeout_s) as answer:
+                yield answer
+        except OSError as error:
+            raise InputError(f"{self.url} cannot be asked: {getattr(error, 'reason', error)}") from None
+        except HTTPException as error:
+            raise self._stranger(f"with what is cut off, or no HTTP: {error!r}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._stranger(f"with {error}") from None
+
+    def _refusal(self, status: int, text: bytes) -> PulsarLookupError:
+        try:
+            return _ERRORS[status](printable(_PAIRS.validate_json(text, strict=True)["error"]))
+        except (ValidationError, KeyError):
+            return self._odd(status, text)
+
+    def _odd(self, status: int, text: bytes) -> InputError:
+        return self._stranger(f"with status {status} and {shown(text[:60].decode(errors='replace'))}")
+
+    def _stranger(self, what: str) -> InputError:
+        return InputError(f"{self.url} answered {what}; is it a decision server?")
+
+
+def _opener(*handlers: BaseHandler) -> OpenerDirector:
+    """Return what opens answers and follows no redirect: no server of ours sends its clients elsewhere."""
+    opener = OpenerDirector()
+    for handler in (ProxyHandler(), *handlers):
+        opener.add_handler(handler)
+    return opener
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Generic[_Answer]):
+    """The answers of servers to one question."""
+
+    answers: Sequence[_Answer]
+    #: why topics may be missing, a sentence for each server that did not answer; none: nothing is
+    missing: Sequence[str]
+
+
+def gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Gathered[_Answer]:
+    """Ask servers at the same time, and put their answers together.
+
+    A server without a namespace that another one has is no reason why topics are missing.
+
+    Raises:
+        PulsarLookupError: that of the first server, if none answers.
+    """
+
+    def asked(server: TopicServer) -> _Answer | PulsarLookupError:
+        try:
+            return question(server)
+        except PulsarLookupError as error:
+            return error
+
+    with ThreadPoolExecutor(min(len(servers), _AT_ONCE)) as threads:
+        results = [*threads.map(asked, servers)]
+    answers = [result for result in results if not isinstance(result, PulsarLookupError)]
+    errors = [
+        (server, error) for server, error in zip(servers, results, strict=True) if isinstance(error, PulsarLookupError)
+    ]
+    if not answers:
+        raise errors[0][1]
+    missing = [
+        str(error) if server.url in str(error) else f"{server.url}: {error}"
+        for server, error in errors
+        if not isinstance(error, NotFoundError)
+    ]
+    return Gathered(answers, missing)
+
+
+class Watching:
+    """A watch of servers, each in a thread of its own, which connects again when it is lost; use it as a context.
+
+    Args:
+        retry_s: seconds before a server that was lost is tried again.
+    """
+
+    def __init__(self, servers: Iterable[TopicServer], watch: Watch, *, retry_s: float = 1.0) -> None:
+        self._watch, self._retry_s = watch, retry_s
+        # Full, nothing more is read, and the server cuts the connection off: what was missed comes later at once.
+        self._news: Queue[tuple[str, Message | PulsarLookupError]] = Queue(1_000)
+        self._is_closed = Event()
+        for server in servers:
+            Thread(target=self._follow, args=(server,), name=f"watch {server.url}", daemon=True).start()
+
+    def __enter__(self) -> Watching:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the threads end, with the next sign of life of their servers."""
+        self._is_closed.set()
+
+    def messages(self, wait_s: float | None = 0.0) -> Iterator[tuple[str, Message]]:
+        """Yield what came, each with the URL of its server.
+
+        Args:
+            wait_s: seconds to wait for the first of it; None: as long as it takes.
+
+        Raises:
+            ArgumentError, NotSupportedError: if a server refuses the watch for good.
+        """
+        with suppress(Empty):
+            url, news = self._news.get(timeout=wait_s) if wait_s else self._news.get(block=wait_s is None)
+            while True:
+                if isinstance(news, PulsarLookupError):
+                    raise news
+                yield url, news
+                url, news = self._news.get_nowait()
+
+    def _follow(self, server: TopicServer) -> None:
+        mark = ""
+        while not self._is_closed.is_set():
+            try:
+                for last, message in server.watch(self._watch, mark):
+                    mark = last
+                    if self._is_closed.is_set():
+                        return
+                    if message is not None:
+                        self._news.put((server.url, message))
+                lost = f"{server.url} ended the watch"
+            except (ArgumentError, NotSupportedError) as error:
+                self._news.put((server.url, error))
+                return
+            except PulsarLookupError as error:
+                lost = str(error)
+            self._news.put((server.url, Trouble(lost, is_lost=True)))
+            self._is_closed.wait(self._retry_s)

@@ -1,0 +1,291 @@
+"""Send the watchers of topics what changes, as server-sent events over the connections that they keep open.
+
+    connects    -> the changes since its mark, or a snapshot, as fast as the client reads
+    has all     -> live: each change is written to all live connections of a watch, made once for all of them
+    reads less  -> cut off once too much waits for it; it connects again with the mark of the last message it has
+
+The event loop alone uses what is here. Lists are made, and events read, in the thread of questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, cast
+
+from aiohttp import web
+from aiohttp.http import HttpVersion11
+
+from lookup.errors import ArgumentError, StateError
+from lookup.model.catalog import TopicEvent
+from lookup.settings import ListingSection
+from lookup.topics.catalog import Catalog
+from lookup.topics.listing import TopicLister
+from lookup.topics.watching import (
+    Message,
+    Snapshot,
+    Trouble,
+    Watch,
+    WatchedTopics,
+    changes_between,
+    mark_of,
+    message_text,
+)
+
+__all__ = ["Watchers"]
+
+#: Bytes that may wait for a live connection.
+_UNREAD_BYTES = 1 << 18
+#: Seconds between two signs of life; clients take a connection that is silent for longer for a lost one.
+_ALIVE_S = 10.0
+#: Seconds before a list that could not be made is tried again.
+_RETRY_S = 1.0
+#: Seconds for which events are gathered, so that those of one transaction mostly come in one message.
+_GATHER_S = 0.02
+#: Seconds for which the event loop is held at most, a message to all connections of one watch aside.
+_HOLD_S = 0.005
+#: Seconds between two looks at whether a change was announced that a list has already.
+_SOON_S = 0.01
+#: Shared: most watches never have others.
+_NO_TOPICS: frozenset[str] = frozenset()
+
+#: Runs a question in the thread of questions.
+Ask = Callable[..., Awaitable[Any]]
+
+
+class _Group:
+    """The connections of one watch, and for a lister's watch the list that they have.
+
+    Args:
+        revision: of the last event that live connections have heard of.
+    """
+
+    __slots__ = ("destroyed", "has", "is_due", "listing", "live", "mark", "n_members", "revision", "topics")
+
+    def __init__(self, topics: WatchedTopics, revision: int) -> None:
+        self.topics, self.revision = topics, revision
+        #: the mark of that event
+        self.mark = ""
+        #: connections, those that are not live yet included
+        self.n_members = 0
+        self.live: set[asyncio.Transport] = set()
+        self.has: Snapshot | None = None
+        #: topics that were deleted since that list
+        self.destroyed = _NO_TOPICS
+        #: events came after that list, which is made anew by a task
+        self.is_due = False
+        self.listing: asyncio.Task[None] | None = None
+
+    def send(self, message: Message) -> None:
+        """Write a message to all live connections, and cut off those that do not read."""
+        _write(self.live, message_text(message))
+
+
+class Watchers:
+    """All watchers of a server.
+
+    Args:
+        catalog: whose events are followed.
+        ask: runs a question in the thread of questions.
+        is_driven: whether the lister decides what an event changes.
+    """
+
+    def __init__(
+        self, catalog: Catalog, lister: TopicLister, section: ListingSection, ask: Ask, *, is_driven: bool
+    ) -> None:
+        self._catalog, self._lister, self._section, self._ask = catalog, lister, section, ask
+        self._is_driven = is_driven
+        self._groups: dict[Watch, _Group] = {}
+        self._arrived: deque[TopicEvent] = deque()
+        self._has_arrived = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._has_ended = asyncio.Event()
+        with catalog.reading():
+            #: of the last event that arrived
+            self._revision = catalog.revision
+            self._leave = catalog.subscribe(self._hear)
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that are watched, sorted."""
+        return sorted({namespace for group in self._groups.values() for namespace in group.topics.namespaces})
+
+    @property
+    def count(self) -> int:
+        """Return the number of connections."""
+        return sum(group.n_members for group in self._groups.values())
+
+    def close(self) -> None:
+        """End all connections."""
+        self._leave()
+        self._has_ended.set()
+
+    async def serve(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+        """Send a client what happens to its watch, until it leaves or is cut off.
+
+        Raises:
+            StateError: if there are too many watchers, or the topics cannot be listed now.
+            PulsarLookupError: as the lister refuses the first list.
+        """
+        if request.version < HttpVersion11:
+            raise ArgumentError("a watch needs HTTP/1.1")
+        if self.count >= self._section.watchers_max:
+            raise StateError(f"this server has {self.count} watchers, the most it may have; try again later")
+        group = self._groups.get(watch)
+        if group is None:
+            topics = WatchedTopics(watch, self._catalog, self._lister, is_driven=self._is_driven)
+            group = self._groups[watch] = _Group(topics, self._revision)
+        group.n_members += 1
+        transport = cast(asyncio.Transport, request.transport)
+        try:
+            # Before the head of the answer: until then a refusal is one.
+            message: Message | None
+            message, text = await self._first(group, request.headers.get("Last-Event-ID", ""))
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+            response.enable_chunked_encoding()
+            await response.prepare(request)
+            while message is not None:
+                await response.write(text.encode())
+                # Nothing is awaited from here on until the connection is live, so that no change falls between.
+                message, text = await self._next(group, message)
+            # The list is as long as the namespace is, and the connection may last for days.
+            del message, text
+            group.live.add(transport)
+            await self._has_ended.wait()
+            return response
+        finally:
+            group.live.discard(transport)
+            group.n_members -= 1
+            if not group.n_members:
+                del self._groups[watch]
+
+    async def _first(self, group: _Group, mark: str) -> tuple[Message, str]:
+        """Return the first message of a connection: the changes since a mark, or the whole list."""
+        await self._ask(self._catalog.refresh)
+        message: Message | None = group.has or (await self._ask(group.topics.since, mark) if mark else None)
+        if message is None:
+            listed: Snapshot = await self._ask(group.topics.listed)
+            message = listed
+            if group.topics.is_driven:
+                # Another connection may have been quicker, and events may have come.
+                message = group.has = group.has or listed
+                self._list_anew(group)
+        return message, await self._ask(message_text, message)
+
+    async def _next(self, group: _Group, last: Message) -> tuple[Message | None, str]:
+        """Return the message after the last one; None, without having waited: the client has everything."""
+        if group.topics.is_driven:
+            assert isinstance(last, Snapshot)
+            if group.has is None or group.has is last:
+                return None, ""
+            # What follows is compared with the list that the client has then.
+            return group.has, message_text(changes_between(last, group.has, ()))
+        assert not isinstance(last, Trouble)
+        while (revision := int(last.mark.partition("-")[0])) != group.revision:
+            if revision < group.revision:
+                update = await self._ask(group.topics.since, last.mark) or await self._ask(group.topics.listed)
+                return update, message_text(update)
+            # A list may be ahead of the events: these come in a moment.
+            await asyncio.sleep(_SOON_S)
+        return None, ""
+
+    # Events
+
+    def _hear(self, event: TopicEvent) -> None:
+        """Take in an event, in the thread that writes."""
+        self._arrived.append(event)
+        if not self._has_arrived.is_set():
+            self._loop.call_soon_threadsafe(self._has_arrived.set)
+
+    async def follow(self) -> None:
+        """Send what events have changed, again and again: for each watch one message about all that arrived."""
+        while True:
+            await self._has_arrived.wait()
+            await asyncio.sleep(_GATHER_S)
+            self._has_arrived.clear()
+            events = [*_taken(self._arrived)]
+            if events:
+                # More than these are quicker listed than looked at for each watch, as are those that are missing.
+                is_known = len(events) == events[-1].revision - self._revision <= self._section.queue_max
+                self._revision, mark = events[-1].revision, mark_of(events[-1])
+                began = time.monotonic()
+                for group in tuple(self._groups.values()):
+                    self._tell(group, events, mark, is_known=is_known)
+                    if time.monotonic() - began > _HOLD_S:
+                        # Decisions come first.
+                        await asyncio.sleep(0)
+                        began = time.monotonic()
+
+    def _tell(self, group: _Group, events: Sequence[TopicEvent], mark: str, *, is_known: bool) -> None:
+        group.revision, group.mark = events[-1].revision, mark
+        if group.topics.is_driven:
+            if not is_known or group.topics.concerns(events):
+                group.destroyed |= {event.topic for event in events if event.kind == "deleted"}
+                group.is_due = True
+                self._list_anew(group)
+        elif not is_known:
+            # Each connects again, and is sent what it has missed.
+            while group.live:
+                group.live.pop().abort()
+        else:
+            update = group.topics.changes(events, mark)
+            if update.removed or update.added:
+                group.send(update)
+
+    def _list_anew(self, group: _Group) -> None:
+        if group.is_due and group.has is not None and group.listing is None:
+            group.listing = asyncio.ensure_future(self._listing(group, group.has))
+
+    async def _listing(self, group: _Group, before: Snapshot) -> None:
+        """List the topics of a lister's watch until they are those after the last event."""
+        while group.is_due and group.n_members:
+            group.is_due = False
+            destroyed, group.destroyed = group.destroyed, _NO_TOPICS
+            try:
+                after = await self._ask(lambda: group.topics.listed(is_first=False))
+            # Whatever it is, the watchers keep their list.
+            except Exception as error:  # noqa: BLE001
+                group.destroyed |= destroyed
+                group.is_due = True
+                group.send(Trouble(str(error)))
+                await asyncio.sleep(_RETRY_S)
+                continue
+            update = changes_between(before, after, destroyed)
+            if update.removed or update.added:
+                group.has = before = after
+                group.send(update)
+        group.listing = None
+
+    def report(self, namespace: str, sentence: str) -> None:
+        """Send a reason why the topics of a namespace cannot be read."""
+        for group in self._groups.values():
+            if namespace in group.topics.namespaces:
+                group.send(Trouble(sentence))
+
+    async def keep_alive(self) -> None:
+        """Send all live connections a sign of life again and again, with the mark up to which they have heard."""
+        while True:
+            await asyncio.sleep(_ALIVE_S)
+            for group in self._groups.values():
+                mark = f"id: {group.mark}\n" if group.mark and not group.topics.is_driven else ""
+                _write(group.live, f"{mark}: alive\n\n")
+
+
+def _taken(arrived: deque[TopicEvent]) -> Iterator[TopicEvent]:
+    while arrived:
+        yield arrived.popleft()
+
+
+def _write(live: set[asyncio.Transport], text: str) -> None:
+    """Write a text to connections as a chunk of HTTP/1.1, made once; cut off those that leave too much unread."""
+    if not live:
+        return
+    raw = text.encode()
+    chunk = b"%x\r\n%b\r\n" % (len(raw), raw)
+    for transport in tuple(live):
+        transport.write(chunk)
+        if transport.get_write_buffer_size() > _UNREAD_BYTES:
+            live.discard(transport)
+            transport.abort()

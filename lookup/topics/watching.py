@@ -1,0 +1,256 @@
+"""Watch the topics of queries (PIP-145): what is watched, the messages about it, and the changes that events make.
+
+| message    | when                                                             | what a client does           |
+| ---------- | ---------------------------------------------------------------- | ---------------------------- |
+| `Snapshot` | at the beginning, and if the changes since a mark are not known  | takes it for its list        |
+| `Update`   | something changed since the message before                       | removes first, and adds then |
+| `Trouble`  | the topics cannot be listed now, or the server cannot be reached | keeps its list               |
+
+Each message but the last has a mark, with which a watch goes on where another one ended. A `WatchedTopics` makes the
+messages of one watch; Pulsar's own listing follows events by themselves, any other lister is asked again.
+
+Source: PIP-145, first draft of PIP-451, `docs/pulsar/protocol.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from zlib import crc32
+
+from lookup.errors import ArgumentError, NotFoundError, StateError
+from lookup.model.catalog import EventKind, TopicEvent
+from lookup.topics.catalog import Catalog
+from lookup.topics.catalog.naming import namespace_of
+from lookup.topics.listing import TopicList, TopicLister, TopicQuery
+
+__all__ = [
+    "Message", "Snapshot", "Trouble", "Update", "Watch", "WatchedTopics", "changes_between", "mark_of", "message_in",
+    "message_text",
+]  # fmt: skip
+
+#: Made once: an encoder takes longer to make than to write a change.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+#: Events that change which topics there are, or which of them a selector selects.
+_MEMBERSHIP: frozenset[EventKind] = frozenset({"created", "deleted", "labels"})
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The topics that are watched: those of a pattern or of a selector, or all, in each of some namespaces.
+
+    Watchers with equal watches share what is made for them.
+
+    Raises:
+        ArgumentError: for both of them, and without a namespace.
+    """
+
+    #: one for each namespace, which differ by that alone
+    queries: tuple[TopicQuery, ...]
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise ArgumentError("a watch needs a namespace")
+        if self.queries[0].pattern is not None and self.queries[0].selector:
+            raise ArgumentError("a watch is of a pattern or of labels, and only one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole list."""
+
+    mark: str
+    #: sorted, each once
+    topics: Sequence[str]
+    #: namespaces that do not exist; their topics come when they are made
+    absent: Sequence[str] = ()
+    #: whether nothing of the pattern is left to the client
+    filtered: bool = True
+    #: whether the properties of the watch change anything
+    reads_properties: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The changes since the last message; a client removes first and adds then.
+
+    A topic in both lists was deleted and created again: its old subscriptions are gone.
+    """
+
+    mark: str
+    removed: Sequence[str]
+    added: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A reason why the list stays as it was for now."""
+
+    sentence: str
+    #: the server cannot be reached, so that changes may be missed until a message comes; False: it says so itself
+    is_lost: bool = False
+
+
+Message: TypeAlias = Snapshot | Update | Trouble
+
+
+def message_text(message: Message) -> str:
+    """Write a message as one server-sent event."""
+    match message:
+        case Snapshot(mark, topics, absent, filtered, reads_properties):
+            names = topics.json if isinstance(topics, TopicList) else TopicList(topics).json
+            flags = {"absent": list(absent), "filtered": filtered, "reads_properties": reads_properties}
+            # The names last: they are written once for each list, however many are sent it.
+            return f'id: {mark}\nevent: snapshot\ndata: {json.dumps(flags)[:-1]}, "topics": {names}}}\n\n'
+        case Update(mark, removed, added):
+            changes = _ENCODER.encode({"removed": removed, "added": added})
+            return f"id: {mark}\nevent: update\ndata: {changes}\n\n"
+        case Trouble(sentence):
+            return f"event: trouble\ndata: {json.dumps({'sentence': sentence})}\n\n"
+
+
+def message_in(kind: str, mark: str, data: str) -> Message:
+    """Read a message from the fields of a server-sent event.
+
+    Raises:
+        ValueError, KeyError, TypeError: if it is none.
+    """
+    content = json.loads(data)
+    lists = [value for value in content.values() if not isinstance(value, str | bool)]
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):
+        raise TypeError("names are texts")
+    match kind:
+        case "snapshot":
+            return Snapshot(mark, **content)
+        case "update":
+            return Update(mark, **content)
+        case _:
+            return Trouble(**content)
+
+
+#: The mark before the first event.
+_FIRST = "0-0"
+
+
+def mark_of(event: TopicEvent) -> str:
+    """Return the mark of the revision of an event, by which a catalog recognises it as one of its own."""
+    return f"{event.revision}-{crc32(f'{event.kind} {event.topic}'.encode(errors='replace')):x}"
+
+
+class WatchedTopics:
+    """The topics of one watch over a catalog; any number of threads may use it.
+
+    Args:
+        is_driven: whether the lister decides what an event changes; else it lists as Pulsar does, and events say it.
+    """
+
+    __slots__ = ("_catalog", "_lister", "_matchers", "_permitted", "_watch", "is_driven")
+
+    def __init__(self, watch: Watch, catalog: Catalog, lister: TopicLister, *, is_driven: bool) -> None:
+        self._watch, self._catalog, self._lister = watch, catalog, lister
+        self.is_driven = is_driven
+        self._permitted = tuple(query.permitted(lister.limits) for query in watch.queries)
+        self._matchers = {query.namespace: query.matcher() for query in self._permitted}
+
+    @property
+    def namespaces(self) -> Collection[str]:
+        """Return the namespaces that are watched."""
+        return self._matchers.keys()
+
+    def listed(self, *, is_first: bool = True) -> Snapshot:
+        """Return the whole list.
+
+        Args:
+            is_first: whether there must be one of the namespaces at least.
+
+        Raises:
+            PulsarLookupError: as the lister refuses.
+            NotFoundError: if there is none of the namespaces.
+        """
+        names = TopicList()
+        absent: list[str] = []
+        with self._catalog.reading():
+            for query in self._permitted:
+                try:
+                    topics = self._lister.answer(query).topics
+                except NotFoundError:
+                    # Any other error, as of a lister whose own source is away, makes no list an empty one.
+                    if query.namespace in self._catalog.namespaces() or (is_first and len(self._permitted) == 1):
+                        raise
+                    absent.append(query.namespace)
+                    continue
+                names = TopicList(sorted([*names, *topics])) if names else topics
+            if is_first and len(absent) == len(self._permitted):
+                raise NotFoundError(f"there is none of the namespaces {', '.join(absent)}")
+            last = self._catalog.revision
+            return Snapshot(
+                mark_of(self._catalog.events_since(last - 1)[0]) if last else _FIRST,
+                names,
+                absent,
+                filtered=self._permitted == self._watch.queries,
+                reads_properties="properties" in self._lister.interests,
+            )
+
+    def since(self, mark: str) -> Update | None:
+        """Return the changes since the message with a mark, None if they are not known any more, or more than may wait.
+
+        A lister does not say what it showed then.
+        """
+        number = mark.partition("-")[0]
+        if self.is_driven or not (number.isascii() and number.isdigit()):
+            return None
+        since = int(number)
+        with self._catalog.reading():
+            if not 0 <= self._catalog.revision - since <= self._lister.limits.queue_max:
+                return None
+            try:
+                # From the event of the mark on.
+                events = [*self._catalog.events_since(max(0, since - 1))]
+            except StateError:
+                return None
+        if mark != (mark_of(events[0]) if since else _FIRST):
+            return None
+        return self.changes(events[1:] if since else events, mark_of(events[-1]) if events else mark)
+
+    def concerns(self, events: Iterable[TopicEvent]) -> bool:
+        """Return whether a lister may have another list after some events."""
+        # A selector is applied beside any lister, and a deletion is noted, since a topic created again is another one.
+        kinds = _MEMBERSHIP | {"namespace-deleted"} | self._lister.interests
+        return any(
+            event.kind in kinds and (namespace_of(event.topic) or event.topic) in self._matchers for event in events
+        )
+
+    def changes(self, events: Iterable[TopicEvent], mark: str) -> Update:
+        """Return the changes that events make in the order of their revisions, none twice; perhaps none at all."""
+        #: topic -> whether it was in the list before, and is now
+        was: dict[str, bool] = {}
+        is_in: dict[str, bool] = {}
+        destroyed: set[str] = set()
+        for event in events:
+            belongs = self._matchers.get(namespace_of(event.topic)) if event.kind in _MEMBERSHIP else None
+            if belongs is None:
+                continue
+            before = event.kind != "created" and belongs(event.topic, event.old)
+            after = event.kind != "deleted" and belongs(event.topic, event.new)
+            if not (before or after or event.topic in was):
+                continue
+            was.setdefault(event.topic, before)
+            is_in[event.topic] = after
+            if event.kind == "deleted":
+                destroyed.add(event.topic)
+        removed = sorted(topic for topic in was if was[topic] and (not is_in[topic] or topic in destroyed))
+        added = sorted(topic for topic in was if is_in[topic] and (not was[topic] or topic in destroyed))
+        return Update(mark, removed, added)
+
+
+def changes_between(before: Snapshot, after: Snapshot, destroyed: Collection[str]) -> Update:
+    """Return the changes from one list to a later one.
+
+    Args:
+        destroyed: topics that were deleted meanwhile; created again, they are other topics.
+    """
+    old, new = {*before.topics}, {*after.topics}
+    again = {topic for topic in destroyed if topic in old and topic in new}
+    return Update(after.mark, sorted(old - new | again), sorted(new - old | again))

@@ -1,0 +1,268 @@
+"""Watches over HTTP: what a connection is sent, how it goes on with a mark, and who is cut off."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from lookup.topics.catalog import Catalog, SqliteStorage
+from tests.processes import awaited
+from tests.serve.restcluster import rest_cluster
+from tests.serve.servers import Server, settings_file, started
+from tests.topics.plugins import lister_plugin
+
+NS = "public/default"
+HERE = f"persistent://{NS}/"
+#: A lister that shows topics with a property, and fails where a topic is named so.
+SHOWN = lister_plugin(
+    ["created", "deleted", "properties"],
+    shown="""
+        names = catalog.topics(namespace, mode)
+        if any(name.endswith("/broken") for name in names):
+            raise StateError("there is a broken topic")
+        return Listing([name for name in names if "shown" in catalog.entry(name).properties])
+    """,
+)
+
+
+class Watched:
+    """One connection of a watcher."""
+
+    def __init__(self, response: HTTPResponse) -> None:
+        self._response = response
+        self.mark = ""
+
+    def event(self) -> tuple[str, Any]:
+        """Return kind and content of the next event, after signs of life."""
+        while True:
+            fields: dict[str, str] = {}
+            while (line := self._response.readline().decode().rstrip("\n")) != "":
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            self.mark = fields.get("id", self.mark)
+            if "data" in fields:
+                return fields["event"], json.loads(fields["data"])
+            assert "" in fields, "the connection ended"
+
+    def names(self) -> tuple[str, ...]:
+        """Return kind and names of the next event, removed ones after a minus."""
+        kind, content = self.event()
+        gone = [f"-{name.removeprefix(HERE)}" for name in content.get("removed", ())]
+        come = [name.removeprefix(HERE) for name in content.get("topics", content.get("added"))]
+        return kind, *gone, *come
+
+
+@contextmanager
+def watching(server: Server, mark: str = "", **fields: Any) -> Iterator[Watched]:
+    """Watch topics of a server, those of one namespace unless it is said otherwise."""
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        query = urlencode({"namespace": NS} | fields, doseq=True)
+        connection.request("GET", f"/watch?{query}", headers={"Last-Event-ID": mark} if mark else {})
+        response = connection.getresponse()
+        assert response.status == 200, response.read()
+        yield Watched(response)
+
+
+@contextmanager
+def written(folder: Path) -> Iterator[Catalog]:
+    """Write to the catalog as another process does, in one transaction."""
+    with closing(SqliteStorage(folder / "topics.db")) as storage:
+        catalog = Catalog(storage)
+        with catalog.together():
+            yield catalog
+
+
+def settings_of(folder: Path, more: str = "", beginning: str = "") -> Path:
+    """Write the settings of a server over a catalog with some topics."""
+    with written(folder) as catalog:
+        catalog.create_namespace(NS)
+        catalog.create(f"{HERE}a", labels={"env": "prod"})
+        catalog.create(f"{HERE}b")
+    path = settings_file(folder, f'[topics]\ncatalog = "topics.db"\n{more}', policies="")
+    path.write_text(beginning + path.read_text())
+    return path
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Start a server with Pulsar's own listing."""
+    with started(settings_of(tmp_path)) as server:
+        yield server
+
+
+def test_a_watch_is_sent_the_list_and_then_what_changes(server: Server, tmp_path: Path) -> None:
+    """By pattern, by labels, or everything; what others write to the file, and what comes over HTTP."""
+    with (
+        watching(server) as all_,
+        watching(server, pattern=f"{NS}/a.*") as named,
+        watching(server, selector="env=prod") as labelled,
+    ):
+        assert [each.names() for each in (all_, named, labelled)] == [
+            ("snapshot", "a", "b"), ("snapshot", "a"), ("snapshot", "a"),
+        ]  # fmt: skip
+        with written(tmp_path) as catalog:
+            catalog.create(f"{HERE}a2")
+            catalog.delete(f"{HERE}b")
+        path = f"/admin/v2/topics/{NS}/a2/custom-labels"
+        assert server.ask("POST", path, {"labels": {"env": "prod"}})[0] in (204, 404)
+        assert all_.names() == ("update", "-b", "a2")
+        assert named.names() == ("update", "a2")
+        assert server.ask("POST", path, {"labels": {"env": "prod"}})[0] == 204
+        assert labelled.names() == ("update", "a2")
+
+
+def test_a_watch_goes_on_where_another_one_ended(server: Server, tmp_path: Path) -> None:
+    """Over a restart of the server as well; a topic made again is told, and a strange mark gets the list."""
+    with watching(server) as first:
+        first.names()
+    with written(tmp_path) as catalog:
+        catalog.delete(f"{HERE}a")
+        catalog.create(f"{HERE}a")
+        catalog.create(f"{HERE}c")
+    with watching(server, first.mark) as again:
+        assert again.names() == ("update", "-a", "a", "c")
+    server.stop()
+    with written(tmp_path) as catalog:
+        catalog.create(f"{HERE}d")
+    with started(tmp_path / "serving.toml") as restarted:
+        with watching(restarted, again.mark) as later:
+            assert later.names() == ("update", "d")
+        for mark in (f"{later.mark}0", "1-0", "99-9", "x"):
+            with watching(restarted, mark) as stranger:
+                assert stranger.names() == ("snapshot", "a", "b", "c", "d")
+
+
+def test_several_namespaces_are_watched_at_once(server: Server, tmp_path: Path) -> None:
+    """One that does not exist is named, and its topics come when it is made."""
+    with watching(server, namespace=[NS, "t/n"]) as both:
+        kind, content = both.event()
+        assert (kind, content["topics"], content["absent"]) == ("snapshot", [f"{HERE}a", f"{HERE}b"], ["t/n"])
+        with written(tmp_path) as catalog:
+            catalog.create_namespace("t/n")
+            catalog.create("persistent://t/n/x")
+            catalog.create(f"{HERE}c")
+        assert both.event() == ("update", {"removed": [], "added": [f"{HERE}c", "persistent://t/n/x"]})
+
+
+def test_a_lister_drives_a_watch(tmp_path: Path) -> None:
+    """It is sent properties and asked again; while it fails the list stays, which is said."""
+    (tmp_path / "mine.py").write_text(SHOWN)
+    path = settings_of(tmp_path, 'lister = { use = "shown" }\n', 'plugin_files = ["mine.py"]\n')
+    with started(path) as server, watching(server) as watched, watching(server, "1-0") as second:
+        assert watched.names() == second.names() == ("snapshot",)
+        for number in range(20):
+            with written(tmp_path) as catalog:
+                catalog.set_properties(f"{HERE}a", {"shown": str(number)})
+        assert watched.names() == second.names() == ("update", "a")
+        with written(tmp_path) as catalog:
+            catalog.create(f"{HERE}broken")
+            catalog.set_properties(f"{HERE}b", {"shown": "yes"})
+        assert watched.event() == ("trouble", {"sentence": "there is a broken topic"})
+        with written(tmp_path) as catalog:
+            catalog.delete(f"{HERE}broken")
+        names = watched.names()
+        while names[0] == "trouble":
+            names = watched.names()
+        assert names == ("update", "b")
+        with watching(server) as third:
+            assert third.names() == ("snapshot", "a", "b")
+
+
+def test_a_topic_of_the_cluster_comes_at_once(tmp_path: Path) -> None:
+    """What is watched is looked at more often than all else; a cluster that cannot be read is trouble."""
+    with rest_cluster() as cluster:
+        cluster.topics[NS] = [f"{HERE}a"]
+        text = f'[collect]\nadmin = "{cluster.url}"\ntopics_every_s = 3000.0\n[topics]\ncatalog = "topics.db"\n'
+        with started(settings_file(tmp_path, text, policies="")) as server, watching(server) as watched:
+            assert watched.names() == ("snapshot", "a")
+            cluster.topics[NS].append(f"{HERE}b")
+            assert watched.names() == ("update", "b")
+            cluster.status = 500
+            assert watched.event()[0] == "trouble"
+            cluster.status = None
+            cluster.topics[NS].remove(f"{HERE}a")
+            assert watched.names() == ("update", "-a")
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"namespace": []}, 400, "a watch needs a namespace"),
+        ({"namespace": "public"}, 400, "tenant/namespace"),
+        ({"namespace": ["t/n", "t/m"]}, 404, "there is none of the namespaces t/n, t/m"),
+        ({"pattern": "(?!a)"}, 400, "the negative lookahead"),
+        ({"pattern": "a", "selector": "env"}, 400, "only one of them"),
+        ({"selector": "="}, 400, "is no condition"),
+        ({"mode": "some"}, 400, "there is no mode 'some'"),
+        ({"property": "=a"}, 400, "a property has no key"),
+    ],
+)
+def test_a_watch_that_cannot_be_served_is_refused(server: Server, fields: Any, status: int, said: str) -> None:
+    """Before it begins, in a sentence."""
+    got, answer = server.ask("GET", f"/watch?{urlencode({'namespace': NS} | fields, doseq=True)}")
+
+    assert got == status
+    assert said in answer["error"]
+
+
+def test_a_server_says_that_it_watches_nothing(tmp_path: Path) -> None:
+    """Switched off, full, or without topics."""
+    for name, more, status in (("off", "topic_list_watcher = false\n", 501), ("full", "watchers_max = 1\n", 503)):
+        (tmp_path / name).mkdir()
+        with started(settings_of(tmp_path / name, more)) as server:
+            if name == "full":
+                with watching(server) as first:
+                    first.names()
+                    assert server.ask("GET", f"/watch?namespace={NS}")[0] == status
+                awaited(lambda server=server: _is_served(server))
+            else:
+                assert server.ask("GET", f"/watch?namespace={NS}")[0] == status
+    with started(settings_file(tmp_path, policies="")) as server:
+        assert server.ask("GET", f"/watch?namespace={NS}")[0] == 501
+
+
+def _is_served(server: Server) -> bool:
+    try:
+        with watching(server):
+            return True
+    except AssertionError:
+        return False
+
+
+def test_a_watcher_that_does_not_read_is_cut_off_and_goes_on(server: Server, tmp_path: Path) -> None:
+    """What others are sent does not wait for it, and it is sent what it missed when it is back."""
+    with socket.create_connection(("127.0.0.1", server.port)) as slow, watching(server) as quick:
+        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        quick.names()
+        mark = quick.mark
+        for batch in range(60):
+            with written(tmp_path) as catalog:
+                for number in range(50):
+                    catalog.create(f"{HERE}{batch:02d}-{number:02d}-{'x' * 4_000}")
+            seen = 0
+            while seen < 50:
+                seen += len(quick.names()) - 1
+        slow.settimeout(20)
+        received = 0
+        with suppress(ConnectionError):
+            while more := slow.recv(1 << 20):
+                received += len(more)
+        assert received < 60 * 50 * 4_000
+        with watching(server, mark) as again:
+            assert len(again.names()) == 3_001
+
+
+def test_a_server_that_ends_ends_its_watches(server: Server) -> None:
+    """At once, and in the form of HTTP."""
+    with watching(server) as watched:
+        watched.names()
+        assert server.stop() == 0
+        assert watched._response.read() == b""
