@@ -54,7 +54,7 @@ def evaluate_in_session(spark: SparkSession, config: Path, lookups: Path, output
     """Evaluate a log with one replicate in a running session: settings, replay, score; the report is not written."""
     tables = {"lookups": str(lookups), **_tables(config, lookups)}
     flags = {f"inputs.{name}": path for name, path in tables.items()}
-    settings = load_evaluation(config, {**flags, "evaluation.drawn": 1}, {})
+    settings = load_evaluation(config, {**flags, "evaluation.seeds": 1}, {})
     outcome = replay(spark, settings, str(output))
     names = tuple(policy.name for policy in settings.policies)
     return score(outcome, metrics_of(load_plugins()), Plan(names, settings.evaluation, settings.verdict))
