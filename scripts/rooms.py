@@ -20,7 +20,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/api": 1_700,
     "lookup/collect": 1_500,
     "lookup/commands": 5_500,
-    "lookup/engine": 6_000,
+    "lookup/engine": 5_200,
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_200,
@@ -31,7 +31,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/settings": 3_600,
     "lookup/simulate": 1_100,
     "lookup/spark": 800,
-    "lookup/testing": 1_300,
+    "lookup/testing": 1_200,
     "lookup/topics": 4_500,
     "plugins/lookup_policies": 4_000,
 }

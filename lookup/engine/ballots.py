@@ -9,7 +9,6 @@ Source of the second choice: ModularLoadManagerImpl.selectBroker (apache/pulsar 
 from __future__ import annotations
 
 import hashlib
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge
 from lookup.model import Candidates, ClusterView, Decision, Reason, Roster, weighted_usage
-from lookup.model.recent import Recent
 
 __all__ = ["TIED", "Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
 
@@ -213,20 +211,15 @@ class Draws:
     """Draws decisions from ballots; the rolls of a bundle are counted, so that no two of its draws are one.
 
     A ballot of one broker or none needs no dice and leaves the count alone.
-
-    Args:
-        most_bundles: of how many bundles rolls are counted; beyond, the one rolled for longest ago is dropped.
     """
 
-    def __init__(self, policy: str, cluster: str, seed: int, *, most_bundles: float = math.inf) -> None:
+    def __init__(self, policy: str, cluster: str, seed: int) -> None:
         self._policy, self._cluster, self._seed = policy, cluster, seed
-        self._rolls: Recent[str, int] = Recent(most_bundles)
-        #: the most rolls of any bundle that was dropped: counts begin here, so that none of its rolls comes again
-        self._least = 0
+        self._rolls: dict[str, int] = {}
 
     def rolls(self, bundle: str) -> int:
         """Return how often dice were rolled for a bundle."""
-        return self._rolls.get(bundle, self._least)
+        return self._rolls.get(bundle, 0)
 
     def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
         """Draw an owner for a bundle and record how it came about."""
@@ -235,6 +228,6 @@ class Draws:
             broker = roster[ballot.numbers[0]].id
         elif ballot.numbers:
             rolls = self.rolls(bundle)
-            self._least = max(self._least, self._rolls.put(bundle, rolls + 1) or 0)
+            self._rolls[bundle] = rolls + 1
             broker = roster[ballot.pick(roll(self._seed, self._cluster, bundle, rolls))].id
         return ballot.decision(self._policy, bundle, fingerprint, broker)

@@ -46,8 +46,8 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "FAILED", "FAILED_CYCLE", "Books", "Choose", "CycleReport", "Judge", "Proposer", "Turn", "Unloading", "ask_shedder",
-    "exhausted", "run_sheds", "run_splits",
+    "FAILED", "IDLE_CYCLE", "Books", "Choose", "CycleReport", "Judge", "Proposer", "Turn", "Unloading", "exhausted",
+    "run_sheds", "run_splits",
 ]  # fmt: skip
 
 #: What a part yields, and the changes among that: a probe is a proposal, but no change.
@@ -176,11 +176,8 @@ def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callabl
         return outcome
 
 
-#: Pulsar: with so few brokers available no cycle takes place.
-_TOO_FEW = 1
-#: The report of a cycle before which the registered brokers could not be read: it fails, and decides nothing.
-FAILED_CYCLE: CycleReport[Unload] = CycleReport(FAILED, (), {})
-_IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
+#: The report of a cycle in which no shedder is asked: there are not two brokers.
+IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
 #: Refusals that shedders of the modular manager foresee. It makes all others after its shedder has ended, which takes
 #: these bundles for unloaded (ModularLoadManagerImpl.doLoadShedding, apache/pulsar at 009a9bf2).
 _FORESEEN = frozenset(
@@ -207,33 +204,10 @@ def run_sheds(
     *,
     shown: ClusterView | None = None,
 ) -> CycleReport[Unload]:
-    """Let a policy's shedder propose until it ends, and carry out what is accepted.
-
-    With at most one registered broker it is not asked at all: nothing could go anywhere.
+    """Let a policy's shedder propose until it ends, and carry out what is accepted; however few brokers there are.
 
     Args:
         shown: the instant's view with load in the shedder's unit, by default as it is.
-
-    Raises:
-        PolicyError: if the shedder raises and `on_error` is stop.
-        ContractError: if it yields something else than a proposal or ends without an outcome.
-    """
-    if len(instant.offered) <= _TOO_FEW:
-        return _IDLE_CYCLE
-    return ask_shedder(policy, instant, memory, unloading, shown=shown)
-
-
-def ask_shedder(
-    policy: Policy,
-    instant: Instant,
-    memory: MutableMapping[str, Any],
-    unloading: Unloading,
-    *,
-    shown: ClusterView | None = None,
-) -> CycleReport[Unload]:
-    """Let a policy's shedder propose however few brokers there are; otherwise like `run_sheds`.
-
-    Pulsar's shedders can be asked so too; that a cycle needs two brokers is a rule of what schedules them.
 
     Raises:
         PolicyError: if the shedder raises and `on_error` is stop.

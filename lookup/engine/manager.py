@@ -1,8 +1,7 @@
-"""The load manager: one policy at work in one cluster, without I/O, the same object in tests, replay and gateway.
+"""The load manager: one policy at work in one cluster, without I/O, the same object in replays, simulations and tests.
 
-It keeps owners, memory and dice. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read
-the results from `take_decisions` and `take_changes`. It may run for weeks: what it keeps is bounded by `Conditions`,
-except for what parts remember and what is never taken.
+It keeps owners, memory and dice. Callers report events (`set_registry`, `set_load`, `begin_tick`) and read the results
+from `take_decisions` and `take_changes`.
 
 Source: `docs/pulsar/load-managers.md`; `docs/decisions/brokers-by-id.md`.
 """
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, Decided, Draws
-from lookup.engine.cycles import FAILED_CYCLE, CycleReport, Unloading, run_sheds, run_splits
+from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds, run_splits
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import (
     ASSIGNMENT,
@@ -43,7 +42,6 @@ from lookup.model.bundles import NamespacePolicies
 from lookup.model.decision import Assigned, CycleReason, Decision, Reason, Split, Unanswered, Unload
 from lookup.model.load import Load
 from lookup.model.names import is_internal_topic, pinned_broker
-from lookup.model.recent import Recent
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
@@ -83,12 +81,6 @@ class Conditions:
     bundle_bytes: float = 1.0
     #: the view's salt; "" is production's
     salt: str = ""
-    #: of how many bundles owners, pasts, rolls and unloads are kept; beyond, the one least recently used is forgotten.
-    #: Far above what a cluster has, so that what is forgotten are bundles that no longer exist
-    most_bundles: float = 1 << 18
-    #: how many answers of each kind are kept under one fingerprint; each names all brokers that have odds. A replay,
-    #: whose figures must not depend on such bounds, sets both to infinity
-    most_answers: float = 1 << 12
     observer: Observer | None = None
 
 
@@ -119,22 +111,21 @@ class LoadManager:
         factors = conditions.broker_bytes, conditions.bundle_bytes
         if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
             self._bytes = factors
-        most = conditions.most_bundles
-        self.draws = Draws(policy.name, cluster, seed, most_bundles=most)
-        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us, most_bundles=most)
+        self.draws = Draws(policy.name, cluster, seed)
+        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
         self._load = Load.unknown(len(roster)).read_only()
         #: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
-        self._unloaded: Recent[str, int] = Recent(most)
+        self._unloaded: dict[str, int] = {}
         #: destinations drawn in the present cycle, by bundle
         self._drawn: dict[str, tuple[LookupRequest, Decision, Candidates | None]] = {}
         self._decisions: list[Decided] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
-        self._ballots: Recent[Hashable, Ballot] = Recent(conditions.most_answers)
-        self._declined: Recent[Hashable, Decided] = Recent(conditions.most_answers)
-        self._standing: Standing = Recent(conditions.most_answers)
+        self._ballots: dict[Hashable, Ballot] = {}
+        self._declined: dict[Hashable, Decided] = {}
+        self._standing: Standing = {}
 
     # Events of the world.
 
@@ -143,7 +134,6 @@ class LoadManager:
         self._tick_us = start_us
         self._changes_in_tick = 0
         self._instant = None
-        self._book.sweep(start_us)
 
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
         """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
@@ -244,7 +234,6 @@ class LoadManager:
             return self._answer(self._registered_number(pinned), Reason.NOT_REGISTERED)
         owner = self.ownership.owner(bundle)
         if owner is not None:
-            self.ownership.touch(bundle)
             return self._answer(owner, None)
         if options.read_only:
             return Unanswered(Reason.READ_ONLY)
@@ -276,7 +265,7 @@ class LoadManager:
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
-            self._declined.put(question, entry)
+            self._declined[question] = entry
         else:
             self._book_decision(request, decision, ts_us, ballot.offered, course)
         return decision
@@ -295,24 +284,8 @@ class LoadManager:
         known = self._ballots.get(key)
         if known is None:
             known = self.policy.ballot(request, instant)
-            self._ballots.put(key, known)
+            self._ballots[key] = known
         return known, self._fingerprint
-
-    def owned(self, bundle: str, broker: str) -> bool:
-        """Return whether a broker serves a bundle."""
-        number = self.roster.number(broker)
-        pinned = pinned_broker(bundle.rpartition("/")[0])
-        if pinned is not None:
-            return pinned == broker and self._registered_number(broker) is not None
-        return number is not None and self.ownership.owner(bundle) == number
-
-    def propensity(self, bundle: str) -> float | None:
-        """Return the probability with which the bundle's owner was chosen, for lookups that only found it.
-
-        Children of a split have their parent's. None if the bundle has no owner, or no policy's odds made it so: an
-        administrator, a shedder or the state before the run named it.
-        """
-        return self._book.propensity(bundle)
 
     def leader(self) -> int | None:
         """Return the number of the broker that serves the load manager's own topics: the first registered one.
@@ -367,20 +340,14 @@ class LoadManager:
         unloaded_us = self._unloaded.get(bundle)
         if unloaded_us is not None:
             for child in children:
-                self._unloaded.put(child, unloaded_us)
+                self._unloaded[child] = unloaded_us
         self._changed()
         return begun
 
-    def shed(self, *, registry_known: bool = True) -> CycleReport[Unload] | None:
-        """Run one cycle of the policy's shedder; None if it has none.
-
-        Args:
-            registry_known: false if reading the registry failed, and with it the cycle.
-        """
+    def shed(self) -> CycleReport[Unload] | None:
+        """Run one cycle of the policy's shedder; None if it has none."""
         if self.policy.shedder is None:
             return None
-        if not registry_known:
-            return FAILED_CYCLE
         if self._observer.before_cycle is not None:
             self._observer.before_cycle(self)
         self._drawn.clear()
@@ -420,6 +387,9 @@ class LoadManager:
     def _cycle(
         self, policy: Policy, instant: Instant, memory: dict[str, Any], unloading: Unloading
     ) -> CycleReport[Unload]:
+        # Pulsar: with one registered broker no cycle takes place, since nothing could go anywhere.
+        if len(instant.offered) <= 1:
+            return IDLE_CYCLE
         # Only a shedder with limits in bytes sees bytes; for all others the weight of lookups is the load.
         shown = None if self._bytes is None else in_bytes(instant.view, *self._bytes)
         return run_sheds(policy, instant, memory, unloading, shown=shown)
@@ -525,12 +495,12 @@ class LoadManager:
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
-        self._give(request.bundle, number, ts_us, propensity=decision.propensity, course=course)
+        self._give(request.bundle, number, ts_us, decided=True, course=course)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
     def _book_unload(self, unload: Unload) -> None:
-        self._unloaded.put(unload.bundle, self._tick_us)
+        self._unloaded[unload.bundle] = self._tick_us
         drawn = self._drawn.pop(unload.bundle, None)
         if drawn is not None:
             request, decision, offered = drawn
@@ -545,10 +515,8 @@ class LoadManager:
         if number is not None:
             self._give(bundle, number, self._tick_us, course=TRANSFER)
 
-    def _give(
-        self, bundle: str, number: int, ts_us: int, *, propensity: float | None = None, course: Course = AT_ONCE
-    ) -> None:
-        self._book.give(bundle, number, ts_us, propensity=propensity, course=course)
+    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False, course: Course = AT_ONCE) -> None:
+        self._book.give(bundle, number, ts_us, decided=decided, course=course)
         self._changed()
 
     def _take(

@@ -19,8 +19,7 @@ Source: ServiceUnitState (`docs/pulsar/load-managers.md`); `docs/decisions/hand-
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
@@ -31,7 +30,6 @@ from numpy.typing import NDArray
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.errors import StateError
 from lookup.model.decision import CycleReason
-from lookup.model.recent import Recent
 
 __all__ = [
     "ASSIGNMENT", "AT_ONCE", "CAUSE_WORDS", "EVENT_WORDS", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course",
@@ -82,10 +80,6 @@ class HandOver:
         return next((phase.state for phase in self.phases if now_us < phase.until_us), None)
 
 
-#: Entries below which a sweep is not worth a pass; beyond, one follows each doubling, so that entries cost a constant.
-_FEWEST = 256
-
-
 class HandOvers:
     """The last hand-over of every bundle.
 
@@ -96,7 +90,6 @@ class HandOvers:
     def __init__(self, duration_us: int = 0) -> None:
         self._duration_us = duration_us
         self._last: dict[str, HandOver] = {}
-        self._sweep_above = _FEWEST
 
     def begin(self, bundle: str, course: Course, now_us: int, source: str | None) -> HandOver | None:
         """Begin to hand a bundle over; None if that takes no time."""
@@ -133,14 +126,10 @@ class HandOvers:
         """Return the bundles in flight that a broker gives up or splits."""
         return [bundle for bundle, last in self._last.items() if last.source == broker and now_us < last.until_us]
 
-    def sweep(self, now_us: int) -> None:
-        """Forget the hand-overs that have ended, once they are many; earlier instants are not asked about any more."""
-        if len(self._last) > self._sweep_above:
-            self._last = {bundle: last for bundle, last in self._last.items() if now_us < last.until_us}
-            self._sweep_above = 2 * len(self._last) + _FEWEST
-
 
 Counts = NDArray[np.int64]
+#: Namespaces below which a sweep is not worth a pass; beyond, one follows each doubling, so that it costs a constant.
+_FEWEST = 256
 
 
 class Ownership:
@@ -154,8 +143,7 @@ class Ownership:
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = tuple(ids)
-        #: least recently given or touched first
-        self._owners: OrderedDict[str, int] = OrderedDict()
+        self._owners: dict[str, int] = {}
         self._counts, self._shown_counts = self._no_bundles_shown()
         self._by_namespace: defaultdict[str, Counts] = defaultdict(self._no_bundles)
         self._sweep_above = _FEWEST
@@ -186,14 +174,6 @@ class Ownership:
         """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
         return _read_only(self._by_namespace[namespace])
 
-    def oldest(self) -> str:
-        """Return the bundle that was given or touched longest ago; there must be one."""
-        return next(iter(self._owners))
-
-    def touch(self, bundle: str) -> None:
-        """Note that an owned bundle is in use."""
-        self._owners.move_to_end(bundle)
-
     def bundles_of(self, broker: int) -> list[str]:
         """Return the bundles of one broker, sorted by name."""
         return sorted(bundle for bundle, owner in self._owners.items() if owner == broker)
@@ -216,7 +196,7 @@ class Ownership:
         numbers = {name: number for number, name in enumerate(ids)}
         moved = [(bundle, numbers[self.ids[owner]]) for bundle, owner in self._owners.items()]
         self.ids = tuple(ids)
-        self._owners, (self._counts, self._shown_counts) = OrderedDict(moved), self._no_bundles_shown()
+        self._owners, (self._counts, self._shown_counts) = dict(moved), self._no_bundles_shown()
         self._by_namespace.clear()
         for bundle, owner in moved:
             self._count(bundle, owner, 1)
@@ -240,8 +220,8 @@ def _read_only(counts: Counts) -> Counts:
     return view
 
 
-#: Why a bundle lost its last owner; `first`: none is remembered; `forgotten`: the book was full, and dropped it.
-Cause = Literal["first", "forced", "shed", "admin", "split", "forgotten"]
+#: Why a bundle lost its last owner; `first`: it had none.
+Cause = Literal["first", "forced", "shed", "admin", "split"]
 #: Words for the causes of moves, in the order of reports, and for one and several events of those that are no policy's.
 CAUSE_WORDS: Mapping[str, str] = {
     "forced": "broker lost",
@@ -297,38 +277,27 @@ class OwnerBook:
 
     Args:
         handover_us: how long each state of a hand-over lasts.
-        most_bundles: of how many bundles owners are kept, and pasts; beyond, the one least recently used is forgotten.
     """
 
-    def __init__(self, ownership: Ownership, *, handover_us: int = 0, most_bundles: float = math.inf) -> None:
+    def __init__(self, ownership: Ownership, *, handover_us: int = 0) -> None:
         self.hand_overs = HandOvers(handover_us)
-        self._ownership, self._most = ownership, most_bundles
-        self._past: Recent[str, _Past] = Recent(most_bundles)
-        #: by bundles whose owner a policy's odds chose
-        self._propensities: dict[str, float] = {}
+        self._ownership = ownership
+        self._past: dict[str, _Past] = {}
         self._changes: list[OwnerChange] = []
 
-    def give(
-        self, bundle: str, number: int, ts_us: int, *, propensity: float | None = None, course: Course = AT_ONCE
-    ) -> None:
+    def give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False, course: Course = AT_ONCE) -> None:
         """Make a broker the owner of a bundle.
 
         Args:
-            propensity: probability with which it was chosen; None if no policy's odds made it the owner.
+            decided: a policy's odds made it the owner.
             course: the states the bundle goes through first; its last owner gives it up if that begins with a release.
         """
         source, cause = self._past.get(bundle, _NO_PAST)
         # A course that begins with Assigning has no broker that gives up: the last owner may be long gone.
         self._ownership.give(bundle, number)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
-        if propensity is None:
-            self._propensities.pop(bundle, None)
-        else:
-            self._propensities[bundle] = propensity
-        broker, is_decided = self._ownership.ids[number], propensity is not None
-        self._changes.append(OwnerChange(ts_us, bundle, source, broker, cause, is_decided, hand_over))
-        if len(self._ownership) > self._most:
-            self.take(self._ownership.oldest(), "forgotten", ts_us)
+        broker = self._ownership.ids[number]
+        self._changes.append(OwnerChange(ts_us, bundle, source, broker, cause, decided, hand_over))
 
     def take(
         self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE, reason: CycleReason | None = None
@@ -346,25 +315,15 @@ class OwnerBook:
                 self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
             return False
         owner = self._ownership.ids[number]
-        self._propensities.pop(bundle, None)
-        self._past.put(bundle, _Past(owner, cause))
+        self._past[bundle] = _Past(owner, cause)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
         self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over, reason=reason))
         return True
-
-    def propensity(self, bundle: str) -> float | None:
-        """Return the probability with which the bundle's owner was chosen; None if none was by a policy's odds."""
-        return self._propensities.get(bundle)
 
     def orphans_of(self, broker: str, now_us: int) -> set[str]:
         """Return the bundles a lost broker leaves: those it owns or is to own, and those in flight that it gives up."""
         owned = self._ownership.bundles_of(self._ownership.ids.index(broker))
         return {*owned, *self.hand_overs.given_up_by(broker, now_us)}
-
-    def sweep(self, now_us: int) -> None:
-        """Forget what no later instant can ask for: ended hand-overs, and counts of namespaces without owners."""
-        self.hand_overs.sweep(now_us)
-        self._ownership.sweep()
 
     def split(self, bundle: str, children: Sequence[str], ts_us: int) -> HandOver | None:
         """Replace a bundle by its children, which keep its owner and its past; no owner changes by that.
@@ -373,16 +332,13 @@ class OwnerBook:
             The states the children go through until they are owned as such; None if that takes no time.
         """
         number, past, split = self._ownership.take(bundle), self._past.pop(bundle, None), None
-        propensity = self._propensities.pop(bundle, None)
         # Children inherit the past as well, so that the first of them to lose its owner is booked like the parent.
         for child in children:
             if past is not None:
-                self._past.put(child, past)
+                self._past[child] = past
             if number is not None:
                 self._ownership.give(child, number)
                 split = self.hand_overs.begin(child, SPLIT, ts_us, self._ownership.ids[number])
-            if propensity is not None:
-                self._propensities[child] = propensity
         return split
 
     def take_changes(self) -> list[OwnerChange]:

@@ -31,12 +31,11 @@ from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.hooks.raised import raised
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
-from lookup.model.recent import Recent
 
 __all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key", "shared_problems"]
 
 #: Answers of filters and scorers that hold for a registry epoch, by what they depend on.
-Standing: TypeAlias = Recent[Hashable, NDArray[Any]]
+Standing: TypeAlias = dict[Hashable, NDArray[Any]]
 
 #: Parts of a view that every assignment may change.
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
@@ -186,7 +185,7 @@ class Policy:
                 known = instant.chosen.get(key)
                 chosen = self._choice(request, kept.brokers, instant) if known is None else known
                 if known is None:
-                    instant.chosen.put(key, chosen)
+                    instant.chosen[key] = chosen
         except _ClosedError:
             # Nothing is kept of a failure: the next request asks, and counts, again.
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
@@ -219,7 +218,7 @@ class Policy:
             kept = self._narrowed(range(known), request, Kept(instant.offered, {}), instant)
             if kept.is_closed:
                 return kept
-            instant.kept.put(key, kept)
+            instant.kept[key] = kept
         return self._narrowed(range(known, len(self.filters)), request, kept, instant)
 
     def _narrowed(self, indices: Iterable[int], request: LookupRequest, kept: Kept, instant: Instant) -> Kept:
@@ -273,7 +272,7 @@ class Policy:
         mask = self._asked_filter(index, request, brokers, instant)
         # Nothing is kept of a failure: the next request asks, and counts, again.
         if key is not None and instant.failures.count == before:
-            instant.standing.put(key, _read_only_copy(mask))
+            instant.standing[key] = _read_only_copy(mask)
         return mask
 
     def _asked_filter(
@@ -322,7 +321,7 @@ class Policy:
             return np.zeros(len(brokers))
         scores = checked_scores(scorer.name, answer, brokers)
         if key is not None:
-            instant.standing.put(key, _read_only_copy(scores))
+            instant.standing[key] = _read_only_copy(scores)
         return scores
 
     def odds(
@@ -450,8 +449,7 @@ class Instant:
     """One view prepared for one policy: the brokers on offer, and each part's facet of the view.
 
     Args:
-        standing: answers of the policy's filters and scorers that hold for the registry epoch of the view; as many as
-            it keeps are kept of the other kinds.
+        standing: answers of the policy's filters and scorers that hold for the registry epoch of the view.
     """
 
     __slots__ = ("_facets", "_policy", "chosen", "failures", "kept", "offered", "standing", "view")
@@ -461,16 +459,16 @@ class Instant:
     ) -> None:
         self.view, self._policy = view, policy
         self._facets: list[ClusterView | None] = [None] * len(policy.parts)
-        self.standing: Standing = Recent() if standing is None else standing
+        self.standing: Standing = {} if standing is None else standing
         index = np.flatnonzero(view.registered)
         # Parts share the candidates; one that wrote into their index would move the others' brokers.
         index.setflags(write=False)
         self.offered = Candidates(view.brokers, index)
         self.failures = Failures() if failures is None else failures
         #: brokers left by the filters that no assignment can change, by the fields these read of the request
-        self.kept: Recent[tuple[Hashable, ...], Kept] = Recent(self.standing.most)
+        self.kept: dict[tuple[Hashable, ...], Kept] = {}
         #: ballots of scorers and selector, by the fields these read of the request and the candidates
-        self.chosen: Recent[Hashable, Ballot] = Recent(self.standing.most)
+        self.chosen: dict[Hashable, Ballot] = {}
 
     def seen_by(self, slot: int) -> ClusterView:
         """Return the view as one of the policy's `parts` may read it."""

@@ -6,7 +6,6 @@ from a plug-in file does not unpickle elsewhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,9 +150,6 @@ def new_manager(
         bundle_bytes=per_weight if cluster.bundle_loads is None else 1.0,
         # Luck of a hash is luck like that of the dice: a replicate has its own of both.
         salt=str(seed),
-        # A replay ends; what it forgot before would show in its figures.
-        most_bundles=math.inf,
-        most_answers=math.inf,
         observer=observer,
     )
     return LoadManager(policy, cluster.name, cluster.timeline.roster, seed=seed, conditions=conditions)

@@ -139,6 +139,12 @@ def instant(tested: Policy, view: ClusterView) -> Instant:
     return Instant(tested, view)
 
 
+def owner_of(made: LoadManager, bundle: str) -> str | None:
+    """Return the broker that owns a bundle, None if none does."""
+    number = made.ownership.owner(bundle)
+    return None if number is None else made.roster.ids[number]
+
+
 def manager(tested: Policy, view: ClusterView, *, seed: int = 1, **conditions: Any) -> LoadManager:
     """Return a load manager at work in a view's cluster, nothing owned."""
     made = LoadManager(tested, "east", view.brokers, seed=seed, conditions=Conditions(**conditions))

@@ -67,15 +67,6 @@ def test_each_draw_of_a_bundle_is_its_next_roll() -> None:
     assert drawn == [rolled[0], "b", None, rolled[1], rolled[2]]
 
 
-def test_rolls_of_a_dropped_bundle_do_not_come_again() -> None:
-    """Of more bundles than are counted, one that comes back goes on behind the rolls of all that were dropped."""
-    draws = Draws("p", "east", 7, most_bundles=1)
-    drawn = [draws.decision(f"t/n/{name}", HUNDRED, MANY, "f").broker for name in "xxyxx"]
-
-    rolled = [MANY[HUNDRED.pick(roll(7, "east", "t/n/x", rolls))].id for rolls in range(4)]
-    assert [*drawn[:2], *drawn[3:]] == rolled
-
-
 def test_a_decision_says_how_it_came_about() -> None:
     """What the ballot said goes with it; a declined one has no propensity."""
     draws = Draws("p", "east", 7)

@@ -11,7 +11,7 @@ from lookup.engine.manager import LoadManager
 from lookup.errors import ContractError
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
 from lookup.testing import cluster
-from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, policy
+from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, owner_of, policy
 
 B1, B2 = "public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"
 VIEW = cluster("b1", "b2")
@@ -84,7 +84,7 @@ def test_children_take_the_place_of_their_parent() -> None:
 
     assert report is not None
     assert (report.outcome, [list(split.children) for split in report.accepted]) == (DONE, [children])
-    assert [made.owned(child, "b1") for child in children] == [True] * 3
+    assert [owner_of(made, child) == "b1" for child in children] == [True] * 3
     assert made.ownership.owner(B1) is None
     assert made.take_changes() == []
 

@@ -14,7 +14,7 @@ from lookup.engine.manager import LoadManager
 from lookup.model import Assigned, BrokerLookupData, LookupOptions, Reason, Unanswered
 from lookup.model.names import INTERNAL_TOPICS
 from lookup.testing import broker, cluster, request
-from tests.engine.parts import Counting, Keep, Odds, Proposing, Score, manager, policy, raising
+from tests.engine.parts import Counting, Keep, Odds, Proposing, Score, manager, owner_of, policy, raising
 from tests.engine.trio import BUNDLE, IDS, OTHER, TOPIC, VIEW, broker_of, figures, registered
 
 READ_ONLY = LookupOptions(read_only=True)
@@ -33,21 +33,6 @@ def test_the_first_lookup_assigns_and_the_others_share_its_answer() -> None:
     assert first.decision is not None
     assert (broker_of(first), broker_of(second), len(asked.asked)) == ("b2:1", "b2:1", 1)
     assert second == Assigned("b2:1", BrokerLookupData(), None)
-
-
-def test_hits_can_be_asked_for_the_propensity_of_their_owner() -> None:
-    """That under which it was chosen, until it loses the bundle; what nobody chose by odds has none."""
-    made = manager(policy(Odds({"b1:1": 1.0, "b2:1": 3.0}, reads=frozenset({"view.now"}))), VIEW)
-    made.assign(TOPIC, BUNDLE)
-    [entry] = made.take_decisions()
-    made.begin_tick(60)
-    made.restore({OTHER: "b3:1"})
-
-    assert made.propensity(BUNDLE) == entry.decision.propensity
-    assert made.propensity(BUNDLE) in (0.25, 0.75)
-    assert (made.propensity(OTHER), made.propensity("t/n/unknown")) == (None, None)
-    made.unload(BUNDLE, "b3:1")
-    assert made.propensity(BUNDLE) is None
 
 
 def test_a_decision_says_how_it_came_about() -> None:
@@ -95,7 +80,7 @@ def test_heartbeat_and_sla_bundles_go_to_the_broker_in_their_name(namespace: str
     assert broker_of(made.assign(None, bundle)) == "b2:1"
     gone = made.assign(None, f"{namespace.format('gone:1')}/0x00000000_0xffffffff")
     assert gone == Unanswered(Reason.NOT_REGISTERED)
-    assert (made.owned(bundle, "b2:1"), made.owned(bundle, "b1:1")) == (True, False)
+    assert owner_of(made, bundle) is None
     assert (asked.asked, made.take_changes()) == ([], [])
 
 
@@ -243,7 +228,7 @@ def test_parts_remember_once_per_assignment() -> None:
     made.assign(TOPIC, BUNDLE)
     made.assign(TOPIC, OTHER, READ_ONLY)
     made.assign(TOPIC, OTHER)
-    made.unload(BUNDLE, next(broker_id for broker_id in IDS if not made.owned(BUNDLE, broker_id)))
+    made.unload(BUNDLE, next(broker_id for broker_id in IDS if owner_of(made, BUNDLE) != broker_id))
     made.decide(request())
 
     assert made.memory == {"counting": {"count": 2}}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ownership import RELEASE, HandOvers, OwnerBook, OwnerChange, Ownership
+from lookup.engine.ownership import OwnerBook, OwnerChange, Ownership
 
 _BROKERS = ("b0", "b1", "b2", "b3")
 _BUNDLES = st.builds("{}/{}/{}".format, st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("0123"))
@@ -54,7 +54,7 @@ def test_counts_follow_at_once_and_cannot_be_written() -> None:
 def test_a_new_owner_is_booked_with_the_last_one() -> None:
     """And with why that one lost the bundle; the first owner has none before it."""
     book = OwnerBook(Ownership(_BROKERS[:2]))
-    book.give("t/n/x", 0, 1, propensity=0.5)
+    book.give("t/n/x", 0, 1, decided=True)
     book.take("t/n/x", "shed", 2)
     book.give("t/n/x", 1, 3)
 
@@ -71,7 +71,7 @@ def test_nothing_is_taken_from_nobody() -> None:
     book = OwnerBook(Ownership(_BROKERS[:2]))
 
     assert not book.take("t/n/x", "admin", 1)
-    book.give("t/n/x", 1, 2, propensity=1.0)
+    book.give("t/n/x", 1, 2, decided=True)
     assert book.take_changes() == [OwnerChange(2, "t/n/x", None, "b1", "first", decided=True)]
 
 
@@ -83,37 +83,11 @@ def test_changes_tell_the_owners(steps: list[tuple[bool, int, int]]) -> None:
     for gives, bundle, broker in steps:
         book.take(f"t/n/{bundle}", "forced", 0)
         if gives:
-            book.give(f"t/n/{bundle}", broker, 0, propensity=1.0)
+            book.give(f"t/n/{bundle}", broker, 0, decided=True)
 
     told = {change.bundle: change.broker for change in book.take_changes()}
     owners = {bundle: ownership.ids[broker] for bundle, broker in ownership}
     assert {bundle: broker for bundle, broker in told.items() if broker is not None} == owners
-
-
-def test_the_propensity_is_kept_as_long_as_the_owner() -> None:
-    """Children inherit it; an owner that no odds chose has none, and none is left of the one before."""
-    book = OwnerBook(Ownership(_BROKERS))
-    book.give("t/n/x", 0, 1, propensity=0.25)
-    book.give("t/n/y", 0, 1)
-    book.split("t/n/x", ["t/n/x1", "t/n/x2"], 2)
-
-    assert [book.propensity(f"t/n/{name}") for name in ("x", "x1", "x2", "y")] == [None, 0.25, 0.25, None]
-    book.take("t/n/x1", "admin", 3)
-    book.give("t/n/x2", 1, 3)
-    assert [book.propensity(f"t/n/{name}") for name in ("x1", "x2")] == [None, None]
-
-
-def test_a_past_that_is_forgotten_is_none() -> None:
-    """Of more bundles than the book may remember, the one that lost its owner longest ago is as if it never had one."""
-    book = OwnerBook(Ownership(_BROKERS), most_bundles=2)
-    for bundle in ("x", "y", "z"):
-        book.give(bundle, 0, 0)
-        book.take(bundle, "admin", 1)
-    book.take_changes()
-    for bundle in ("x", "z"):
-        book.give(bundle, 1, 2)
-
-    assert [(change.source, change.cause) for change in book.take_changes()] == [(None, "first"), ("b0", "admin")]
 
 
 def test_counts_of_empty_namespaces_are_dropped_when_they_are_many() -> None:
@@ -130,14 +104,3 @@ def test_counts_of_empty_namespaces_are_dropped_when_they_are_many() -> None:
         assert (kept.tolist(), empty[5].tolist()) == ([0, 2, 0, 0], [0, 0, 0, 0])
         assert book.bundles_in("t/n5").tolist() == [0, 1, 0, 0]
         book.take("t/n5/x")
-
-
-def test_hand_overs_that_have_ended_are_dropped_when_they_are_many() -> None:
-    """Those that last go on."""
-    held = HandOvers(10)
-    for number in range(3000):
-        held.begin(f"x{number}", RELEASE, number, "b0")
-    held.sweep(2995)
-
-    assert [held.state(f"x{number}", 2995) is not None for number in (2984, 2986, 2999)] == [False, True, True]
-    assert len(held.given_up_by("b0", 0)) == 14

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from lookup.engine.cycles import CycleReport, Unloading, ask_shedder
+from lookup.engine.cycles import CycleReport, Unloading, run_sheds
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import SettingsError, StateError
 from lookup.hooks.protocols import Selector, Shedder
@@ -108,7 +108,7 @@ class Scene:
         """Run one cycle; nothing changes but the memory."""
         policy = policy_of(self.config, self.gate)
         instant = Instant(policy, self.view())
-        return ask_shedder(policy, instant, memory, Unloading(lambda unload: None))
+        return run_sheds(policy, instant, memory, Unloading(lambda unload: None))
 
 
 def policy_of(config: Mapping[str, Any], *gates: Transferable) -> Policy:
