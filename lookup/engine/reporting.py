@@ -9,23 +9,18 @@ Source: `docs/pulsar/load-managers.md` (`BrokerLoadDataReporter`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge, Le
-from lookup.model import BrokerLoadData, Load, ResourceWeights
+from lookup.model import Load
 
-__all__ = [
-    "Cadence", "Measured", "Publication", "Published", "ReportBoard", "largest_change", "percent_change",
-]  # fmt: skip
+__all__ = ["Cadence", "Measured", "Published", "ReportBoard", "percent_change"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-#: Why a report is published.
-Publication = Literal["forced", "interval", "change"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +38,7 @@ class Cadence:
     #: percent by which a figure must have changed more; loadBalancerReportUpdateThresholdPercentage
     change_percent: Annotated[float, Ge(0), Conf("loadBalancerReportUpdateThresholdPercentage")] = 10.0
     #: share of the value before in the next smoothed one, ratio in [0, 1]; loadBalancerHistoryResourcePercentage
-    history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = ResourceWeights().history
-
-    def reason(
-        self, published: BrokerLoadData, current: BrokerLoadData, now_ms: int, *, forced: bool = False
-    ) -> Publication | None:
-        """Return why the current figures are to be published, None if they are not.
-
-        Args:
-            published: what was published last; a fresh `BrokerLoadData` if nothing was.
-            now_ms: ms since the epoch.
-            forced: a role changed, or an operator asks.
-        """
-        if forced:
-            return "forced"
-        if now_ms - published.reported_at > self.max_interval_ms:
-            return "interval"
-        return "change" if largest_change(published, current) > self.change_percent else None
+    history: Annotated[float, Ge(0), Le(1), Conf("loadBalancerHistoryResourcePercentage")] = 0.9
 
 
 def percent_change(old: Floats | Ints | float, new: Floats | Ints | float) -> Floats:
@@ -69,19 +48,6 @@ def percent_change(old: Floats | Ints | float, new: Floats | Ints | float) -> Fl
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = 100 * np.abs((before - new) / before)
     return np.where(before == 0, np.where(np.asarray(new) == 0, 0.0, np.inf), relative)
-
-
-def largest_change(published: BrokerLoadData, current: BrokerLoadData) -> float:
-    """Return the largest change between two reports, in percent.
-
-    The largest usage counts by points; message rate, throughput and number of bundles count relative to what was
-    published.
-    """
-    relative = percent_change(
-        np.array([published.msg_rate, published.msg_throughput, published.bundle_count]),
-        np.array([current.msg_rate, current.msg_throughput, current.bundle_count]),
-    )
-    return max(100 * abs(published.max_resource_usage - current.max_resource_usage), float(relative.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,20 +125,17 @@ class ReportBoard:
         #: what was measured when it was published
         self._known = self._measured
         self._averages = np.full((2, self.n_brokers), np.nan)
-        self._forced = np.zeros(self.n_brokers, np.bool_)
 
-    def measure(self, measured: Measured, now_us: int, *, forced: NDArray[np.bool_] | None = None) -> Published:
+    def measure(self, measured: Measured, now_us: int) -> Published:
         """Take all samples before an instant, then, if one is due at it, that one with the new figures.
 
         Args:
             now_us: µs since the Unix epoch, not before that of the last call.
-            forced: brokers that publish at their next sample whatever changed, shape (n_brokers,): their role changed.
         """
         self._sample_before(now_us)
         # Counts of what is owned go on changing in the caller's books, and are compared with the next ones.
         self._measured = replace(measured, bundles=measured.bundles.copy())
         self._forget(np.isnan(measured.throughput))
-        self._forced = self._forced if forced is None else self._forced | forced
         self._sample(int(self._next_us == now_us))
         return self.published
 
@@ -225,7 +188,6 @@ class ReportBoard:
             last = self._last_publication(count)
             self._publish(last)
             self._averages = self._averages_after(np.int64(count))
-            self._forced = np.zeros(self.n_brokers, np.bool_)
             self._next_us += count * self.cadence.min_interval_ms * 1000
 
     def _last_publication(self, count: int) -> Ints:
@@ -234,7 +196,7 @@ class ReportBoard:
         is_new = np.isnan(self.published.throughput)
         # The first sample later than the longest interval after the last report; samples are numbered from 1.
         waited = np.maximum(1, (self.published.reported_us + longest_us - self._next_us) // step_us + 2)
-        first = np.where(is_new | self._forced | self._has_changed(), 1, waited)
+        first = np.where(is_new | self._has_changed(), 1, waited)
         again = longest_us // step_us + 1
         last = first + again * ((count - first) // again)
         there = ~np.isnan(self._measured.throughput)

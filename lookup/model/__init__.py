@@ -5,7 +5,6 @@ from lookup.model.bundles import (
     BundleRange,
     IsolationPolicy,
     NamespaceBundle,
-    NamespaceBundles,
     NamespacePolicies,
     bundle_of,
 )
@@ -52,13 +51,8 @@ from lookup.model.load import (
 )
 from lookup.model.load_data import (
     BrokerLoadData,
-    LoadSample,
     NamespaceBundleStats,
     ResourceUsage,
-    ResourceWeights,
-    SystemResourceUsage,
-    TopBundlesLoadData,
-    updated_load,
 )
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.request import LookupOptions, LookupRequest
@@ -70,10 +64,10 @@ __all__ = [
     "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "AdvertisedListener", "Assigned", "Broker", "BrokerLoadData",
     "BrokerLookupData", "BrokerVote", "BundleLoad", "BundleRange", "Candidates", "CatalogView", "ClusterView",
     "CycleLabel", "CycleOutcome", "CycleReason", "Decision", "Edge", "Equals", "EventKind", "Exists", "In",
-    "IsolationPolicy", "Listing", "Load", "LoadSample", "LoadStats", "Location", "LookupOptions", "LookupRequest",
-    "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceBundles", "NamespaceName",
-    "NamespacePolicies", "OwnershipView", "Probe", "Reason", "Refuted", "ResourceUsage", "ResourceWeights", "Roster",
-    "Row", "Ruling", "Shortfall", "Split", "SystemResourceUsage", "Term", "TopBundlesLoadData", "TopicEntry",
+    "IsolationPolicy", "Listing", "Load", "LoadStats", "Location", "LookupOptions", "LookupRequest",
+    "Mode", "NamespaceBundle", "NamespaceBundleStats", "NamespaceName",
+    "NamespacePolicies", "OwnershipView", "Probe", "Reason", "Refuted", "ResourceUsage", "Roster",
+    "Row", "Ruling", "Shortfall", "Split", "Term", "TopicEntry",
     "TopicEvent", "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed",
-    "selects", "topic_traffic", "updated_load", "weighted_usage",
+    "selects", "topic_traffic", "weighted_usage",
 ]  # fmt: skip

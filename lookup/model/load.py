@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.bundles import NamespacePolicies, bundle_name_parts
-from lookup.model.load_data import NamespaceBundleStats, Resources, TopBundlesLoadData
+from lookup.model.load_data import NamespaceBundleStats, Resources
 from lookup.model.names import is_system_bundle, is_system_namespace
 
 __all__ = [
@@ -174,7 +174,7 @@ class Load:
             known = self.traffic.stats
             stats = {bundle: known.get(bundle) or _half_in_half_out(entry) for bundle, entry in named.items()}
             chosen = top_bundles(stats, k, policies=policies, with_policies=with_policies)
-            return [named[bundle] for bundle in chosen.top_bundles_load_data]
+            return [named[bundle] for bundle in chosen]
         kept = [
             entry
             for bundle, entry in named.items()
@@ -260,8 +260,8 @@ def top_bundles(
     *,
     policies: NamespacePolicies = _NO_POLICIES,
     with_policies: bool = False,
-) -> TopBundlesLoadData:
-    """Return the `k` most loaded bundles, the least loaded of them first.
+) -> list[str]:
+    """Return the names of the `k` most loaded bundles, the least loaded of them first.
 
     Left out are bundles without any throughput, those of system namespaces and those whose namespace has an isolation
     policy or an anti-affinity group. Among bundles alike in load Pulsar leaves the order open; here it is that of their
@@ -283,7 +283,7 @@ def top_bundles(
         and (with_policies or may_be_shed(namespace, policies))
     ]
     chosen = sorted(kept)[max(0, len(kept) - max(0, k)) :]
-    return TopBundlesLoadData({bundle: stats[bundle] for _, bundle in chosen})
+    return [bundle for _, bundle in chosen]
 
 
 def may_be_shed(namespace: str, policies: NamespacePolicies) -> bool:

@@ -1,24 +1,193 @@
-"""When load is published, and what others see meanwhile."""
+"""When load is published, and what others see meanwhile: a whole cluster against one reporter per broker."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.reporting import Cadence, largest_change, percent_change
-from lookup.model import BrokerLoadData, LoadSample, ResourceUsage, ResourceWeights, SystemResourceUsage
-from tests.engine.reporter import LoadReporter
+from lookup.engine.reporting import Cadence, Measured, Published, ReportBoard, percent_change
+from lookup.model import Load, ResourceUsage
+from tests.engine.reporter import LoadReporter, LoadSample, ResourceWeights, SystemResourceUsage
 
-_MINUTE = 60_000
-_USAGES = st.lists(st.floats(0, 200), min_size=1, max_size=40)
+_S = 1_000_000
+_START_US = 1_700_000_000 * _S
+_COLUMNS = ("usage", "max_usage", "throughput", "rate", "throughput_ema", "topics", "reported_us")
+
+#: Usage in 64ths, exact in 32 bits, and traffic, bundles, topics of one broker; None where it is not there.
+_BROKER = st.none() | st.tuples(*[st.integers(0, 40)] * 4) | st.tuples(*[st.integers(37, 42)] * 4)
+_TICKS = st.lists(st.tuples(_BROKER, _BROKER), min_size=1, max_size=12)
+_CADENCES = st.builds(Cadence, st.sampled_from([5_000, 60_000, 70_000]), st.sampled_from([0, 30_000, 900_000]))
 
 
-def _sample(cpu: float, bundles: int = 10) -> LoadSample:
-    return LoadSample(usage=SystemResourceUsage(cpu=ResourceUsage(cpu, 100)), bundle_count=bundles)
+def _measured(*brokers: tuple[int, ...] | None) -> Measured:
+    usage, traffic, bundles, topics = (
+        [np.nan if broker is None else broker[place] for broker in brokers] for place in range(4)
+    )
+    counts = np.nan_to_num([bundles, topics]).astype(np.int64)
+    load = np.array(traffic, dtype=np.float64)
+    return Measured(np.array(usage, dtype=np.float64) / 64, load, load, counts[0], counts[1])
+
+
+class _Plain:
+    """The same cluster, broker by broker and sample by sample."""
+
+    def __init__(self, cadence: Cadence, history: float) -> None:
+        self._cadence, self._weights = cadence, ResourceWeights(history=history)
+        self._reporters: dict[int, LoadReporter] = {}
+        self._now: tuple[tuple[int, ...] | None, ...] = ()
+        self._next_us = _START_US
+
+    def measure(self, brokers: tuple[tuple[int, ...] | None, ...], now_us: int) -> None:
+        while self._next_us < now_us:
+            self._sample()
+        self._now = brokers
+        self._reporters = {n: one for n, one in self._reporters.items() if brokers[n] is not None}
+        if self._next_us == now_us:
+            self._sample()
+
+    def _sample(self) -> None:
+        for number, broker in enumerate(self._now):
+            if broker is not None:
+                fresh = LoadReporter(self._cadence, self._weights)
+                self._reporters.setdefault(number, fresh).take(_sample(*broker), self._next_us // 1000)
+        self._next_us += self._cadence.min_interval_ms * 1000
+
+    def row(self, number: int) -> list[float]:
+        """Return a broker's row of the board."""
+        if number not in self._reporters:
+            return [np.nan, np.nan, np.nan, np.nan, np.nan, 0, 0]
+        seen = self._reporters[number].published
+        return [
+            seen.weighted_max_ema,
+            seen.max_resource_usage,
+            seen.msg_throughput,
+            seen.msg_rate,
+            seen.msg_throughput_ema,
+            seen.topics,
+            seen.reported_at * 1000,
+        ]
+
+
+def _sample(usage: int, traffic: int, bundles: int, topics: int) -> LoadSample:
+    system = SystemResourceUsage(cpu=ResourceUsage(usage, 64))
+    return LoadSample(system, msg_throughput_in=traffic, msg_rate_out=traffic, bundle_count=bundles, topics=topics)
+
+
+def _row(board: Published, number: int) -> list[float]:
+    return [float(getattr(board, name)[number]) for name in _COLUMNS]
+
+
+@given(_TICKS, _CADENCES, st.sampled_from([0.0, 0.5, 0.9]), st.sampled_from([5, 60, 61, 1000]))
+def test_the_board_shows_what_each_broker_would_publish(
+    ticks: list[tuple[tuple[int, ...] | None, ...]], cadence: Cadence, history: float, tick_s: int
+) -> None:
+    """At every instant, whatever comes and goes."""
+    board, plain = ReportBoard(2, _START_US, replace(cadence, history=history)), _Plain(cadence, history)
+    for number, brokers in enumerate(ticks):
+        now_us = _START_US + number * tick_s * _S
+        shown = board.measure(_measured(*brokers), now_us)
+        plain.measure(brokers, now_us)
+
+        for broker in range(2):
+            assert _row(shown, broker) == pytest.approx(plain.row(broker), rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+def test_a_jump_is_seen_with_an_average_that_has_hardly_moved() -> None:
+    """It is published at once, and then nothing changes any more for a quarter of an hour."""
+    board = ReportBoard(1, _START_US)
+    board.measure(_measured((0, 10, 1, 1)), _START_US)
+    jumped = [board.measure(_measured((64, 10, 1, 1)), _START_US + minute * 60 * _S) for minute in range(1, 18)]
+
+    assert [round(float(shown.usage[0]), 6) for shown in jumped[:16]] == [0.1] * 16
+    assert jumped[16].usage[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_small_changes_add_up_until_they_are_published() -> None:
+    """Each is measured against what was published, not against the sample before."""
+    board = ReportBoard(1, _START_US, Cadence(history=0.0))
+    usage = [32, 36, 40, 44]
+
+    shown = [
+        float(board.measure(_measured((used, 10, 1, 1)), _START_US + number * 60 * _S).usage[0])
+        for number, used in enumerate(usage)
+    ]
+
+    assert shown == [0.5, 0.5, 40 / 64, 40 / 64]
+
+
+def test_usage_may_be_unknown() -> None:
+    """The rest is reported all the same."""
+    board = ReportBoard(1, _START_US)
+    unknown = Measured(np.array([np.nan]), np.array([5.0]), np.array([5.0]), np.array([1]), np.array([2]))
+
+    shown = board.measure(unknown, _START_US)
+
+    assert np.isnan(shown.usage[0])
+    assert (shown.throughput[0], shown.throughput_ema[0], shown.topics[0]) == (5.0, 5.0, 2)
+
+
+def test_before_the_first_sample_nobody_reports() -> None:
+    """Also where brokers are there."""
+    shown = ReportBoard(1, _START_US + 1).measure(_measured((1, 1, 1, 1)), _START_US)
+
+    assert np.isnan(shown.throughput[0])
+    assert shown.reported_us[0] == 0
+
+
+def test_a_broker_that_left_meanwhile_starts_afresh() -> None:
+    """Nobody sees its old report again, nor its old average, though it is back before it is measured."""
+    board = ReportBoard(2, _START_US)
+    board.measure(_measured((0, 10, 1, 1), (0, 10, 1, 1)), _START_US)
+
+    board.leave(np.array([True, False]), _START_US + 7 * _S)
+    gone = board.published
+    shown = board.measure(_measured((64, 10, 1, 1), (64, 10, 1, 1)), _START_US + 60 * _S)
+
+    assert np.isnan(gone.throughput[0])
+    assert gone.throughput[1] == 10.0
+    assert shown.usage.round(6).tolist() == [1.0, 0.1]
+
+
+def _figures(usage: list[float], rate: list[float] | None = None) -> Load:
+    known = np.array(usage)
+    rates = None if rate is None else np.array(rate)
+    topics = np.array([3, 4])
+    return Load(known, known * 10.0, topics, [(), ()], {"rack": {"a": 1.0}}, rates=rates)
+
+
+def test_the_view_shows_what_was_published() -> None:
+    """Usage smoothed and as measured, throughput likewise, topics, rates and when it was measured."""
+    board, none = ReportBoard(2, _START_US, Cadence(history=0.5)), np.zeros(2, dtype=np.int64)
+    board.shown(_figures([0.2, 0.2], [1.0, 1.0]), none, _START_US)
+    seen = board.shown(_figures([0.6, 0.21], [1.0, 1.01]), none, _START_US + 5 * _S)
+
+    assert seen.usage.tolist() == pytest.approx([0.4, 0.2])
+    assert seen.max_usage is not None
+    assert seen.max_usage.tolist() == [0.6, 0.2]
+    assert seen.throughput.tolist() == [6.0, 2.0]
+    assert seen.smoothed_throughput is not None
+    assert seen.smoothed_throughput.tolist() == pytest.approx([4.0, 2.0])
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [_START_US + 5 * _S, _START_US]
+    assert seen.rates is not None
+    assert seen.rates.tolist() == [1.0, 1.0]
+    assert (seen.topics.tolist(), seen.demand) == ([3, 4], {"rack": {"a": 1.0}})
+
+
+def test_a_count_that_goes_on_changing_is_noticed() -> None:
+    """The number of bundles is compared with what it was, though the array is the one the books are kept in."""
+    board, books = ReportBoard(2, _START_US, Cadence()), np.array([1, 1])
+    board.shown(_figures([0.2, 0.2]), books, _START_US)
+    books[0] = 2
+    seen = board.shown(_figures([0.2, 0.2]), books, _START_US + 5 * _S)
+
+    assert seen.updated_us is not None
+    assert seen.updated_us.tolist() == [_START_US + 5 * _S, _START_US]
 
 
 @pytest.mark.parametrize(
@@ -27,103 +196,3 @@ def _sample(cpu: float, bundles: int = 10) -> LoadSample:
 def test_changes_are_relative_to_what_was_published(old: float, new: float, percent: float) -> None:
     """From nothing to something is infinite."""
     assert percent_change(old, new) == percent
-
-
-@pytest.mark.parametrize(
-    ("changed", "percent"),
-    [
-        ({}, 0.0),
-        ({"max_resource_usage": 0.75}, 25.0),
-        ({"msg_rate_in": 150.0}, 25.0),
-        ({"msg_rate_in": 0.0, "msg_rate_out": 200.0}, 0.0),
-        ({"msg_throughput_out": 80.0}, 10.0),
-        ({"bundle_count": 12}, 20.0),
-        ({"topics": 10**6, "weighted_max_ema": 0.0, "msg_throughput_ema": 0.0}, 0.0),
-    ],
-)
-def test_four_figures_count(changed: dict[str, float], percent: float) -> None:
-    """Usage by points, the other three relative, in and out together; averages and topics do not count."""
-    before = BrokerLoadData(
-        max_resource_usage=0.5,
-        msg_rate_in=100.0,
-        msg_rate_out=100.0,
-        msg_throughput_in=100.0,
-        msg_throughput_out=100.0,
-        bundle_count=10,
-    )
-
-    assert largest_change(before, replace(before, **changed)) == percent  # type: ignore[arg-type]  # counts are whole
-
-
-@pytest.mark.parametrize(
-    ("rate", "now_ms", "forced", "why"),
-    [
-        (100.0, 5_000, False, None),
-        (110.0, 5_000, False, None),
-        (111.0, 5_000, False, "change"),
-        (100.0, 15 * _MINUTE, False, None),
-        (100.0, 15 * _MINUTE + 1, False, "interval"),
-        (100.0, 0, True, "forced"),
-    ],
-)
-def test_reports_are_published_strictly_beyond_the_limits(
-    rate: float, now_ms: int, why: str | None, *, forced: bool
-) -> None:
-    """Ten percent and fifteen minutes are not yet enough."""
-    published, current = (BrokerLoadData(msg_rate_in=value) for value in (100.0, rate))
-
-    assert Cadence().reason(published, current, now_ms, forced=forced) == why
-
-
-def test_others_see_what_was_published_last() -> None:
-    """The broker's own average moves with every sample, that of its report stands still."""
-    reporter = LoadReporter(weights=ResourceWeights(history=0.5))
-    now_ms = 100 * _MINUTE
-
-    assert reporter.take(_sample(50), now_ms) == "interval"
-    assert reporter.take(_sample(58), now_ms + 5_000) is None
-    assert reporter.published.weighted_max_ema == 0.5
-    assert reporter.current.weighted_max_ema == pytest.approx(0.54)
-    assert reporter.published.reported_at == reporter.current.reported_at == now_ms
-
-    assert reporter.take(_sample(62), now_ms + 10_000) == "change"
-    assert reporter.published == reporter.current
-    assert reporter.published.weighted_max_ema == pytest.approx(0.58)
-
-
-def test_a_quiet_broker_is_seen_as_it_was_up_to_a_quarter_of_an_hour_ago() -> None:
-    """Then it publishes whatever changed."""
-    reporter = LoadReporter()
-    start = 100 * _MINUTE
-    reasons = [reporter.take(_sample(50 + minute / 10), start + minute * _MINUTE) for minute in range(17)]
-
-    assert reasons == ["interval", *[None] * 15, "interval"]
-
-
-def test_a_broker_that_never_published_looks_full() -> None:
-    """Until its first report."""
-    assert LoadReporter().published.weighted_max_ema == 1.0
-
-
-@given(_USAGES, st.integers(1_000, 600_000))
-def test_what_others_see_is_never_far_off(usages: list[float], interval_ms: int) -> None:
-    """After each sample the published figures are within the threshold, or they are the current ones."""
-    reporter, now_ms = LoadReporter(), 100 * _MINUTE
-    for usage in usages:
-        why = reporter.take(_sample(usage), now_ms)
-
-        assert largest_change(reporter.published, reporter.current) <= reporter.cadence.change_percent
-        assert now_ms - reporter.published.reported_at <= reporter.cadence.max_interval_ms
-        assert (why is None) or reporter.published == reporter.current
-        now_ms += interval_ms
-
-
-@given(_USAGES)
-def test_publishing_does_not_change_the_averages(usages: list[float]) -> None:
-    """A broker forced to report at every sample has the same figures."""
-    quiet, loud = LoadReporter(), LoadReporter()
-    for now_ms, usage in enumerate(usages, start=1):
-        quiet.take(_sample(usage), now_ms)
-        loud.take(_sample(usage), now_ms, forced=True)
-
-    assert quiet.current.weighted_max_ema == loud.published.weighted_max_ema

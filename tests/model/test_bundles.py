@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from lookup.errors import InvalidNameError
 from lookup.model import BundleRange, NamespaceBundle, NamespaceName, bundle_of
-from lookup.model.bundles import FULL_RANGE, HASH_END, bundle_index, bundle_ranges, equal_boundaries, topic_hash
+from lookup.model.bundles import (
+    FULL_RANGE,
+    HASH_END,
+    bundle_index,
+    bundle_name_parts,
+    bundle_ranges,
+    equal_boundaries,
+    topic_hash,
+)
 from tests.model.vectors import vectors
 
 _BOUNDARIES = st.sets(st.integers(1, HASH_END - 1), max_size=12).map(lambda inner: (0, *sorted(inner), HASH_END))
@@ -158,3 +166,10 @@ def test_what_is_no_bundle_is_refused(text: str, sentence: str) -> None:
     """Without a namespace, or without a whole one."""
     with pytest.raises(InvalidNameError, match=sentence):
         NamespaceBundle.parse(text)
+
+
+def test_names_come_apart_as_they_are_written() -> None:
+    """At the last slash, case kept."""
+    assert bundle_name_parts("p/c/n/0x0_0X0FFF") == ("p/c/n", "0x0_0X0FFF")
+    with pytest.raises(InvalidNameError):
+        bundle_name_parts("0x0_0x1")

@@ -14,16 +14,12 @@ from lookup.model.bundles import IsolationPolicy, NamespacePolicies, bundle_name
 from lookup.model.load import top_bundles
 from lookup.model.load_data import (
     BrokerLoadData,
-    LoadSample,
     NamespaceBundleStats,
     ResourceUsage,
-    ResourceWeights,
-    SystemResourceUsage,
     broker_load_from_json,
-    broker_load_to_json,
     bundle_stats_from_json,
-    updated_load,
 )
+from tests.engine.reporter import LoadSample, ResourceWeights, SystemResourceUsage, publication, updated_load
 from tests.vectors.reading import CONFIG_DEFAULTS, Handler, configuration, only, usage
 
 __all__ = ["AREAS", "RESOURCES", "UPDATE_KEYS", "bundle_stats", "load_sample", "resource_usage", "resource_weights"]
@@ -100,7 +96,21 @@ def _copy(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str,
     only(given, "action")
     # Records are frozen; what copies one between brokers is its message.
     source = _populated()
-    return {"all fields equal to the source object": broker_load_from_json(broker_load_to_json(source)) == source}
+    return {"all fields equal to the source object": broker_load_from_json(_to_json(source)) == source}
+
+
+def _to_json(data: BrokerLoadData) -> str:
+    return json.dumps(_written(data))
+
+
+def _written(record: BrokerLoadData | ResourceUsage) -> dict[str, Any]:
+    named = ((_json_name(entry.name), getattr(record, entry.name)) for entry in fields(record))
+    return {key: _written(value) if isinstance(value, ResourceUsage) else value for key, value in named}
+
+
+def _json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
 
 
 def _populated() -> BrokerLoadData:
@@ -124,7 +134,7 @@ def _defaults(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[
 
 
 def _by_json_name(data: BrokerLoadData) -> dict[str, Any]:
-    named: dict[str, Any] = json.loads(broker_load_to_json(data))
+    named: dict[str, Any] = json.loads(_to_json(data))
     return named
 
 
@@ -142,7 +152,8 @@ def _update(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[st
 
 def _compare(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
     only(given, "a", "b")
-    return {"sign": bundle_stats(given["a"]).compare(bundle_stats(given["b"]))}
+    one, other = bundle_stats(given["a"]).rank, bundle_stats(given["b"]).rank
+    return {"sign": (one > other) - (one < other)}
 
 
 def _print(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -155,7 +166,7 @@ def _percent_change(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Ma
     published, current = (BrokerLoadData(msg_rate_in=given[name]) for name in ("old", "new"))
     return {
         "percent": float(percent_change(given["old"], given["new"])),
-        "publishes_with_default_threshold_10": Cadence().reason(published, current, 0) is not None,
+        "publishes_with_default_threshold_10": publication(Cadence(), published, current, 0) is not None,
     }
 
 
@@ -173,7 +184,7 @@ def _topk(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Mapping[str,
         return {"invariant": all(map(_selects_the_greatest, range(_TRIES)))}
     only(given, "bundles", "k", "stats")
     stats = {f"t/n/{index}": _close_to_thresholds(index) for index in range(given["bundles"])}
-    return {"must_not_raise": len(top_bundles(stats, given["k"]).top_bundles_load_data) <= given["k"]}
+    return {"must_not_raise": len(top_bundles(stats, given["k"])) <= given["k"]}
 
 
 def _topk_ranking(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -182,7 +193,7 @@ def _topk_ranking(given: Mapping[str, Any]) -> Mapping[str, Any]:
     chosen = top_bundles(
         stats, given["k"], policies=_policies(given), with_policies=configuration(given)[_WITH_POLICIES]
     )
-    return {"order": list(chosen.top_bundles_load_data)}
+    return {"order": chosen}
 
 
 def _policies(given: Mapping[str, Any]) -> NamespacePolicies:
@@ -201,8 +212,8 @@ def _selects_the_greatest(attempt: int) -> bool:
     k = _drawn(attempt, "k", len(values)) + 1
     # One more message per 100 is one step of the order.
     stats = {f"t/n/{index}": replace(_SOME_TRAFFIC, msg_rate_in=100.0 * value) for index, value in enumerate(values)}
-    chosen = top_bundles(stats, k).top_bundles_load_data.values()
-    return [figures.msg_rate_in / 100 for figures in reversed(list(chosen))] == sorted(values, reverse=True)[:k]
+    chosen = top_bundles(stats, k)
+    return [stats[bundle].msg_rate_in / 100 for bundle in reversed(chosen)] == sorted(values, reverse=True)[:k]
 
 
 def _close_to_thresholds(index: int) -> NamespaceBundleStats:

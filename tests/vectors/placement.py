@@ -18,10 +18,11 @@ from lookup.errors import PolicyError
 from lookup.hooks.protocols import Filter, Offer, Selector
 from lookup.model.broker import Broker, BrokerLookupData
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies
-from lookup.model.load_data import BrokerLoadData, updated_load
+from lookup.model.load_data import BrokerLoadData
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 from lookup.testing.clusters import candidates, cluster
+from tests.engine.reporter import updated_load
 from tests.vectors.loads import RESOURCES, UPDATE_KEYS, load_sample, resource_weights
 from tests.vectors.parts import named_part
 from tests.vectors.reading import Handler, NotUnderstood, configuration, only
