@@ -5,7 +5,7 @@ every part, is found by replaying the log once more up to that instant, and comp
 
 All four functions take the folder or URI that an evaluation has written, `cluster` and `policy`, which have to be given
 only if several are possible, and `seed`, by default the first replicate. Those that read the log again are given
-`workers`, a Spark session or `InProcess()`, by default the active session, else this process, and call `progress` with
+`workers`, a Spark session or `InProcess()`, by default what `evaluate` takes for the same log, and call `progress` with
 one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for whatever the caller has to change.
 """
 
@@ -23,10 +23,9 @@ from typing import Any
 from uuid import uuid4
 
 from pyarrow.fs import FileType
-from pyspark.sql import SparkSession
 
 from lookup.api.arguments import names_of, require_path
-from lookup.api.workers import check_workers
+from lookup.api.workers import check_workers, workers_for
 from lookup.engine.ballots import roll
 from lookup.engine.build import part_table
 from lookup.engine.cycle_edits import SettingEdit, edits_that_change
@@ -36,7 +35,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.policy import Policy, memory_key
 from lookup.errors import Argument, InputError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import Workers
 from lookup.logs.sources import locate
 from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
@@ -62,6 +61,7 @@ from lookup.report.past import (
     recorded_table,
 )
 from lookup.settings.evaluation import EvaluationFile
+from lookup.spark.choosing import rows_of
 from lookup.spark.cluster import check_reach, is_cluster, join_workers
 
 __all__ = [
@@ -222,7 +222,7 @@ def explain_owners(
         topic: the bundles it was in; a short name means one in public/default. One of the two is given.
         policy: names of policies, or one of them; default: all.
     """
-    past, _ = _opened(run, InProcess())
+    past = _opened(run)
     _require_one_subject(topic, bundle)
     known = [entry["name"] for entry in past.manifest["settings"]["policies"]]
     names = dict.fromkeys(names_of("policy", policy) or known)
@@ -250,11 +250,11 @@ def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
         topic: its bundle; a short name means one in public/default.
         at_us: when the bundle had the owner that the decision has made, µs since the Unix epoch.
     """
-    past, works = _opened(run, workers)
+    past = _opened(run, workers)
     named = names_of("policy", policy)
     if decision is not None:
         _require_of_decision(decision, cluster=cluster, policy=named, seed=seed)
-        return _decision(past, *decision_of(past, decision), works, progress)
+        return _decision(past, *decision_of(past, decision), workers, progress)
     _require_one_subject(topic, bundle)
     if at_us is None:
         raise SettingsError("which decision? give ", Argument("decision"), " or ", Argument("at_us"))
@@ -263,7 +263,7 @@ def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
         what = "under shared ownership every lookup is decided alone, and no decision makes an owner: name one by "
         raise SettingsError(what, Argument("decision"))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
-    return _decision(past, name, number, works, progress)
+    return _decision(past, name, number, workers, progress)
 
 
 def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
@@ -281,7 +281,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     Args:
         at_us: µs since the Unix epoch.
     """
-    past, works = _opened(run, workers)
+    past = _opened(run, workers)
     chosen = _one_policy(past, names_of("policy", policy), with_shedder=True)
     name = name_of(past, cluster=cluster, policy=chosen, seed=seed)
     recorded = cycle_at(past, name, at_us)
@@ -320,9 +320,9 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
             )
         )
 
-    with _work_for(past, works) as work:
-        observer = Observer(before_cycle=look)
-        replay_again(works, _again(past, name, recorded["ts"]), work, observer, progress=progress)
+    again = _again(past, name, recorded["ts"])
+    with _at_work(past, workers, progress) as (works, work):
+        replay_again(works, again, work, Observer(before_cycle=look), progress=progress)
     return found[0]
 
 
@@ -342,7 +342,7 @@ def explain_difference(  # noqa: PLR0913  what is compared, by keyword
         versus: the policy that is compared with `policy`.
         cluster: default: all.
     """
-    past, works = _opened(run, workers)
+    past = _opened(run, workers)
     clusters = past.summary["inputs"]["clusters"]
     known = [entry["name"] for entry in past.manifest["settings"]["policies"] if entry["name"] != versus]
     named = list(dict.fromkeys(names_of("policy", policy))) or known
@@ -357,18 +357,16 @@ def explain_difference(  # noqa: PLR0913  what is compared, by keyword
         raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
     settings = _require_same_inputs(past)
     pair = (first.policy, versus)
-    with _work_for(past, works) as work:
+    with _at_work(past, workers, progress) as (works, work):
         found = find_difference(works, settings, pair, first.seed, work, cluster=cluster, progress=progress)
     return DifferenceExplained(found)
 
 
-def _opened(run: str | os.PathLike[str], workers: Workers | None) -> tuple[Run, Workers]:
-    """Return a run, and what works on its log."""
+def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
+    """Return a run; refuse arguments of a wrong type before anything is read."""
     require_path("run", run)
     check_workers(workers)
-    past, works = read_run(os.fspath(run)), workers or SparkSession.getActiveSession() or InProcess()
-    join_workers(works)
-    return past, works
+    return read_run(os.fspath(run))
 
 
 def _require_one_subject(topic: str | None, bundle: str | None) -> None:
@@ -402,7 +400,7 @@ def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
 
 
 def _decision(
-    run: Run, name: RunName, number: int, workers: Workers, progress: Callable[[str], None]
+    run: Run, name: RunName, number: int, workers: Workers | None, progress: Callable[[str], None]
 ) -> DecisionExplained:
     """Take one decision of a run once more, and compare it with the record."""
     recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
@@ -432,9 +430,9 @@ def _decision(
         if manager.policy.decision_key(request) == wanted:
             look(manager, request, manager.view().now_us)
 
-    with _work_for(run, workers) as work:
+    with _at_work(run, workers, progress) as (works, work):
         observer = Observer(before_ballot=asking) if is_shared else Observer(before_decision=choosing)
-        replay = replay_again(workers, again, work, observer, progress=progress)
+        replay = replay_again(works, again, work, observer, progress=progress)
     if not asked:
         text = decision_id(name, number)
         raise InputError(f"{run.path}: decision {text} was not taken when the log was replayed once more")
@@ -462,18 +460,24 @@ def _decision(
 
 
 @contextmanager
-def _work_for(run: Run, workers: Workers) -> Iterator[WorkDir]:
-    """Yield a folder for the files of tasks, and remove it: beside the run, if machines that work do not share one."""
-    if not is_cluster(workers):
+def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None]) -> Iterator[tuple[Workers, WorkDir]]:
+    """Yield what works on a run's log, and a folder for its files, which is removed.
+
+    The folder is beside the run if machines that work share no other.
+    """
+    rows = run.summary["inputs"]["rows"]
+    works = workers_for(workers, lambda: rows_of(rows), progress)
+    join_workers(works)
+    if not is_cluster(works):
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
-            yield WorkDir(folder)
+            yield works, WorkDir(folder)
         return
     work = WorkDir(f"{run.path.rstrip('/')}/.explain-{uuid4().hex}")
     settings = settings_of(run)
     log = settings.inputs.lookups
     try:
-        check_reach(workers, [*([] if log is None else [log]), *report_paths(settings).values()], work.root)
-        yield work
+        check_reach(works, [*([] if log is None else [log]), *report_paths(settings).values()], work.root)
+        yield works, work
     finally:
         work.remove()
 

@@ -44,6 +44,14 @@ def _rows(run: Path, policy: str, table: str) -> list[dict[str, Any]]:
     return rows
 
 
+def test_a_small_log_is_left_to_this_process(run: Path) -> None:
+    """By default the size of the run's log decides who replays it, as in `evaluate` and in commands."""
+    said: list[str] = []
+    lookup.explain_decision(run, "east/stock/1/0", progress=said.append)
+
+    assert said[0].endswith("rows, fewer than 200,000: read by this process and forks of it, without Spark")
+
+
 @pytest.mark.parametrize("policy", ["stock", "rack", "fewest"])
 def test_a_decision_is_the_recorded_one(run: Path, policy: str) -> None:
     """The first, one in the middle and the last, with the odds, the dice and the candidates that led to it."""
