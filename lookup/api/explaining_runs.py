@@ -40,9 +40,8 @@ from lookup.logs.sources import locate
 from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
-from lookup.replay.again import Again, replay_again
+from lookup.replay.again import Again, find_difference, replay_again
 from lookup.replay.difference import Difference, Parting
-from lookup.replay.parting import find_difference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
 from lookup.replay.shared import SharedReplay

@@ -44,7 +44,7 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 
 if TYPE_CHECKING:
-    from lookup.replay.findings import Finding
+    from lookup.replay.outcome import Finding
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 

@@ -24,8 +24,8 @@ from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
-    from lookup.replay.findings import Finding
     from lookup.replay.inspecting import ClusterInspection, Inspection
+    from lookup.replay.outcome import Finding
 
 __all__ = ["COMMAND", "add_arguments", "inspected", "print_findings", "run"]
 

@@ -18,13 +18,13 @@ from lookup.engine.manager import Observer
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
 from lookup.model.batch import UNLOADED_BY
-from lookup.replay.counted import Counted
+from lookup.replay.counted import ChangeRecord, Counted
 from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.grouping import compacted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
-from lookup.replay.tally import ChangeRecord, OwnerTally
+from lookup.replay.tally import OwnerTally
 from lookup.replay.walk import PolicyWalk, Tick
 
 __all__ = ["ExclusiveReplay"]

@@ -26,9 +26,9 @@ from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import Part, SliceRows, rows_of, slices_of_day
 from lookup.replay.facts import quiet_share
-from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
 from lookup.replay.lint import lint
+from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.proportions import mean_load_of, suggested_session
 from lookup.replay.reports import read_tables

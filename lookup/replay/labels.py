@@ -11,7 +11,7 @@ from lookup.engine.policy import Policy
 from lookup.model import Broker
 from lookup.model.quoting import closest, listed, quantity, shown
 from lookup.model.topology import LEVELS
-from lookup.replay.findings import Finding
+from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan
 from lookup.settings.evaluation import EvaluationFile
 

@@ -24,8 +24,8 @@ from lookup.errors import PulsarLookupError
 from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Reason, Roster
 from lookup.model.quoting import closest, listed, quantity, shown
 from lookup.model.request import request_of
-from lookup.replay.findings import Finding
 from lookup.replay.labels import about_labels
+from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_proportions
 from lookup.settings.cluster import ClientMatch

@@ -17,9 +17,26 @@ from pydantic import Field, WrapValidator
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.time import FIRST_US, LAST_US
-from lookup.replay.findings import Finding
 
-__all__ = ["LOGGED", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy"]
+__all__ = ["LOGGED", "Finding", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in valid settings that has no effect on a log, or one that was hardly meant."""
+
+    #: name of the rule that found it, a `LintRule`; a run of an earlier version may have others
+    rule: str
+    what: str
+    how_often: str
+    evidence: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it as one sentence."""
+        return f"{self.what} ({self.how_often}): {self.evidence}; {self.remedy}"
+
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"

@@ -16,9 +16,8 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.model.evidence import effective
 from lookup.model.quoting import listed, quantity, shown
-from lookup.replay.findings import Finding
 from lookup.replay.labels import published_labels
-from lookup.replay.outcome import MetricSums
+from lookup.replay.outcome import Finding, MetricSums
 from lookup.replay.plan import ClusterPlan
 from lookup.settings.evaluation import EvaluationFile
 

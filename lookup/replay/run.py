@@ -27,7 +27,6 @@ from lookup.model.quoting import quantity
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
-from lookup.replay.division import Costs, PolicyRun, TaskRuns, divide
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
 from lookup.replay.lint import lint
@@ -36,7 +35,19 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, read_tables
 from lookup.replay.shares import Coded, code_frame, code_share
-from lookup.replay.tasks import Gathered, Output, Recipe, Replayed, built_here, replay_runs, ship
+from lookup.replay.tasks import (
+    Costs,
+    Gathered,
+    Output,
+    PolicyRun,
+    Recipe,
+    Replayed,
+    TaskRuns,
+    built_here,
+    divide,
+    replay_runs,
+    ship,
+)
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection
 from lookup.settings.resolve import client_rules, namespace_policies, topology

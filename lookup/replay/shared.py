@@ -16,8 +16,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.manager import Observer
 from lookup.engine.policy import Policy
 from lookup.model.broker import Roster
-from lookup.replay.cells import Groups, GroupSums
-from lookup.replay.counted import Counted
+from lookup.replay.counted import Counted, Groups, GroupSums
 from lookup.replay.loads import SharedLoads
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import KeyDecision

@@ -6,13 +6,16 @@ logs that are not canonical Parquet; the codes are the same.
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
@@ -20,22 +23,13 @@ from lookup.logs.jobs import attempt, successes
 from lookup.logs.rows import LogBatch, Quarantined, texts_of
 from lookup.logs.sources import Split, check_types, open_parquet
 from lookup.model.names import cluster_problem
-from lookup.replay.coding import Coder, CodingPlan, Share, used_columns
+from lookup.replay.atoms import AtomRule, Atoms
+from lookup.replay.coding import EXTRA_FIELDS, Coder, CodingPlan, Repeats, Share, properties_text, used_columns
+from lookup.replay.days import Codes, narrowed
 from lookup.replay.work import WorkDir, write_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-import json
-from collections import Counter
-from collections.abc import Mapping
-
-from numpy.typing import NDArray
-
-from lookup.replay.atoms import AtomRule, Atoms
-from lookup.replay.coding import EXTRA_FIELDS, Repeats, properties_text
-from lookup.replay.days import Codes, narrowed
 
 __all__ = [
     "ClusterWords", "Coded", "code_frame", "code_share", "merge_words", "read_splits", "recoding_of", "short_codes",

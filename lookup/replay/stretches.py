@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from lookup.engine.policy import Policy
 from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
-from lookup.replay.cells import weights_of
 from lookup.replay.coding import EXTRA_FIELDS
+from lookup.replay.counted import weights_of
 from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, compacted
 from lookup.replay.plan import ClusterPlan

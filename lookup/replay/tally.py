@@ -10,39 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ownership import HandOver
 from lookup.model.batch import TRANSIT_STATES
-from lookup.replay.cells import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms, weights_of
+from lookup.replay.counted import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms, weights_of
 from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellTally", "ChangeRecord", "LoggedTally", "OwnerTally", "Transits", "values_at"]
+__all__ = ["CellTally", "LoggedTally", "OwnerTally", "Transits", "values_at"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _AnyColumns = TypeVar("_AnyColumns", bound=tuple[NDArray[Any], ...])
-
-
-class ChangeRecord(NamedTuple):
-    """One change of ownership with what metrics need of it."""
-
-    unit: int
-    ts_us: int
-    source: int
-    broker: int
-    cause: str
-    decided: bool
-    weight: float
-    #: name of the bundle at that moment; `unit` is the one it belongs to
-    path: str
-    #: number of the cluster's event that took the bundle from its last owner, -1 for none
-    event: int = -1
 
 
 class CellTally(ABC):

@@ -19,7 +19,7 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
 from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
-from lookup.replay.cells import CellLedger
+from lookup.replay.counted import CellLedger
 from lookup.replay.days import Part, PartSlice, SliceRows, day_rows, days_of, joined, rows_of, slices_of_day, standing
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.timeline import TickEvents

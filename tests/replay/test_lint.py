@@ -11,8 +11,8 @@ import pytest
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
-from lookup.replay.findings import Finding
 from lookup.replay.inspecting import inspect_log
+from lookup.replay.outcome import Finding
 from tests.replay.small import evaluation_in, replayed, write_log
 from tests.replay.worlds import START_US
 

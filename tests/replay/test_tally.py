@@ -10,7 +10,7 @@ import pytest
 
 from lookup.engine.ownership import ASSIGNMENT, TRANSFER, HandOver, HandOvers
 from lookup.model.batch import TRANSIT_STATES
-from lookup.replay.cells import CellLedger, Groups
+from lookup.replay.counted import CellLedger, Groups
 from lookup.replay.tally import OwnerTally, Transits
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO

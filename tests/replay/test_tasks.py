@@ -1,17 +1,129 @@
-"""How policies and plug-ins come to workers."""
+"""How runs are divided among tasks, and how policies and plug-ins come to workers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lookup.engine.plugins import contents_of, load_contents, load_plugins
 from lookup.errors import PluginError
 from lookup.logs.ingest import ingest
-from lookup.replay.tasks import built, built_here, metrics_of, ship
+from lookup.replay.tasks import Costs, built, built_here, divide, metrics_of, ship
 from tests.replay.plans import settings
+
+
+@given(
+    st.lists(st.integers(1, 100), min_size=1, max_size=4),
+    st.lists(st.sampled_from([1.0, 3.0]), min_size=1, max_size=6),
+    st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
+    st.integers(1, 32),
+)
+def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
+    clusters: list[int], policies: list[float], seeds: list[int], cores: int
+) -> None:
+    """However many cores there are, nothing is left out and nothing is done twice."""
+    tasks = divide(clusters, Costs(1.0, policies), seeds, cores=cores)
+
+    expected = [
+        (cluster, (policy, seed))
+        for cluster in range(len(clusters))
+        for policy in range(len(policies))
+        for seed in seeds
+    ]
+    assert sorted((task.cluster, run) for task in tasks for run in task.runs) == sorted(expected)
+    assert sorted(task.cluster for task in tasks if task.with_facts) == list(range(len(clusters)))
+    assert all(task.runs for task in tasks)
+
+
+def test_costly_policies_are_kept_apart() -> None:
+    """One cluster on two cores: the policy that takes as long as the others together is alone."""
+    tasks = divide([10], Costs(1.0, [3.0, 1.0, 1.0, 1.0]), [1], cores=2)
+
+    assert sorted(task.runs for task in tasks) == [((0, 1),), ((1, 1), (2, 1), (3, 1))]
+
+
+def test_the_longest_task_comes_first() -> None:
+    """A big cluster's runs begin before those of small ones, so that no core waits for it at the end."""
+    tasks = divide([1, 100, 10], Costs(1.0, [1.0]), [1], cores=1)
+
+    assert [task.cluster for task in tasks] == [1, 2, 0]
+
+
+def test_there_are_no_more_tasks_than_runs() -> None:
+    """With more cores than runs every run is a task of its own."""
+    assert len(divide([5, 5], Costs(1.0, [1.0, 1.0]), [1, 2], cores=64)) == 8
+
+
+def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
+    """Dividing three clusters would prepare each twice, which two cores would have to do as well."""
+    clusters, policies = [8, 5, 6], [1.0] * 4
+
+    assert len(divide(clusters, Costs(5.0, policies), [1], cores=2)) == 3
+    assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 4
+
+
+def test_one_cluster_alone_may_be_divided() -> None:
+    """Of three equal clusters on two cores one is done by both, each with half of its runs."""
+    tasks = divide([5, 5, 5], Costs(3.0, [1.0] * 4), [1], cores=2)
+
+    assert sorted(len(task.runs) for task in tasks) == [2, 2, 4, 4]
+
+
+def test_cores_are_done_at_about_the_same_time() -> None:
+    """Clusters of different sizes leave one core more time for the one that is divided."""
+    tasks = divide([8, 6, 5], Costs(1.0, [1.0] * 16), [1], cores=2)
+
+    work = sorted((8, 6, 5)[task.cluster] * (1 + len(task.runs)) for task in tasks)
+    assert len(tasks) == 4
+    assert abs(work[3] + work[0] - work[2] - work[1]) <= 8
+
+
+def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
+    """Eight runs on four cores: each does a long and a short one, where two long ones would take longer."""
+    tasks = divide([10], Costs(1.5, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
+
+    assert sorted([policy >= 2 for policy, _ in task.runs] for task in tasks) == [[False, True]] * 4
+
+
+@pytest.mark.parametrize("cores", [2, 8, 16])
+def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
+    """Three clusters, sixteen policies, of which any one may take twice as long as estimated."""
+    sizes, costs = [10, 10, 10], Costs(1.5, [4.0 if number % 4 == 3 else 1.0 for number in range(16)])
+    tasks = divide(sizes, costs, range(1, 8), cores=cores)
+
+    for slow in range(16):
+        truth = [cost * (2 if number == slow else 1) for number, cost in enumerate(costs.policies)]
+        lengths = [10 * (1.5 + sum(truth[policy] for policy, _ in task.runs)) for task in tasks]
+        assert _ends(lengths, cores) <= 1.2 * sum(lengths) / cores
+
+
+@given(
+    st.lists(st.integers(0, 1000), min_size=1, max_size=5),
+    st.lists(st.sampled_from([1.0, 4.0]), min_size=1, max_size=6),
+    st.sampled_from([0.5, 1.5, 5.0]),
+    st.sampled_from([1, 2, 4, 16]),
+)
+def test_the_last_core_is_done_no_later_than_with_whole_clusters(
+    clusters: list[int], policies: list[float], task: float, cores: int
+) -> None:
+    """Whatever is divided, it is for the sake of an earlier end."""
+    tasks = divide(clusters, Costs(task, policies), [1], cores=cores)
+
+    lengths = [clusters[one.cluster] * (task + sum(policies[policy] for policy, _ in one.runs)) for one in tasks]
+    whole = sorted((size * (task + sum(policies)) for size in clusters), reverse=True)
+    assert _ends(lengths, cores) <= _ends(whole, cores)
+
+
+def _ends(lengths: list[float], cores: int) -> float:
+    busy = [0.0] * cores
+    for length in lengths:
+        busy = sorted([busy[0] + length, *busy[1:]])
+    return busy[-1]
+
 
 _READER = """
 from dataclasses import dataclass

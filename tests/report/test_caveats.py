@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lookup.replay.findings import Finding
-from lookup.replay.outcome import InputFacts, ReplayOutcome
+from lookup.replay.outcome import Finding, InputFacts, ReplayOutcome
 from lookup.report.caveats import caveats
 from lookup.score.scoring import Plan, score
 from lookup.settings.evaluation import EvaluationSection, VerdictSection

@@ -21,8 +21,8 @@ from lookup.logs.jobs import InProcess, Workers
 from lookup.model import Decision
 from lookup.model.names import pinned_broker
 from lookup.model.request import LookupOptions, request_of
+from lookup.replay.again import find_difference
 from lookup.replay.difference import Difference
-from lookup.replay.parting import find_difference
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle.bundles import bundle_at, split_bundle
