@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookup import errors as errors
-    from lookup.api.confirming import confirm as confirm
+    from lookup.api.evaluating import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
     from lookup.api.explaining_runs import explain_cycle as explain_cycle
@@ -29,7 +29,7 @@ __all__: list[str]
 _WHOLE = ("lookup.hooks", "lookup.model")
 #: Modules of functions for programs, by name.
 _FUNCTIONS = {
-    "confirm": "lookup.api.confirming",
+    "confirm": "lookup.api.evaluating",
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
     "explain_cycle": "lookup.api.explaining_runs",

@@ -1,4 +1,4 @@
-"""Evaluate policies over a log, from settings to a folder of results: a function for programs, one for the command."""
+"""Evaluate policies over a log, from settings to a folder of results, and confirm a finished run on other luck."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of, ship
+from lookup.report.confirmation import confirming, what_is_left
+from lookup.report.folder import read_run
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
 from lookup.score.metrics import lookup_register_metrics
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-__all__ = ["Clock", "Lookups", "check_inputs", "evaluate", "evaluate_into", "given_inputs", "size_of"]
+__all__ = ["Clock", "Lookups", "check_inputs", "confirm", "evaluate", "evaluate_into", "given_inputs", "size_of"]
 
 #: A log: the path of LOOKUPS, or a table with its columns.
 Lookups: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | DataFrame"
@@ -208,7 +210,6 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     )
     written = manifest_json(facts, selection.registry)
     if all(find_spec(package) for package in PAGE_PACKAGES):
-        from lookup.report.folder import read_run
         from lookup.report.page import html_report
 
         progress("drawing the page")
@@ -290,3 +291,37 @@ def _write_results(target: Draft, scored: Scored) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(metrics_table(scored), sink, compression="zstd")
     target.write("metrics.parquet", sink.getvalue().to_pybytes())
+
+
+def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
+    run: str | os.PathLike[str],
+    lookups: Lookups | None = None,
+    *,
+    candidate: str | None = None,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    overrides: Mapping[str, object] | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> tuple[Evaluation, list[str]]:
+    """Replay the winner of a run and its incumbent with new seeds, and say what is left of the difference.
+
+    Args:
+        run: folder of an earlier evaluation.
+        lookups: another log, as for `evaluate`; default: that of the run.
+        candidate: in place of the winner.
+
+    Returns:
+        The evaluation, and a sentence for each figure in which the two were told apart.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
+    """
+    require_path("run", run)
+    earlier = read_run(os.fspath(run))
+    evaluation = evaluate(
+        confirming(earlier, candidate), lookups, output=output, force=force, overrides=overrides, workers=workers,
+        progress=progress, warn=warn,
+    )  # fmt: skip
+    return evaluation, what_is_left(earlier, evaluation.scored)

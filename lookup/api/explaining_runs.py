@@ -28,8 +28,8 @@ from lookup.api.arguments import names_of, require_path
 from lookup.api.workers import check_workers, workers_for
 from lookup.engine.ballots import roll
 from lookup.engine.build import part_table
-from lookup.engine.cycle_edits import SettingEdit, edits_that_change
 from lookup.engine.cycles import CycleReport
+from lookup.engine.edits import SettingEdit, edits_that_change
 from lookup.engine.explain import Explanation, SeenBroker, explain, seen_brokers
 from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager, Observer

@@ -15,10 +15,9 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.ballots import SecondChoice
-from lookup.engine.plugins import Registry
+from lookup.engine.plugins import Registry, title_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.engine.reporting import Cadence
-from lookup.engine.requirements import title_of
 from lookup.errors import InvalidNameError, PluginError, SettingsError
 from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line, raised

@@ -1,24 +1,27 @@
-"""Explain why a policy answers a request as it does: the answers of every filter and scorer about every broker.
+"""Explain why a policy answers a request as it does, and why two policies answer one otherwise.
 
-The same parts are asked through the same facets as in a decision; nothing is rolled, remembered or counted.
+Of one policy it is the answers of every filter and scorer about every broker. Of two it is the first stage at which
+their answers differ: filters, scores, odds, dice. The same parts are asked through the same facets as in a decision;
+nothing is rolled, remembered or counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lookup.engine.answers import Failures
-from lookup.engine.ballots import Ballot
-from lookup.engine.facets import request_facet
-from lookup.engine.policy import Instant, Policy
-from lookup.hooks.protocols import reads_of
-from lookup.hooks.raised import raised
-from lookup.model import BrokerVote, ClusterView, LookupRequest, Reason
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Explanation", "SeenBroker", "explain", "seen_brokers"]
+from lookup.engine.answers import Failures
+from lookup.engine.ballots import TIED
+from lookup.engine.policy import Instant, Policy
+from lookup.hooks.raised import raised
+from lookup.model import Broker, BrokerVote, ClusterView, LookupRequest, Reason
+
+__all__ = ["Cause", "Explanation", "SeenBroker", "Stages", "explain", "first_difference", "seen_brokers", "stages_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,75 +110,47 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
     """
     # An instant of its own: answers that are cached or counted must not leak into later decisions.
     ballot = policy.ballot(request, Instant(policy, view))
-    collector = _Collector(policy, request, view)
-    collector.ask_filters()
-    if ballot.declined is not Reason.POLICY_ERROR and len(collector.kept):
-        collector.ask_scorers()
-    return collector.explanation(ballot)
-
-
-class _Collector:
-    """Collects the answers of a policy's parts to one request."""
-
-    def __init__(self, policy: Policy, request: LookupRequest, view: ClusterView) -> None:
-        # Under `skip` no part ends the collection; whether a failure ends the decision is known from the ballot.
-        self._policy = replace(policy, on_error="skip")
-        self._closes = policy.on_error == "fail-closed"
-        self._request = request
-        self._failures = Failures()
-        self._instant = Instant(self._policy, view, self._failures)
-        self._rejected: dict[str, BrokerVote] = {}
-        self._totals: dict[str, float] = {}
-        self._scores: dict[str, dict[str, float]] = {}
-        self._names = _names(policy)
-        self.kept = self._instant.offered
-
-    def ask_filters(self) -> None:
-        """Ask filter after filter about the brokers the ones before kept."""
-        for index in range(len(self._policy.filters)):
-            if not len(self.kept) or (self._closes and self._failures.count):
-                return
-            mask = self._policy.admitted(index, self._request, self.kept, self._instant)
-            part, view = self._policy.filters[index], self._instant.seen_by(index)
-            cut = request_facet(part.name, reads_of(part))(self._request)
-            for broker in self.kept.subset(~mask):
-                try:
-                    detail = str(part.detail(cut, broker, view)) if hasattr(part, "detail") else None
-                except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker
-                    detail = f"(its detail raised {raised(error)})"
-                self._rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=detail)
-            self.kept = self.kept.subset(mask)
-
-    def ask_scorers(self) -> None:
-        """Ask every scorer about the brokers that are left."""
-        for index, name in enumerate(self._names):
-            answer = self._policy.score(index, self._request, self.kept, self._instant)
-            for broker, score in zip(self.kept.ids, answer.tolist(), strict=True):
-                self._scores.setdefault(broker, {})[name] = score
+    # Under `skip` no part ends the collection; whether a failure ends the decision is known from the ballot.
+    asked, failures, names = replace(policy, on_error="skip"), Failures(), _names(policy)
+    instant = Instant(asked, view, failures)
+    kept, rejected = instant.offered, dict[str, BrokerVote]()
+    for index, part in enumerate(policy.filters):
+        if not len(kept) or (policy.on_error == "fail-closed" and failures.count):
+            break
+        mask = asked.admitted(index, request, kept, instant)
+        cut, seen = asked.cuts[index](request), instant.seen_by(index)
+        for broker in kept.subset(~mask):
+            rejected[broker.id] = BrokerVote(broker.id, reason=part.reason, detail=_detail(part, cut, broker, seen))
+        kept = kept.subset(mask)
+    totals, scores = dict[str, float](), dict[str, dict[str, float]]()
+    if ballot.declined is not Reason.POLICY_ERROR and len(kept):
+        for index, name in enumerate(names):
+            for broker_id, score in zip(kept.ids, asked.score(index, request, kept, instant).tolist(), strict=True):
+                scores.setdefault(broker_id, {})[name] = score
         # Asked again instead of added up here, so that the sum is rounded as it is in a decision.
-        totals = self._policy.scores(self._request, self.kept, self._instant)
-        self._totals = dict(zip(self.kept.ids, totals.tolist(), strict=True))
+        totals = dict(zip(kept.ids, asked.scores(request, kept, instant).tolist(), strict=True))
+    votes = []
+    for broker_id in instant.offered.ids:
+        vote = BrokerVote(broker_id, score=totals.get(broker_id), scores=scores.get(broker_id, {}))
+        # A second choice may fall on a broker that a filter rejected at the first.
+        votes.append(replace(rejected.get(broker_id, vote), probability=ballot.odds.get(broker_id, 0.0)))
+    return Explanation(
+        policy=policy.name,
+        votes=tuple(votes),
+        declined=ballot.declined,
+        margin=ballot.margin,
+        ties=ballot.ties,
+        weights={name: term.weight for name, term in zip(names, policy.scorers, strict=True)},
+        failure=failures.first,
+    )
 
-    def explanation(self, ballot: Ballot) -> Explanation:
-        """Put the answers together with the odds of the decision itself."""
-        votes = []
-        for broker in self._instant.offered.ids:
-            probability = ballot.odds.get(broker, 0.0)
-            if broker in self._rejected:
-                # A second choice may fall on a broker that a filter rejected at the first.
-                votes.append(replace(self._rejected[broker], probability=probability))
-            else:
-                score, scores = self._totals.get(broker), self._scores.get(broker, {})
-                votes.append(BrokerVote(broker, score=score, scores=scores, probability=probability))
-        return Explanation(
-            policy=self._policy.name,
-            votes=tuple(votes),
-            declined=ballot.declined,
-            margin=ballot.margin,
-            ties=ballot.ties,
-            weights={name: term.weight for name, term in zip(self._names, self._policy.scorers, strict=True)},
-            failure=self._failures.first,
-        )
+
+def _detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView) -> str | None:
+    """Return what a filter says of a broker that it rejects, None if it has no words."""
+    try:
+        return str(part.detail(request, broker, view)) if hasattr(part, "detail") else None
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker
+        return f"(its detail raised {raised(error)})"
 
 
 def _names(policy: Policy) -> list[str]:
@@ -187,3 +162,84 @@ def _names(policy: Policy) -> list[str]:
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
     return names
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """Why a bundle has one owner under one policy and another under the other."""
+
+    #: "filter", "score", "selector" or "dice"; "shedder" or "owner kept" if not both have decided
+    stage: str
+    #: the parts that differ, in words
+    what: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stages:
+    """The answers of a policy's filters and scorers to one request."""
+
+    #: reasons of the brokers that were rejected, by their numbers
+    rejected: dict[int, Reason]
+    #: numbers of the brokers that are left, shape (n_candidates,)
+    kept: NDArray[np.int64]
+    #: weighted sum of the scorers, shape (n_candidates,)
+    scores: NDArray[np.float64]
+
+
+def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stages:
+    """Ask a policy's filters and scorers about a request.
+
+    A filter that fails keeps every broker here, unless the policy says stop; the decision itself says what follows.
+    """
+    asked = replace(policy, on_error="skip") if policy.on_error == "fail-closed" else policy
+    kept, rejected = instant.offered, dict[int, Reason]()
+    for number, part in enumerate(policy.filters):
+        if not len(kept):
+            break
+        mask = asked.admitted(number, request, kept, instant)
+        rejected.update(dict.fromkeys(kept.index[~mask].tolist(), part.reason))
+        kept = kept.subset(mask)
+    scores = asked.scores(request, kept, instant) if len(kept) else np.zeros(0)
+    return Stages(rejected, kept.index, scores)
+
+
+def first_difference(
+    policies: Sequence[Policy], stages: Sequence[Stages], odds: Sequence[Mapping[str, float]]
+) -> Cause:
+    """Return the first stage in which the answers of two policies to one request differ.
+
+    With the same odds it is the dice. Else it is the filters, if they left other brokers; the scores, if these brokers
+    were scored otherwise; the selector, which made other odds of the same scores.
+
+    Args:
+        policies: two, and of each its stages and the odds of the brokers.
+    """
+    (first, second), (one, other) = policies, stages
+    if odds[0] == odds[1]:
+        return Cause("dice", "the odds were the same, and the dice had been rolled another number of times before")
+    if not np.array_equal(one.kept, other.kept):
+        return Cause("filter", _about_filters((first.name, second.name), (one, other)))
+    if not np.allclose(one.scores, other.scores, rtol=0.0, atol=TIED):
+        names = [_scorers(first), _scorers(second)]
+        if names[0] == names[1]:
+            return Cause("score", f"{names[0]} saw other loads or owners")
+        return Cause("score", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
+    names = [first.selector.name, second.selector.name]
+    if first.selector == second.selector:
+        return Cause("selector", f"{names[0]} saw other loads or owners")
+    return Cause("selector", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
+
+
+def _about_filters(names: tuple[str, str], stages: tuple[Stages, Stages]) -> str:
+    """Say by which reasons either policy rejects what the other keeps."""
+    sides = []
+    for name, own, others in ((names[0], stages[0], stages[1]), (names[1], stages[1], stages[0])):
+        kept = set(others.kept.tolist())
+        reasons = sorted({str(reason) for number, reason in own.rejected.items() if number in kept})
+        if reasons:
+            sides.append(f"{name} rejects by {', '.join(reasons)}")
+    return ", ".join(sides)
+
+
+def _scorers(policy: Policy) -> str:
+    return " + ".join(f"{term.scorer.name} × {term.weight:g}" for term in policy.scorers) or "no scorer"

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.explain import Cause, Stages, first_difference, stages_of
 from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.ownership import OwnerChange
 from lookup.engine.policy import Policy
-from lookup.engine.stages import Cause, Stages, first_difference, stages_of
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Decision, LookupRequest

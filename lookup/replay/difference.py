@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.explain import Cause, Stages, first_difference, stages_of
 from lookup.engine.ledger import MICRO
 from lookup.engine.manager import LoadManager, Observer
 from lookup.engine.policy import Policy
-from lookup.engine.stages import Cause, Stages, first_difference, stages_of
 from lookup.model import LookupRequest
 from lookup.replay.counted import weights_of
 from lookup.replay.grouping import column_keys

@@ -21,8 +21,7 @@ from lookup.replay.outcome import InputFacts, Number
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.score.scoring import Fidelity
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
-from lookup.score.verdict import Verdict
-from lookup.score.winners import Winner
+from lookup.score.verdict import Verdict, Winner
 
 __all__ = ["Manifest", "MetricRow", "Summary", "open_result", "shaped"]
 

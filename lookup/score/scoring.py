@@ -13,12 +13,10 @@ from scipy import special
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, estimate, layout_of, pooled
+from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, pooled
 from lookup.score.rules import check_measured, check_rules, default_primary
-from lookup.score.scales import around
 from lookup.score.series import Series, series_of
-from lookup.score.verdict import Case, Verdict, exit_code, judge
-from lookup.score.winners import Winner, winners
+from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 __all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]

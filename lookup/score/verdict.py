@@ -1,5 +1,7 @@
 """Judge candidates: each against the re-simulated incumbent, metric by metric, pooled over clusters.
 
+With a verdict comes whether it rests on too little (blocks of time, bundles or events), and with several candidates by
+how much the best of so many equals would look better: the candidate that looks best is partly the one that was lucky.
 Intervals come from `luck`, the rules that name figures (which decide the exit code, and which difference is none) from
 the settings. The derivation is in `docs/scoring.md`.
 """
@@ -7,25 +9,29 @@ the settings. The derivation is in `docs/scoring.md`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
 from lookup.engine.measuring import luck_of
+from lookup.engine.ownership import EVENT_WORDS
 from lookup.hooks import Luck, Question
+from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
-from lookup.replay.outcome import Number
-from lookup.score.evidence import too_few
-from lookup.score.luck import LEVEL, Estimate, Layout, Spread, least_chance, minus, pooled, sample, spread
+from lookup.replay.outcome import MetricSums, Number
+from lookup.score.luck import LEVEL, Estimate, Layout, Sample, Spread, least_chance, minus, pooled, sample, spread
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
 from lookup.settings.evaluation import VerdictSection
 
 __all__ = [
-    "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Word", "exit_code", "family",
-    "is_undecided", "judge",
+    "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Winner", "Word", "exit_code", "family",
+    "is_undecided", "judge", "too_few", "winners",
 ]  # fmt: skip
 
 Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
@@ -367,3 +373,92 @@ def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[
 
 def _has(estimate: Estimate | None) -> bool:
     return estimate is not None and math.isfinite(estimate.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The advantage that luck of the placement gives the best of some candidates in one figure."""
+
+    metric: str
+    key: str | None
+    candidates: int
+    #: the mean over the candidates, in the metric's unit
+    value: Number
+    #: how far the best of so many equals would be from that on average, in the metric's unit
+    advantage: Number
+
+
+def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[Winner]:
+    """Return the advantage in every figure by which several candidates are judged, in the order of the estimates.
+
+    The candidates are taken for equals whose means over replicates vary as theirs do on average. Source of the mean
+    of the largest of n normal numbers: Blom, Statistical Estimates and Transformed Beta-Variables (Wiley, 1958).
+    """
+    judged = {(verdict.policy, *verdict.name) for verdict in verdicts if not math.isnan(verdict.p_value)}
+    of_name: dict[tuple[str, str | None], list[Estimate]] = {}
+    for figure in estimates:
+        if figure.sample is not None and (figure.series.policy, *figure.series.name) in judged:
+            of_name.setdefault(figure.series.name, []).append(figure)
+    found = []
+    for name, figures in of_name.items():
+        n = len(figures)
+        samples = [figure.sample for figure in figures if figure.sample is not None]
+        variance = sum(spread(one, "log").variances["placement"] for one in samples) / n
+        if n > 1 and variance > 0:
+            largest = float(special.ndtri((n - 0.375) / (n + 0.25)))
+            value = sum(figure.value for figure in figures) / n
+            found.append(Winner(*name, n, value, largest * math.sqrt(variance)))
+    return found
+
+
+def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: VerdictSection) -> str | None:
+    """Return the sentence that a comparison rests on too few units or events with figures; None if it does not."""
+    parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
+    if a.metric.resample == "time":
+        return _too_few_blocks([part for _, part in parts], layout, rules)
+    weights = np.concatenate([np.zeros(0), *(one.weights for one in difference.strata or () if one.source == "demand")])
+    # Rounding makes eight equal bundles a little fewer.
+    if effective(weights) >= max(2, rules.min_units) * (1 - 1e-9):
+        return None
+    causes = _active_events(parts)
+    if not causes:
+        # Totals of nothing are equal; a quotient of nothing has no value and does not come here.
+        return _too_few_bundles(weights, rules) if weights.any() else None
+    cause, most = causes.most_common(1)[0]
+    if most >= rules.min_events:
+        return None
+    count = quantity(most, *EVENT_WORDS.get(cause, ("event happened", "events happened")))
+    return f"{count}; which one is luck, and {rules.min_events} of min_events are asked for"
+
+
+def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictSection) -> str | None:
+    # Starts of the cells with figures under either policy, in any cluster: cells of one time are one unit.
+    cells = [part.start_us + np.flatnonzero(part.sums.any(axis=1)) * layout.cell_us for part in parts]
+    blocks = -(-len(np.unique(np.concatenate(cells))) // layout.block)
+    if blocks >= max(2, rules.min_units):
+        return None
+    return f"it rests on {quantity(blocks, 'block of time', 'blocks of time')}, fewer than {_wanted(blocks, rules)}"
+
+
+def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
+    """Count the events with a figure under either policy by cause; those of a cluster are the same in all its parts."""
+    active: dict[str, NDArray[np.bool_]] = {}
+    for cluster, part in parts:
+        rows = np.asarray(part.sums[len(part.sums) - len(part.events) :].any(axis=1))
+        active[cluster] = active[cluster] | rows if cluster in active else rows
+    causes_of = {cluster: part.events for cluster, part in parts}
+    return Counter(causes_of[name][number] for name, rows in active.items() for number in np.flatnonzero(rows))
+
+
+def _too_few_bundles(weights: NDArray[np.float64], rules: VerdictSection) -> str:
+    bundles, worth, least = int(np.count_nonzero(weights)), effective(weights), max(2, rules.min_units)
+    if bundles < least:
+        return f"it rests on {quantity(bundles, 'bundle')}, fewer than {_wanted(bundles, rules)}"
+    return (
+        f"one bundle has {weights.max() / weights.sum():.0%} of what it rests on, so that {bundles:,} bundles are "
+        f"worth {min(worth, least - 0.1):.1f} of equal weight, fewer than {_wanted(worth, rules)}"
+    )
+
+
+def _wanted(units: float, rules: VerdictSection) -> str:
+    return f"the {rules.min_units} of min_units" if units < rules.min_units else "the two that can differ"

@@ -5,8 +5,8 @@
         check(policy)
 
 A check takes a policy and raises `AssertionError`, or the engine's own error, with a sentence that names the part and
-mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in those they are given; the checks of
-shedders and splitters are in `cycles.py`. Pytest is needed here and nowhere else in the framework.
+mostly the world it failed in. Checks run in the worlds of `worlds.py`, or in those they are given. Pytest is needed
+here and nowhere else in the framework.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import copy
 import json
 import pickle
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
@@ -27,13 +27,27 @@ import pytest
 from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
 from lookup.engine.ballots import Ballot
 from lookup.engine.build import PartBuilder, part_table
+from lookup.engine.cycles import CycleReport
 from lookup.engine.explain import explain
 from lookup.engine.plugins import registry_of
 from lookup.engine.policy import Instant, Policy, WeightedScorer
 from lookup.engine.salting import probe_requests, unsalted_parts
-from lookup.errors import ReadsError
+from lookup.errors import InputError, ReadsError
 from lookup.hooks.protocols import Filter, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
-from lookup.model import Candidates, ClusterView, LookupRequest, Reason, Topology, Unanswered
+from lookup.model import (
+    Candidates,
+    ClusterView,
+    CycleLabel,
+    CycleOutcome,
+    CycleReason,
+    LookupRequest,
+    NamespaceBundle,
+    Reason,
+    Ruling,
+    Split,
+    Topology,
+    Unanswered,
+)
 from lookup.settings.policy import PartSpec
 from lookup.testing.asking import (
     all_parts,
@@ -43,28 +57,87 @@ from lookup.testing.asking import (
     kind_of,
     manager_in,
     offered_in,
+    proposals_in,
     to_toml,
     worlds_of,
     writable,
     written_out,
 )
 from lookup.testing.clusters import engine_request
-from lookup.testing.cycles import (
-    SplitsEverything,
-    check_shedding_repeats,
-    check_splits_are_sound,
-    check_splitting_repeats,
-)
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
-    "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound", "check_deciding_changes_nothing",
-    "check_empty_cluster_is_declined", "check_memory_is_json", "check_nobody_is_preferred_without_properties",
-    "check_only_offered_brokers", "check_order_does_not_matter", "check_reads_are_honest",
-    "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in", "check_same_answer_twice",
-    "check_shedding_repeats", "check_splits_are_sound", "check_splitting_repeats", "check_survives_pickle",
-    "check_toml_round_trip", "parametrize_with_policies", "policy_of",
+    "CHECKS", "SplitsEverything", "check_admitted_at_the_door", "check_answers_are_sound",
+    "check_deciding_changes_nothing", "check_empty_cluster_is_declined", "check_memory_is_json",
+    "check_nobody_is_preferred_without_properties", "check_only_offered_brokers", "check_order_does_not_matter",
+    "check_reads_are_honest", "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in",
+    "check_same_answer_twice", "check_shedding_repeats", "check_splits_are_sound", "check_splitting_repeats",
+    "check_survives_pickle", "check_toml_round_trip", "parametrize_with_policies", "policy_of",
 ]  # fmt: skip
+
+#: More than the hits in a row after which Pulsar splits (3).
+_CYCLES = 6
+
+
+@dataclass(frozen=True)
+class SplitsEverything:
+    """A splitter around a split algorithm that is checked alone: it splits every bundle the algorithm cuts."""
+
+    name: ClassVar[str] = "conformance-everything"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+
+    algorithm: SplitAlgorithm
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Propose every bundle the algorithm cuts."""
+        for bundle in view.load.traffic.stats:
+            owner, topics = view.ownership.owner(bundle), view.load.traffic.topics_of(bundle)
+            try:
+                cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
+            except InputError:
+                continue
+            if owner is not None and cuts:
+                yield Split(bundle, view.brokers[owner].id, cuts)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.ADMIN)
+
+
+def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the shedder ends, and depends only on its arguments and declared reads."""
+    if policy.shedder is not None:
+        _check_cycles_repeat(policy.shedder, lambda world: manager_in(policy, world).shed(), worlds)
+
+
+def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the splitter ends, and depends only on its arguments and declared reads."""
+    if policy.splitter is not None:
+        _check_cycles_repeat(policy.splitter, lambda world: _split_reports(policy, world), worlds)
+
+
+def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
+    for world in worlds if policy.splitter is not None else ():
+        for report in _split_reports(policy, world):
+            assert not report.rejected, (
+                f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
+            )
+
+
+def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], worlds: Sequence[World]) -> None:
+    reads = checked_reads(part)
+    for world in worlds:
+        first, second = run(world), run(world)
+        assert first == second, f"{part!r} led to {second}, not {first}: {world.name}"
+        expected = proposals_in(part, world)
+        for what, changed in changed_elsewhere(reads, world):
+            assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
+
+
+def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
+    # Several cycles, so that hit counts reach their threshold.
+    manager = manager_in(policy, world)
+    reports = (manager.split_bundles() for _ in range(_CYCLES))
+    return [report for report in reports if report is not None]
+
 
 #: Sums in another order differ in their last bits.
 _CLOSE = 1e-9

@@ -1,4 +1,4 @@
-"""What has to change for a broker to be preferred, as the engine itself confirms."""
+"""What has to change for another broker or another end of a cycle, as the engine itself confirms."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.engine.build import build_policies
-from lookup.engine.edits import Change, Edit, changes, cheapest, cost_of, smallest_changes
+from lookup.engine.edits import Change, Edit, changes, cheapest, cost_of, edits_that_change, smallest_changes
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.model import ClusterView, LookupRequest
 from lookup.settings.policy import PolicySpec
 from lookup.testing import broker, cluster, request
+from lookup_policies.score_selectors import Best
+from lookup_policies.threshold import Threshold
+from lookup_policies.transfer import Transfer
 
 _POLICIES: tuple[dict[str, Any], ...] = (
     {"scorers": [{"use": "property-match", "weight": 0.7}, {"use": "headroom", "weight": 0.3}], "selector": "best"},
@@ -187,3 +191,65 @@ def test_the_cheapest_of_each_subject_is_found(drawn: list[tuple[str, int]], lea
         known = [costs[key] for key in (subjects, *((subject,) for subject in subjects)) if key in costs]
         assert known
         assert min(known) <= cost_of(change)
+
+
+def _with_shedder(shedder: Any) -> Policy:
+    return Policy(name="p", selector=Best(), shedder=shedder)
+
+
+@given(st.floats(0.001, 1.0), st.floats(0.0, 0.999))
+def test_a_limit_is_found_from_either_side(before: float, limit: float) -> None:
+    """What flips at a limit is changed to just beyond it, within a hundredth, and by no setting that has no part."""
+
+    def is_below(policy: Policy) -> bool:
+        return policy.shedder.threshold < limit  # type: ignore[union-attr]
+
+    policy = _with_shedder(Threshold(threshold=before))
+    found = edits_that_change(policy, lambda changed: is_below(changed) != is_below(policy))
+
+    assert all(edit.setting == "shedder.threshold" for edits in found for edit in edits)
+    for (edit,) in found:
+        changed = replace(policy, shedder=Threshold(threshold=float(edit.after)))
+        assert is_below(changed) != is_below(policy)
+        assert abs(edit.after - limit) <= 0.02 * max(limit, abs(before - limit)) + 1e-3
+    # A limit of almost 0 lies below the last value that is tried; any other is found.
+    assert found or limit < 1e-3 or before < limit
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_a_count_changes_by_no_more_than_it_must(before: int, limit: int) -> None:
+    """The least other count that is enough is found."""
+    policy = _with_shedder(Transfer(hit_count=before))
+    found = edits_that_change(policy, lambda changed: (changed.shedder.hit_count >= limit) != (before >= limit))  # type: ignore[union-attr]
+
+    if before >= limit and limit == 0:
+        assert not found
+    else:
+        (edit,) = found[0]
+        assert edit.after == (limit - 1 if before >= limit else limit)
+
+
+def test_a_count_that_hides_another_condition_is_changed_with_it() -> None:
+    """If no setting alone is enough, a count at its least and another one are; with Pulsar's keys."""
+    policy = _with_shedder(Transfer(hit_count=3, target_std=0.25))
+    found = edits_that_change(
+        policy,
+        lambda changed: changed.shedder.hit_count == 0 and changed.shedder.target_std <= 0.2,  # type: ignore[union-attr]
+    )
+
+    first, second = found[0]
+    assert (first.setting, first.after) == ("shedder.hit_count", 0)
+    assert (second.setting, second.key) == ("shedder.target_std", "loadBalancerBrokerLoadTargetStd")
+    assert second.after == pytest.approx(0.2, rel=0.02)
+
+
+def test_switches_and_the_grace_period_are_settings_too() -> None:
+    """A switch is turned, and seconds are counted; bounds of a parameter are kept."""
+    policy = _with_shedder(Threshold())
+    (switch,) = edits_that_change(policy, lambda changed: bool(changed.shedder.lower_boundary))[0]  # type: ignore[union-attr]
+    (grace,) = edits_that_change(policy, lambda changed: changed.grace_us < 600_000_000)[0]
+
+    assert (switch.setting, switch.before, switch.after, switch.cost) == ("shedder.lower_boundary", False, True, 1.0)
+    assert (grace.setting, grace.before, grace.after) == ("grace_s", 1800, 599)
+    # A share of the past of more than 1 cannot be set.
+    assert not edits_that_change(policy, lambda changed: changed.shedder.history > 1.0)  # type: ignore[union-attr]

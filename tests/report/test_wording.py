@@ -23,7 +23,7 @@ from lookup.report.wording import (
     undecided_figures,
     winners_luck,
 )
-from lookup.score.winners import Winner
+from lookup.score.verdict import Winner
 from tests.report.results import placed_once, result, varied
 from tests.report.test_printing import printed
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, scored, spread, sums

@@ -13,8 +13,7 @@ from scipy import stats
 from lookup.replay.outcome import MetricSums
 from lookup.score.luck import Estimate, Sample, Stratum
 from lookup.score.series import series_of
-from lookup.score.verdict import Verdict
-from lookup.score.winners import Winner, winners
+from lookup.score.verdict import Verdict, Winner, winners
 from tests.score.cases import METRICS, SEEDS, plan, ratios, scored
 
 #: Five replicates whose mean has the variance 1.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lookup.score.scales import around
+from lookup.score.luck import around
 
 SHARE, COUNT, RATIO, FREE = (0.0, 1.0), (0.0, math.inf), (1.0, math.inf), (-math.inf, math.inf)
 Figure = tuple[float, tuple[float, float]]

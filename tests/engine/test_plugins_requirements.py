@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lookup.engine.plugins import KINDS, load_plugins
-from lookup.engine.requirements import PROTOCOLS, checked_name
+from lookup.engine.plugins import KINDS, PROTOCOLS, checked_name, load_plugins
 from lookup.errors import PluginError
 from lookup.hooks import Scorer
 from lookup.model.decision import Reason
