@@ -82,7 +82,7 @@ REASONS: Mapping[str, str] = {
         "and looks at every report"
     ),
     "loadManagerServiceUnitStateTableViewClassName": (
-        "where records are kept; what differs in the rules is `Storage` of `lookup.engine.service_unit`, and a "
+        "where records are kept; what differs in the rules is `ChannelStorage` of `lookup.engine.service_unit`, and a "
         "replay keeps none"
     ),
     "namespaceBundleUnloadingTimeoutMs": "how long an operation waits for brokers to answer; nothing here has to wait",

@@ -32,7 +32,7 @@ from lookup.engine.cycles import CycleReport
 from lookup.engine.edits import SettingEdit, edits_that_change
 from lookup.engine.explain import Explanation, SeenBroker, explain, seen_brokers
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager, Observer
+from lookup.engine.manager import LoadManager, ManagerObserver
 from lookup.engine.policy import Policy, memory_key
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers
@@ -41,7 +41,7 @@ from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
 from lookup.replay.again import Again, find_difference, replay_again
-from lookup.replay.difference import Difference, Parting
+from lookup.replay.difference import Parting, PolicyDifference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
 from lookup.replay.shared import SharedReplay
@@ -161,7 +161,7 @@ class CycleExplained:
 class DifferenceExplained:
     """The lookups that two policies of a run answer by other brokers, by the first stage at which they part."""
 
-    difference: Difference
+    difference: PolicyDifference
 
     def document(self) -> dict[str, Any]:
         """Return the difference as JSON has it."""
@@ -321,7 +321,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
 
     again = _again(past, name, recorded["ts"])
     with _at_work(past, workers, progress) as (works, work):
-        replay_again(works, again, work, Observer(before_cycle=look), progress=progress)
+        replay_again(works, again, work, ManagerObserver(before_cycle=look), progress=progress)
     return found[0]
 
 
@@ -430,7 +430,7 @@ def _decision(
             look(manager, request, manager.view().now_us)
 
     with _at_work(run, workers, progress) as (works, work):
-        observer = Observer(before_ballot=asking) if is_shared else Observer(before_decision=choosing)
+        observer = ManagerObserver(before_ballot=asking) if is_shared else ManagerObserver(before_decision=choosing)
         replay = replay_again(works, again, work, observer, progress=progress)
     if not asked:
         text = decision_id(name, number)

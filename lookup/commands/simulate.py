@@ -20,7 +20,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.simulate import Figures, Scenario, ScenarioFile, findings, read_scenario, run_policy, trends_text
+from lookup.simulate import Scenario, ScenarioFile, TrendFigures, findings, read_scenario, run_policy, trends_text
 from lookup.simulate.judge import number_text
 from lookup.simulate.scenario import FigureName
 
@@ -146,13 +146,15 @@ def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments
                 plain_table(data_console(), (figure, *shedders), rows)
 
 
-def _matrix(scenario: Scenario, registry: Registry, selectors: Sequence[str]) -> Mapping[str, Mapping[str, Figures]]:
+def _matrix(
+    scenario: Scenario, registry: Registry, selectors: Sequence[str]
+) -> Mapping[str, Mapping[str, TrendFigures]]:
     """Run a scenario with every pair of a selector and a shedder; return figures by selector, then shedder.
 
     Filters, scorers and splitter are those of the scenario's first policy.
     """
     base = build_policies(registry, scenario.policies[:1])[0]
-    matrix: dict[str, dict[str, Figures]] = {}
+    matrix: dict[str, dict[str, TrendFigures]] = {}
     for selector in selectors:
         matrix[selector] = {}
         for shedder in (None, *registry.classes["shedders"]):

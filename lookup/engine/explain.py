@@ -21,7 +21,16 @@ from lookup.engine.policy import Instant, Policy
 from lookup.hooks.raised import raised
 from lookup.model import Broker, BrokerVote, ClusterView, LookupRequest, Reason
 
-__all__ = ["Cause", "Explanation", "SeenBroker", "Stages", "explain", "first_difference", "seen_brokers", "stages_of"]
+__all__ = [
+    "DecisionStages",
+    "Explanation",
+    "PartingCause",
+    "SeenBroker",
+    "explain",
+    "first_difference",
+    "seen_brokers",
+    "stages_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +174,7 @@ def _names(policy: Policy) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cause:
+class PartingCause:
     """Why a bundle has one owner under one policy and another under the other."""
 
     #: "filter", "score", "selector" or "dice"; "shedder" or "owner kept" if not both have decided
@@ -175,7 +184,7 @@ class Cause:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Stages:
+class DecisionStages:
     """The answers of a policy's filters and scorers to one request."""
 
     #: reasons of the brokers that were rejected, by their numbers
@@ -186,7 +195,7 @@ class Stages:
     scores: NDArray[np.float64]
 
 
-def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stages:
+def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> DecisionStages:
     """Ask a policy's filters and scorers about a request.
 
     A filter that fails keeps every broker here, unless the policy says stop; the decision itself says what follows.
@@ -200,12 +209,12 @@ def stages_of(policy: Policy, request: LookupRequest, instant: Instant) -> Stage
         rejected.update(dict.fromkeys(kept.index[~mask].tolist(), part.reason))
         kept = kept.subset(mask)
     scores = asked.scores(request, kept, instant) if len(kept) else np.zeros(0)
-    return Stages(rejected, kept.index, scores)
+    return DecisionStages(rejected, kept.index, scores)
 
 
 def first_difference(
-    policies: Sequence[Policy], stages: Sequence[Stages], odds: Sequence[Mapping[str, float]]
-) -> Cause:
+    policies: Sequence[Policy], stages: Sequence[DecisionStages], odds: Sequence[Mapping[str, float]]
+) -> PartingCause:
     """Return the first stage in which the answers of two policies to one request differ.
 
     With the same odds it is the dice. Else it is the filters, if they left other brokers; the scores, if these brokers
@@ -216,21 +225,23 @@ def first_difference(
     """
     (first, second), (one, other) = policies, stages
     if odds[0] == odds[1]:
-        return Cause("dice", "the odds were the same, and the dice had been rolled another number of times before")
+        return PartingCause(
+            "dice", "the odds were the same, and the dice had been rolled another number of times before"
+        )
     if not np.array_equal(one.kept, other.kept):
-        return Cause("filter", _about_filters((first.name, second.name), (one, other)))
+        return PartingCause("filter", _about_filters((first.name, second.name), (one, other)))
     if not np.allclose(one.scores, other.scores, rtol=0.0, atol=TIED):
         names = [_scorers(first), _scorers(second)]
         if names[0] == names[1]:
-            return Cause("score", f"{names[0]} saw other loads or owners")
-        return Cause("score", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
+            return PartingCause("score", f"{names[0]} saw other loads or owners")
+        return PartingCause("score", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
     names = [first.selector.name, second.selector.name]
     if first.selector == second.selector:
-        return Cause("selector", f"{names[0]} saw other loads or owners")
-    return Cause("selector", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
+        return PartingCause("selector", f"{names[0]} saw other loads or owners")
+    return PartingCause("selector", f"{names[0]} in {first.name}, {names[1]} in {second.name}")
 
 
-def _about_filters(names: tuple[str, str], stages: tuple[Stages, Stages]) -> str:
+def _about_filters(names: tuple[str, str], stages: tuple[DecisionStages, DecisionStages]) -> str:
     """Say by which reasons either policy rejects what the other keeps."""
     sides = []
     for name, own, others in ((names[0], stages[0], stages[1]), (names[1], stages[1], stages[0])):

@@ -30,8 +30,8 @@ from lookup.engine.ownership import (
     Course,
     HandOver,
     OwnerBook,
-    OwnerChange,
     Ownership,
+    OwnershipChange,
 )
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
 from lookup.engine.service_unit import ServiceUnitState
@@ -47,11 +47,11 @@ from lookup.model.topology import Topology
 from lookup.model.view import ClusterView
 from lookup.settings.evaluation import OwnerLoss
 
-__all__ = ["Conditions", "LoadManager", "Observer"]
+__all__ = ["Conditions", "LoadManager", "ManagerObserver"]
 
 
 @dataclass(frozen=True, slots=True)
-class Observer:
+class ManagerObserver:
     """Callables that look on while a load manager works, and change nothing there; None is not called."""
 
     #: before an owner is chosen: the request, when it came in µs, and whether it was declined before under the same
@@ -81,7 +81,7 @@ class Conditions:
     bundle_bytes: float = 1.0
     #: the view's salt; "" is production's
     salt: str = ""
-    observer: Observer | None = None
+    observer: ManagerObserver | None = None
 
 
 _USUAL = Conditions()
@@ -105,7 +105,7 @@ class LoadManager:
         #: memory by `memory_key`, JSON-able
         self.memory: dict[str, dict[str, Any]] = {}
         self.registered: NDArray[np.bool_] = np.zeros(len(roster), dtype=bool)
-        self._conditions, self._observer = conditions, conditions.observer or Observer()
+        self._conditions, self._observer = conditions, conditions.observer or ManagerObserver()
         #: bytes that 1.0 of a broker's load and of a bundle's stands for, None if the shedder does not go by them
         self._bytes: tuple[float, float] | None = None
         factors = conditions.broker_bytes, conditions.bundle_bytes
@@ -426,7 +426,7 @@ class LoadManager:
         taken, self._decisions = self._decisions, []
         return taken
 
-    def take_changes(self) -> list[OwnerChange]:
+    def take_changes(self) -> list[OwnershipChange]:
         """Return the changes of ownership since the last call."""
         return self._book.take_changes()
 

@@ -32,8 +32,23 @@ from lookup.errors import StateError
 from lookup.model.decision import CycleReason
 
 __all__ = [
-    "ASSIGNMENT", "AT_ONCE", "CAUSE_WORDS", "EVENT_WORDS", "RELEASE", "SPLIT", "TRANSFER", "Cause", "Course",
-    "HandOver", "HandOvers", "InFlight", "OwnerBook", "OwnerChange", "Ownership", "Phase", "never",
+    "ASSIGNMENT",
+    "AT_ONCE",
+    "CAUSE_WORDS",
+    "EVENT_WORDS",
+    "RELEASE",
+    "SPLIT",
+    "TRANSFER",
+    "Cause",
+    "Course",
+    "HandOver",
+    "HandOvers",
+    "InFlight",
+    "OwnerBook",
+    "Ownership",
+    "OwnershipChange",
+    "Phase",
+    "never",
 ]  # fmt: skip
 
 _S = ServiceUnitState
@@ -236,7 +251,7 @@ EVENT_WORDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class OwnerChange(NamedTuple):
+class OwnershipChange(NamedTuple):
     """A bundle got an owner or lost it (`broker` is None).
 
     If the source of a bundle is lost while it releases the bundle to no broker in particular, the change says that the
@@ -283,7 +298,7 @@ class OwnerBook:
         self.hand_overs = HandOvers(handover_us)
         self._ownership = ownership
         self._past: dict[str, _Past] = {}
-        self._changes: list[OwnerChange] = []
+        self._changes: list[OwnershipChange] = []
 
     def give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False, course: Course = AT_ONCE) -> None:
         """Make a broker the owner of a bundle.
@@ -297,7 +312,7 @@ class OwnerBook:
         self._ownership.give(bundle, number)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, source if len(course) > 1 else None)
         broker = self._ownership.ids[number]
-        self._changes.append(OwnerChange(ts_us, bundle, source, broker, cause, decided, hand_over))
+        self._changes.append(OwnershipChange(ts_us, bundle, source, broker, cause, decided, hand_over))
 
     def take(
         self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE, reason: CycleReason | None = None
@@ -312,12 +327,12 @@ class OwnerBook:
         if number is None:
             # A release that was under way has lost its source: no broker goes on closing topics.
             if ended is not None:
-                self._changes.append(OwnerChange(ts_us, bundle, ended.source, None, cause))
+                self._changes.append(OwnershipChange(ts_us, bundle, ended.source, None, cause))
             return False
         owner = self._ownership.ids[number]
         self._past[bundle] = _Past(owner, cause)
         hand_over = self.hand_overs.begin(bundle, course, ts_us, owner)
-        self._changes.append(OwnerChange(ts_us, bundle, owner, None, cause, hand_over=hand_over, reason=reason))
+        self._changes.append(OwnershipChange(ts_us, bundle, owner, None, cause, hand_over=hand_over, reason=reason))
         return True
 
     def orphans_of(self, broker: str, now_us: int) -> set[str]:
@@ -341,7 +356,7 @@ class OwnerBook:
                 split = self.hand_overs.begin(child, SPLIT, ts_us, self._ownership.ids[number])
         return split
 
-    def take_changes(self) -> list[OwnerChange]:
+    def take_changes(self) -> list[OwnershipChange]:
         """Return the changes since the last call."""
         taken, self._changes = self._changes, []
         return taken

@@ -22,8 +22,16 @@ from lookup.errors import ArgumentError
 from lookup.model.documents import flag, mapping, parsed_object, text, whole_number
 
 __all__ = [
-    "FIRST_VERSION", "VERSION_MAX", "VERSION_MIN", "ServiceUnitState", "ServiceUnitStateData", "Storage", "is_blank",
-    "next_states", "should_keep_left", "state_of",
+    "FIRST_VERSION",
+    "VERSION_MAX",
+    "VERSION_MIN",
+    "ChannelStorage",
+    "ServiceUnitState",
+    "ServiceUnitStateData",
+    "is_blank",
+    "next_states",
+    "should_keep_left",
+    "state_of",
 ]  # fmt: skip
 
 #: Version of a service unit's first record.
@@ -51,7 +59,7 @@ class ServiceUnitState(StrEnum):
     DELETED = "Deleted"
 
 
-class Storage(StrEnum):
+class ChannelStorage(StrEnum):
     """The storage that keeps records; the two differ in the transitions they call valid."""
 
     SYSTEM_TOPIC = "SystemTopic"
@@ -68,13 +76,13 @@ _FROM_OWNED: Mapping[ServiceUnitState, frozenset[ServiceUnitState]] = {
     _S.DELETED: frozenset({_S.INIT}),
 }
 #: A reader of the topic may meet any state first, because compaction removed those before.
-_NEXT: Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
-    Storage.SYSTEM_TOPIC: {
+_NEXT: Mapping[ChannelStorage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
+    ChannelStorage.SYSTEM_TOPIC: {
         _S.INIT: frozenset(_S) - {_S.INIT},
         _S.FREE: frozenset({_S.ASSIGNING, _S.INIT}),
         **_FROM_OWNED,
     },
-    Storage.METADATA_STORE: {
+    ChannelStorage.METADATA_STORE: {
         _S.INIT: frozenset({_S.ASSIGNING}),
         _S.FREE: frozenset({_S.ASSIGNING}),
         **_FROM_OWNED,
@@ -82,7 +90,7 @@ _NEXT: Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] 
 }
 
 
-def next_states(state: ServiceUnitState, storage: Storage) -> frozenset[ServiceUnitState]:
+def next_states(state: ServiceUnitState, storage: ChannelStorage) -> frozenset[ServiceUnitState]:
     """Return the states that may follow a state."""
     return _NEXT[storage][state]
 
@@ -155,7 +163,9 @@ def state_of(data: ServiceUnitStateData | None) -> ServiceUnitState:
     return ServiceUnitState.INIT if data is None else data.state
 
 
-def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage) -> bool:
+def should_keep_left(
+    before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: ChannelStorage
+) -> bool:
     """Return whether a record stays as it is, because the message after it is rejected.
 
     Match -> Result:
@@ -185,9 +195,11 @@ def should_keep_left(before: ServiceUnitStateData | None, after: ServiceUnitStat
     return before is not None and _has_misfit(before, after)
 
 
-def _judge_version(before: ServiceUnitStateData | None, after: ServiceUnitStateData, storage: Storage) -> bool | None:
+def _judge_version(
+    before: ServiceUnitStateData | None, after: ServiceUnitStateData, storage: ChannelStorage
+) -> bool | None:
     """Return whether versions alone reject (true) or accept (false) a record, None if they decide nothing."""
-    is_store = storage is Storage.METADATA_STORE
+    is_store = storage is ChannelStorage.METADATA_STORE
     if before is None:
         return after.version_id != FIRST_VERSION if is_store else None
     if before.version_id == VERSION_MAX and after.version_id == VERSION_MIN:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, should_keep_left
+from lookup.engine.service_unit import ChannelStorage, ServiceUnitState, ServiceUnitStateData, should_keep_left
 from lookup.errors import InputError
 from lookup.model.bundles import BundleRange, NamespaceBundle
 from lookup.model.documents import mapping, parsed_object, text
@@ -86,7 +86,7 @@ class OwnershipChanges:
         # Tools write hashes in several spellings; a bundle has one.
         bundle = str(name)
         before = self._records.get(bundle)
-        if should_keep_left(before, data, Storage.SYSTEM_TOPIC):
+        if should_keep_left(before, data, ChannelStorage.SYSTEM_TOPIC):
             return None
         owner = self._owners.pop(bundle, None)
         change: dict[str, Any] | None

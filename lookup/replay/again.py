@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.explain import Cause, Stages, first_difference, stages_of
+from lookup.engine.explain import DecisionStages, PartingCause, first_difference, stages_of
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager, Observer
-from lookup.engine.ownership import OwnerChange
+from lookup.engine.manager import LoadManager, ManagerObserver
+from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
@@ -28,7 +28,7 @@ from lookup.model.quoting import suggestion
 from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.counted import rows_of_atoms, weights_of
 from lookup.replay.days import SliceRows
-from lookup.replay.difference import CauseCount, Difference, Parting, compared_by_key, counts_by_cause
+from lookup.replay.difference import CauseCount, Parting, PolicyDifference, compared_by_key, counts_by_cause
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import RunName
@@ -58,7 +58,7 @@ def replay_again(
     workers: Workers,
     again: Again,
     work: WorkDir,
-    observer: Observer,
+    observer: ManagerObserver,
     *,
     progress: Callable[[str], None] = lambda message: None,
 ) -> ExclusiveReplay | SharedReplay:
@@ -102,7 +102,7 @@ def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
     *,
     cluster: str | None = None,
     progress: Callable[[str], None] = lambda message: None,
-) -> Difference:
+) -> PolicyDifference:
     """Find the causes for which two policies answer lookups by other brokers.
 
     Args:
@@ -129,12 +129,12 @@ def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
 
     # The largest first, so that no core waits long for the last one.
     places = sorted(range(len(clusters)), key=lambda place: -clusters[place].words.counts["demand"])
-    by_cause: dict[Cause, CauseCount] = {}
+    by_cause: dict[PartingCause, CauseCount] = {}
     for name in sorted(run_tasks(workers, places, clusters, compare)):
         for count in work.load(name):
             total = by_cause.setdefault(count.cause, CauseCount(count.cause))
             total.add(count.examples, count.partings, count.lookups, count.weight)
-    return Difference(
+    return PolicyDifference(
         policies,
         seed,
         sum(planned.words.counts["demand"] for planned in clusters),
@@ -159,7 +159,7 @@ class _Choice:
 
     #: place among the decisions of the run; None if a request was declined as it had been before
     number: int | None
-    stages: Stages
+    stages: DecisionStages
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -169,7 +169,7 @@ class _Event:
     row: int
     atoms: slice
     owner: int
-    change: OwnerChange
+    change: OwnershipChange
     #: made the owner; None if none did
     choice: _Choice | None
 
@@ -183,7 +183,7 @@ class _Side:
         #: the last choice for each bundle at each instant
         self.choices: dict[tuple[str, int], _Choice] = {}
         self._n_decisions = 0
-        observer = Observer(before_decision=self._choosing)
+        observer = ManagerObserver(before_decision=self._choosing)
         self.replay = ExclusiveReplay(cluster, run, policy, seed=seed, observer=observer)
         self.replay.on_change = self._changed
 
@@ -193,7 +193,7 @@ class _Side:
         self.choices[request.bundle, ts_us] = _Choice(None if is_repeated else self._n_decisions, stages)
         self._n_decisions += not is_repeated
 
-    def _changed(self, change: OwnerChange, atoms: slice, owner: int, row: int) -> None:
+    def _changed(self, change: OwnershipChange, atoms: slice, owner: int, row: int) -> None:
         choice = self.choices.get((change.bundle, change.ts_us)) if change.decided else None
         self.events.append(_Event(row, atoms, owner, change, choice))
 
@@ -212,10 +212,10 @@ _Sides = tuple[list[_Event], list[_Event]]
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenParting:
     """A parting, over one atom or several of one bundle, and its cause."""
 
-    cause: Cause
+    cause: PartingCause
     parting: Parting
 
 
@@ -230,7 +230,7 @@ class _PartingWalk:
         self._owners = np.full((2, n_atoms), -1, dtype=np.int64)
         #: number of the parting that each atom is in, -1 for none
         self._parted = np.full(n_atoms, -1, dtype=np.int64)
-        self._partings: list[_Open] = []
+        self._partings: list[_OpenParting] = []
         #: lookups and micro-units of weight of each parting, as counted day by day
         self._lookups: list[NDArray[np.float64]] = []
         self._micro: list[NDArray[np.float64]] = []
@@ -291,7 +291,7 @@ class _PartingWalk:
             self._partings.append(self._opened(atom, sides))
         return begun[key]
 
-    def _opened(self, atom: int, sides: _Sides) -> _Open:
+    def _opened(self, atom: int, sides: _Sides) -> _OpenParting:
         """Return the parting that begins with some changes of one instant."""
         change = (sides[0] or sides[1])[-1].change
         choices, odds = [], []
@@ -309,7 +309,7 @@ class _PartingWalk:
         parting = Parting(self._cluster.name, change.bundle, change.ts_us, None, brokers, (first, second), 0, 0.0)
         stages = [choice.stages for choice in choices if choice is not None]
         are_chosen = len(stages) == len(choices)
-        return _Open(
+        return _OpenParting(
             first_difference(self._policies, stages, odds) if are_chosen else self._apart(atom, sides), parting
         )
 
@@ -317,13 +317,13 @@ class _PartingWalk:
         ids, (first, second) = self._cluster.timeline.roster.ids, self._owners[:, atom].tolist()
         return None if first < 0 else ids[first], None if second < 0 else ids[second]
 
-    def _apart(self, atom: int, sides: _Sides) -> Cause:
+    def _apart(self, atom: int, sides: _Sides) -> PartingCause:
         """Return the cause if not both policies have decided."""
         words = []
         for policy, events, owner in zip(self._policies, sides, self._owners[:, atom].tolist(), strict=True):
             idle = "kept its owner" if owner >= 0 else "had no owner and did not decide"
             words.append(f"{policy.name} {_deeds([event.change for event in events]) or idle}")
-        return Cause("shedder" if all(sides) else "owner kept", ", ".join(words))
+        return PartingCause("shedder" if all(sides) else "owner kept", ", ".join(words))
 
     def _count(self, rows: SliceRows, before: Ints, changes: Sequence[tuple[int, int, int, int]]) -> None:
         """Count the lookups of a slice by parting.
@@ -351,7 +351,7 @@ class _PartingWalk:
         )
 
 
-def _deeds(changes: Sequence[OwnerChange]) -> str:
+def _deeds(changes: Sequence[OwnershipChange]) -> str:
     """Say what happened to a bundle at an instant, as the predicate of a policy; empty if nothing did."""
     words = {"shed": "took it away with its shedder", "forced": "lost its broker", "admin": "let it be unloaded"}
     given, taken = changes[-1:] and changes[-1].broker is not None, [one for one in changes if one.broker is None]

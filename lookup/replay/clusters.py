@@ -20,7 +20,7 @@ from lookup.model import Roster
 from lookup.model.quoting import listed, quantity
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
-from lookup.replay.days import Codes, Part, day_rows
+from lookup.replay.days import CodedPart, Codes, day_rows
 from lookup.replay.plan import BrokerReports, BundleReports, ClusterPlan, RunPlan
 from lookup.replay.reports import CAUSES, EVENTS, Tables, parts_by_day
 from lookup.replay.shares import ClusterWords, merge_words, recoding_of, short_codes
@@ -30,7 +30,14 @@ from lookup.replay.work import WorkDir
 from lookup.settings.resolve import broker_intervals
 
 __all__ = [
-    "InducedMarks", "OwnerLog", "Owners", "broker_names", "induced_marks", "marks_of", "owners_of", "plan_clusters",
+    "FirstOwners",
+    "InducedMarks",
+    "OwnerLog",
+    "broker_names",
+    "induced_marks",
+    "marks_of",
+    "owners_of",
+    "plan_clusters",
     "require_scored",
 ]  # fmt: skip
 
@@ -85,7 +92,7 @@ def plan_clusters(
         if (log := _owner_log(tables, of_cluster.cluster)) is not None
     }
 
-    def take_owners(task: _OwnersTask, work: WorkDir) -> Owners:
+    def take_owners(task: _OwnersTask, work: WorkDir) -> FirstOwners:
         """Take what a replay goes by out of one cluster's log of owners."""
         marks = induced_marks(task.atoms, task.log.events(work), task.registrations)
         work.write(task.marks, {"ts": marks.ts, "first": marks.first, "stop": marks.stop})
@@ -196,7 +203,7 @@ def _require_same_names(clusters: Collection[str], tables: Tables) -> None:
 
 
 def _planned(
-    place: int, words: ClusterWords, shares: Sequence[Share], tables: Tables, run: RunPlan, owners: Owners | None
+    place: int, words: ClusterWords, shares: Sequence[Share], tables: Tables, run: RunPlan, owners: FirstOwners | None
 ) -> ClusterPlan:
     cluster, inputs = words.cluster, tables.settings.inputs
     events = ClusterEvents(
@@ -209,12 +216,12 @@ def _planned(
     )
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
     brokers = broker_names(timeline)
-    days: dict[int, list[Part]] = {}
+    days: dict[int, list[CodedPart]] = {}
     for share in shares:
         # Shares come in order of the log's files, which breaks ties between rows of one instant.
         recoding = recoding_of(words, share, brokers)
         for part in share.parts:
-            days.setdefault(part.day, []).append(Part(part, recoding))
+            days.setdefault(part.day, []).append(CodedPart(part, recoding))
     return ClusterPlan(
         place=place,
         words=words,
@@ -291,7 +298,7 @@ def _assumed(timeline: Timeline, micro: int) -> float | None:
 class OwnerLog:
     """OWNERSHIP of one cluster: its parts by day, the texts of its codes, and its splits, which say more."""
 
-    days: Mapping[int, Sequence[Part]]
+    days: Mapping[int, Sequence[CodedPart]]
     bundles: Sequence[str]
     brokers: Sequence[str]
     #: in order of time
@@ -313,7 +320,7 @@ class OwnerLog:
 
 
 @dataclass(frozen=True)
-class Owners:
+class FirstOwners:
     """What a timeline goes by of a log of owners."""
 
     #: by bundle, as of the first lookup
@@ -324,7 +331,7 @@ class Owners:
     ignored_unloads: int
 
 
-def owners_of(events: Iterable[OwnershipEvent], *, first_us: int, end_us: int) -> Owners:
+def owners_of(events: Iterable[OwnershipEvent], *, first_us: int, end_us: int) -> FirstOwners:
     """Take the owners at an instant out of events in order of time, and what is left of those after it."""
     owners: dict[str, str] = {}
     unloads, ignored = [], 0
@@ -335,7 +342,7 @@ def owners_of(events: Iterable[OwnershipEvent], *, first_us: int, end_us: int) -
             unloads.append(event)
         if event.ts_us <= first_us:
             _apply(event, owners)
-    return Owners(owners, tuple(unloads), ignored)
+    return FirstOwners(owners, tuple(unloads), ignored)
 
 
 def _apply(event: OwnershipEvent, owners: dict[str, str]) -> None:

@@ -277,7 +277,7 @@ def check_by(by: Sequence[str], balance_us: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _DemandPart:
     """A part of the demand: some bundles, some clients, or one hour."""
 
     units: Mask | None = None
@@ -337,7 +337,7 @@ class Counted:
     @cached_property
     def batches(self) -> list[Batch]:
         """Return the whole demand, one batch per registry epoch."""
-        return self._batches(_Part())
+        return self._batches(_DemandPart())
 
     def parts(self) -> Iterator[tuple[By, list[Batch]]]:
         """Yield the whole demand, then every part `by` asks for, with its name."""
@@ -346,12 +346,12 @@ class Counted:
             for value, part in self._parts_by(dimension):
                 yield ((dimension, value),), self._batches(part)
 
-    def _parts_by(self, dimension: str) -> Iterator[tuple[str, _Part]]:
+    def _parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
         """Yield the parts of one dimension, sorted by their names; what has no value is in no part."""
         if dimension == "hour":
             for hour in sorted({group.cell_us // _HOUR_US for group in self.groups}):
                 at = moment_at(hour * 3600 * US_PER_S)
-                yield at.strftime("%Y-%m-%dT%H:00Z"), _Part(hour=hour)
+                yield at.strftime("%Y-%m-%dT%H:00Z"), _DemandPart(hour=hour)
             return
         namespaces = [name.rpartition("/")[0] for name in self.cluster.units[0]]
         names: list[str | None]
@@ -361,9 +361,9 @@ class Counted:
             names = [name.partition("/")[0] if dimension == "tenant" else name for name in namespaces]
         for value in sorted({name for name in names if name is not None}):
             mask = np.array([name == value for name in names])
-            yield value, (_Part(clients=mask) if dimension == "rack" else _Part(units=mask))
+            yield value, (_DemandPart(clients=mask) if dimension == "rack" else _DemandPart(units=mask))
 
-    def _batches(self, part: _Part) -> list[Batch]:
+    def _batches(self, part: _DemandPart) -> list[Batch]:
         groups = [kept for group in self.groups if (kept := part.of(group)) is not None]
         # Usage is a broker's as a whole: no part of its bundles or clients has one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
@@ -409,7 +409,7 @@ class Counted:
             )
         return batches
 
-    def _changes(self, part: _Part, *, is_last: bool) -> OwnerChanges | None:
+    def _changes(self, part: _DemandPart, *, is_last: bool) -> OwnerChanges | None:
         """Return the changes of owner in a part, None if it is one of clients: bundles have owners, clients do not."""
         if self.changes is None or part.clients is not None:
             return None

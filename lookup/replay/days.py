@@ -33,7 +33,7 @@ from lookup.model.time import time_text
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "BYTES_PER_ROW", "Part", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "day_rows", "days_of",
+    "BYTES_PER_ROW", "CodedPart", "PartSlice", "PartWriter", "Slice", "SliceRows", "WrittenPart", "day_rows", "days_of",
     "joined", "narrowed", "order_of", "rows_of", "slices_of_day", "standing", "task_memory",
 ]  # fmt: skip
 
@@ -65,7 +65,7 @@ class WrittenPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CodedPart:
     """A part, and the meaning of the codes of the task that wrote it."""
 
     written: WrittenPart
@@ -210,28 +210,28 @@ class SliceRows:
 class PartSlice:
     """Rows [low, high) of a part, at least one, and the (ts, seq) of the first and the last of them."""
 
-    part: Part
+    part: CodedPart
     low: int
     high: int
     first: tuple[int, int]
     last: tuple[int, int]
 
     @classmethod
-    def whole(cls, part: Part) -> PartSlice:
+    def whole(cls, part: CodedPart) -> PartSlice:
         """Return all rows of a part."""
         return cls(part, 0, part.written.rows, part.written.first, part.written.last)
 
 
-def order_of(work: WorkDir, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def order_of(work: WorkDir, part: CodedPart) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return ts and seq of every row of a part, in their order."""
-    read = _Read(work, PartSlice.whole(part))
+    read = _ReadPart(work, PartSlice.whole(part))
     ts, seq = (np.empty(len(read), dtype=np.int64) for _ in _STEPPED)
     for name, target in zip(_STEPPED, (ts, seq), strict=True):
         read.write_to(target, name)
     return ts, seq
 
 
-class _Read:
+class _ReadPart:
     """Rows of a part as its task wrote them, and their values in the cluster's codes."""
 
     def __init__(self, work: WorkDir, piece: PartSlice) -> None:
@@ -276,14 +276,14 @@ class _Read:
             np.take(codes.astype(target.dtype, copy=False), self._columns[name], out=target, mode="wrap")
 
 
-def day_rows(work: WorkDir, parts: Sequence[Part]) -> SliceRows:
+def day_rows(work: WorkDir, parts: Sequence[CodedPart]) -> SliceRows:
     """Put the parts of one cluster and day together."""
     return rows_of(work, [PartSlice.whole(part) for part in parts])
 
 
 def rows_of(work: WorkDir, pieces: Sequence[PartSlice]) -> SliceRows:
     """Put pieces of one cluster together, at least one, in order of their parts."""
-    read = [_Read(work, piece) for piece in pieces]
+    read = [_ReadPart(work, piece) for piece in pieces]
     # Parts come in order of their files, which breaks ties; so parts that do not overlap need no sort.
     is_ordered = all(before.last <= after.first for before, after in pairwise(pieces))
     values = {name: {part.constant(name) for part in read} for name in read[0].names}
@@ -359,7 +359,7 @@ class Slice:
 
 
 def slices_of_day(
-    work: WorkDir, tables: Sequence[Sequence[Part]], grid: Ints, *, most_rows: int, cluster: str
+    work: WorkDir, tables: Sequence[Sequence[CodedPart]], grid: Ints, *, most_rows: int, cluster: str
 ) -> Iterator[Slice]:
     """Yield the slices of one day in order.
 
@@ -412,7 +412,7 @@ def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
         before = int(ends[place - 1])
 
 
-def _cut(work: WorkDir, part: Part, cuts: Sequence[int]) -> list[PartSlice | None]:
+def _cut(work: WorkDir, part: CodedPart, cuts: Sequence[int]) -> list[PartSlice | None]:
     """Return the rows of a part in each slice, None for none."""
     ts, seq = order_of(work, part)
     bounds = [0, *np.searchsorted(ts, cuts).tolist(), len(ts)]

@@ -17,20 +17,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.explain import Cause, Stages, first_difference, stages_of
+from lookup.engine.explain import DecisionStages, PartingCause, first_difference, stages_of
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import LoadManager, Observer
+from lookup.engine.manager import LoadManager, ManagerObserver
 from lookup.engine.policy import Policy
 from lookup.model import LookupRequest
 from lookup.replay.counted import weights_of
 from lookup.replay.grouping import column_keys
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.shared import Question, SharedReplay
+from lookup.replay.shared import SharedReplay, StretchQuestion
 from lookup.replay.stretches import Stretch
 from lookup.replay.walk import Tick, walk_together
 from lookup.replay.work import WorkDir
 
-__all__ = ["CauseCount", "Difference", "Parting", "compared_by_key", "counts_by_cause"]
+__all__ = ["CauseCount", "Parting", "PolicyDifference", "compared_by_key", "counts_by_cause"]
 
 #: Examples that are kept of each cause: those with most lookups.
 _EXAMPLES = 3
@@ -67,7 +67,7 @@ def _rank(parting: Parting) -> tuple[float, str, int, str]:
 class CauseCount:
     """All partings of one cause."""
 
-    cause: Cause
+    cause: PartingCause
     partings: int = 0
     lookups: float = 0
     weight: float = 0.0
@@ -83,9 +83,9 @@ class CauseCount:
         self.examples = ranked[:_EXAMPLES]
 
 
-def counts_by_cause(partings: Iterable[tuple[Cause, Parting]]) -> list[CauseCount]:
+def counts_by_cause(partings: Iterable[tuple[PartingCause, Parting]]) -> list[CauseCount]:
     """Count partings by cause."""
-    by_cause: dict[Cause, list[Parting]] = defaultdict(list)
+    by_cause: dict[PartingCause, list[Parting]] = defaultdict(list)
     for cause, parting in partings:
         by_cause[cause].append(parting)
     counts = []
@@ -97,7 +97,7 @@ def counts_by_cause(partings: Iterable[tuple[Cause, Parting]]) -> list[CauseCoun
 
 
 @dataclass(frozen=True)
-class Difference:
+class PolicyDifference:
     """The lookups that two policies answer by other brokers, in all clusters; under shared ownership expectations."""
 
     policies: tuple[str, str]
@@ -125,19 +125,19 @@ def compared_by_key(
     cluster: ClusterPlan, run: RunPlan, policies: Sequence[Policy], seed: int, work: WorkDir
 ) -> list[CauseCount]:
     """Compare two policies over one cluster; return the partings by cause."""
-    first, second = (_Side(cluster, run, policy, seed) for policy in policies)
+    first, second = (_KeySide(cluster, run, policy, seed) for policy in policies)
     walk = _KeyWalk(cluster, first, second)
     walk_together([first.replay, second.replay, walk], cluster, run, work)
     return walk.counts()
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer:
+class _KeyAnswer:
     """A policy's answer to one key in a stretch."""
 
     #: what the policy reads of the requests, as JSON
     text: str
-    stages: Stages
+    stages: DecisionStages
     odds: Mapping[str, float]
     #: starts of the ticks with lookups of the key, and the number of the decision in the first of them
     starts: Ints
@@ -154,30 +154,30 @@ class _Answered:
     #: by key and broker, the last column for no answer
     odds: Floats
     #: by key; keys that no policy was asked about are absent
-    answers: dict[int, _Answer]
+    answers: dict[int, _KeyAnswer]
 
 
-class _Side:
+class _KeySide:
     """One policy's replay, and its answers in the present slice."""
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int) -> None:
         self.policy = policy
         self.answered: list[_Answered] = []
         #: of each key that is asked about in the present stretch
-        self._stages: list[Stages] = []
+        self._stages: list[DecisionStages] = []
         #: decisions so far: rows of DECISIONS
         self._numbered = 0
-        observer = Observer(before_ballot=self._asking)
+        observer = ManagerObserver(before_ballot=self._asking)
         self.replay = SharedReplay(cluster, run, policy, seed=seed, observer=observer)
         self.replay.on_answers = self._note
 
     def _asking(self, manager: LoadManager, request: LookupRequest) -> None:
         self._stages.append(stages_of(self.policy, request, manager.instant()))
 
-    def _note(self, question: Question, odds: Floats, codes: list[int]) -> None:
+    def _note(self, question: StretchQuestion, odds: Floats, codes: list[int]) -> None:
         answers = {}
         for code, decision, stages in zip(codes, self.replay.decisions, self._stages, strict=True):
-            answers[code] = _Answer(decision.key, stages, decision.ballot.odds, decision.ts_us, self._numbered)
+            answers[code] = _KeyAnswer(decision.key, stages, decision.ballot.odds, decision.ts_us, self._numbered)
             self._numbered += len(decision.ts_us)
         self.replay.decisions.clear()
         self._stages.clear()
@@ -186,10 +186,10 @@ class _Side:
 
 
 @dataclass
-class _Open:
+class _OpenKeyParting:
     """A parting that further lookups may belong to."""
 
-    cause: Cause
+    cause: PartingCause
     parting: Parting
     micro: float
 
@@ -197,12 +197,12 @@ class _Open:
 class _KeyWalk:
     """Finds partings in the answers that two replays have noted of a slice, and counts their lookups."""
 
-    def __init__(self, cluster: ClusterPlan, first: _Side, second: _Side) -> None:
+    def __init__(self, cluster: ClusterPlan, first: _KeySide, second: _KeySide) -> None:
         self._cluster, self._sides = cluster, (first, second)
         self._policies = first.policy, second.policy
         #: the last parting of each key, unless it has ended
-        self._open: dict[str, _Open] = {}
-        self._partings: list[_Open] = []
+        self._open: dict[str, _OpenKeyParting] = {}
+        self._partings: list[_OpenKeyParting] = []
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Compare one slice, after both replays have taken it."""
@@ -238,7 +238,7 @@ class _KeyWalk:
         begins[codes[::-1]] = np.arange(high - 1, low - 1, -1)
         ticks = [tick for tick in sides[0].stretch.ticks if low <= tick.low < high and tick.high > tick.low]
         borders = np.array([tick.low for tick in ticks])
-        met: list[tuple[str, int, tuple[_Answer, _Answer]]] = []
+        met: list[tuple[str, int, tuple[_KeyAnswer, _KeyAnswer]]] = []
         for number, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
             # Brokers of pinned bundles answer without a policy.
             if one in sides[0].answers and other in sides[1].answers:
@@ -256,7 +256,9 @@ class _KeyWalk:
             cause = first_difference(self._policies, stages, given)
             open_ = self._open.get(text)
             if open_ is None or open_.cause != cause:
-                open_ = self._open[text] = _Open(cause, self._begun(text, answers, began, change[number]), 0.0)
+                open_ = self._open[text] = _OpenKeyParting(
+                    cause, self._begun(text, answers, began, change[number]), 0.0
+                )
                 self._partings.append(open_)
             share = float(moved[number])
             open_.micro += share * float(micro[number])
@@ -264,7 +266,7 @@ class _KeyWalk:
                 open_.parting, to_us=ended.end_us, lookups=open_.parting.lookups + share * int(lookups[number])
             )
 
-    def _begun(self, text: str, answers: tuple[_Answer, _Answer], tick: Tick, change: Floats) -> Parting:
+    def _begun(self, text: str, answers: tuple[_KeyAnswer, _KeyAnswer], tick: Tick, change: Floats) -> Parting:
         """Return a parting that begins in a tick, without lookups.
 
         Args:
@@ -282,7 +284,7 @@ class _KeyWalk:
         )
 
 
-def _joined(answers: tuple[_Answer, _Answer]) -> str:
+def _joined(answers: tuple[_KeyAnswer, _KeyAnswer]) -> str:
     """Return what either policy reads of a request, as JSON."""
     if answers[0].text == answers[1].text:
         return answers[0].text

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Decided
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import Observer
-from lookup.engine.ownership import OwnerChange
+from lookup.engine.manager import ManagerObserver
+from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.model.batch import UNLOADED_BY
 from lookup.replay.counted import ChangeRecord, Counted
@@ -58,12 +58,12 @@ class ExclusiveReplay(PolicyWalk):
         policy: Policy,
         *,
         seed: int,
-        observer: Observer | None = None,
+        observer: ManagerObserver | None = None,
     ) -> None:
         super().__init__(cluster, run, policy, seed=seed, observer=observer)
         #: called with each change of an owner: the change, the bundle's atoms, the owner's number, -1 for none, and the
         #: row of the slice from which on it holds; None is not called
-        self.on_change: Callable[[OwnerChange, slice, int, int], None] | None = None
+        self.on_change: Callable[[OwnershipChange, slice, int, int], None] | None = None
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals()
         #: number by broker id, -1 for no broker
@@ -233,7 +233,7 @@ class ExclusiveReplay(PolicyWalk):
             if change.bundle in self._bundles:
                 self._note(change, row)
 
-    def _note(self, change: OwnerChange, row: int) -> None:
+    def _note(self, change: OwnershipChange, row: int) -> None:
         """Note one change of ownership."""
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]

@@ -24,7 +24,7 @@ from lookup.model.bundles import NamespacePolicies
 from lookup.model.quoting import quantity
 from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
-from lookup.replay.days import Part, SliceRows, rows_of, slices_of_day
+from lookup.replay.days import CodedPart, SliceRows, rows_of, slices_of_day
 from lookup.replay.facts import quiet_share
 from lookup.replay.labels import published_labels
 from lookup.replay.lint import lint
@@ -114,7 +114,7 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class _Demand:
+class _CountedDemand:
     """The lookups of one cluster that ask for a broker, counted."""
 
     words: ClusterWords
@@ -223,7 +223,7 @@ def _refused(coded: Sequence[Coded]) -> tuple[int, dict[str, int]]:
     return sum(task.rows for task in coded), dict(reasons.most_common())
 
 
-def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_Demand]:
+def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: WorkDir) -> list[_CountedDemand]:
     """Count the lookups of each cluster, in order of their names."""
     return [
         _counted(merge_words(name, plan.rule(name), of_cluster), of_cluster, plan, work)
@@ -231,13 +231,13 @@ def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: Work
     ]
 
 
-def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _Demand:
+def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
     """Count the rows of one cluster, a slice at a time."""
-    days: dict[int, list[Part]] = {}
+    days: dict[int, list[CodedPart]] = {}
     for share in shares:
         recoding = recoding_of(words, share, {})
         for part in share.parts:
-            days.setdefault(part.day, []).append(Part(part, recoding))
+            days.setdefault(part.day, []).append(CodedPart(part, recoding))
     ticks: list[tuple[Ints, Ints]] = []
     by_atom = np.zeros(words.atoms.count, dtype=np.int64)
     clients = words.extras.get("client", ())
@@ -253,7 +253,7 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
             by_client += np.bincount(codes, minlength=len(clients))
             gaps.append(_gaps(rows.ts, codes * len(by_atom) + atoms))
     gap = np.concatenate(gaps) if gaps else np.empty(0, np.int64)
-    return _Demand(
+    return _CountedDemand(
         words,
         (np.concatenate([starts for starts, _ in ticks]), np.concatenate([counts for _, counts in ticks])),
         by_atom,
@@ -262,7 +262,7 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
     )
 
 
-def _slices(parts: Sequence[Part], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
+def _slices(parts: Sequence[CodedPart], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
     """Yield the rows of one day, so many at a time as a replay holds unless its settings say otherwise."""
     first, last = min(part.written.first for part in parts)[0], max(part.written.last for part in parts)[0]
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
@@ -278,7 +278,7 @@ def _gaps(ts: Ints, keys: Ints) -> Ints:
     return gaps
 
 
-def _inspected(demand: _Demand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
+def _inspected(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
     brokers = len(words.by_broker) if plan is None else plan.timeline.most_registered
     published = {} if plan is None else published_labels([plan])
@@ -323,7 +323,7 @@ def _inspected(demand: _Demand, section: EvaluationSection, plan: ClusterPlan | 
     )
 
 
-def _per_minute(demand: _Demand, tick_s: int) -> dict[str, float]:
+def _per_minute(demand: _CountedDemand, tick_s: int) -> dict[str, float]:
     """Return figures of the demand per minute; ticks without lookups count as well."""
     starts, counts = demand.ticks
     ticks = int((starts[-1] - starts[0]) // (tick_s * MICRO)) + 1
@@ -345,12 +345,12 @@ def _most(counts: Counter[str]) -> dict[str, int]:
     return {**dict(named[:_MOST]), **({"": rest} if rest else {})}
 
 
-def _seconds(demand: _Demand, section: EvaluationSection) -> float:
+def _seconds(demand: _CountedDemand, section: EvaluationSection) -> float:
     # One lookup lies at an instant; a log of one has no rate, and any session is as good.
     return max(demand.seconds, float(section.tick_s))
 
 
-def _advice(demand: _Demand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
+def _advice(demand: _CountedDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
     if not brokers:
         return None
     rate = demand.lookups / _seconds(demand, section) / brokers

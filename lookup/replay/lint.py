@@ -137,7 +137,7 @@ def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
 
 
 @dataclass(frozen=True)
-class _Case:
+class _ProbeCase:
     """A request of the log, on the brokers of its cluster under one state of load."""
 
     request: LookupRequest
@@ -147,14 +147,17 @@ class _Case:
 def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find parts that change nothing, and policies that decide alike."""
     cases = [
-        _Case(request, view) for cluster in clusters for view in _views(cluster, run) for request in _requests(cluster)
+        _ProbeCase(request, view)
+        for cluster in clusters
+        for view in _views(cluster, run)
+        for request in _requests(cluster)
     ]
     probed: dict[str, tuple[Policy, NDArray[np.float64]]] = {}
     for policy in policies:
         # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
         with np.errstate(all="ignore"):
             try:
-                answers = _Answers(policy.unforgiving, cases)
+                answers = _ProbeAnswers(policy.unforgiving, cases)
             except PulsarLookupError:
                 # A part that fails ends the run with a sentence of its own, if the settings do not let it pass.
                 continue
@@ -176,10 +179,10 @@ def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], ru
             )
 
 
-class _Answers:
+class _ProbeAnswers:
     """The answers of a policy and of its scorers to all cases."""
 
-    def __init__(self, policy: Policy, cases: Sequence[_Case]) -> None:
+    def __init__(self, policy: Policy, cases: Sequence[_ProbeCase]) -> None:
         self._policy = policy
         # Requests that agree on what a policy reads are one case to it.
         self._keys: list[Hashable] = [(id(case.view), policy.decision_key(case.request)) for case in cases]
@@ -260,7 +263,7 @@ class _Answers:
                 "leave it out, or give it a greater weight",
             )
 
-    def _scores(self, index: int, case: _Case) -> NDArray[np.float64]:
+    def _scores(self, index: int, case: _ProbeCase) -> NDArray[np.float64]:
         instant = self._instants[id(case.view)]
         return self._policy.score(index, case.request, instant.offered, instant)
 

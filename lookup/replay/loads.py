@@ -17,7 +17,7 @@ from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
-from lookup.replay.walk import Reports, Tick
+from lookup.replay.walk import SliceReports, Tick
 
 __all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "set_spans"]
 
@@ -67,7 +67,7 @@ class AtomLoads:
         self._window: Ints | None = None
         self._rates: Ints | None = None
 
-    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+    def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
         """Take in the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         if self._reported is not None and reports.bundles is not None:
             self._reported.begin_slice(reports.bundles, reached_us)
@@ -306,7 +306,7 @@ class BrokerLoads:
         self._seen: Ints = np.empty(0, np.int64)
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
 
-    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+    def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
         """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         self._loads.begin_slice(reports, reached_us)
         if self._reported is not None and reports.loads is not None:
@@ -365,7 +365,7 @@ class SharedLoads:
         self._closed_at = -1
         self._figures = Load.unknown(self._n_brokers)
 
-    def begin_slice(self, reports: Reports, reached_us: int) -> None:
+    def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
         """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
         if self._reported is not None and reports.loads is not None:
             self._reported.begin_slice(reports.loads, reached_us)

@@ -13,14 +13,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import Conditions, LoadManager, Observer
+from lookup.engine.manager import Conditions, LoadManager, ManagerObserver
 from lookup.engine.policy import Policy
 from lookup.model import Location, NamespacePolicies, Topology
 from lookup.model.batch import ClientClass
 from lookup.model.names import pinned_broker
 from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
-from lookup.replay.days import Part
+from lookup.replay.days import CodedPart
 from lookup.replay.shares import ClusterWords
 from lookup.replay.timeline import Timeline
 from lookup.settings.evaluation import OwnerLoss
@@ -65,7 +65,7 @@ class BrokerReports:
     """LOADS of one cluster."""
 
     #: parts by day; brokers have their roster numbers
-    days: Mapping[int, Sequence[Part]]
+    days: Mapping[int, Sequence[CodedPart]]
     #: names of the figures that any row gives
     figures: tuple[str, ...]
 
@@ -75,7 +75,7 @@ class BundleReports:
     """BUNDLES of one cluster."""
 
     #: parts by day
-    days: Mapping[int, Sequence[Part]]
+    days: Mapping[int, Sequence[CodedPart]]
     #: atoms of each bundle by its code, [first, stop), shape (n_bundles, 2)
     spans: Ints
     #: whether any row gives rates of messages
@@ -91,7 +91,7 @@ class ClusterPlan:
     words: ClusterWords
     timeline: Timeline
     #: parts of each day that has rows, by day since the epoch; in order of the log's files
-    days: Mapping[int, Sequence[Part]]
+    days: Mapping[int, Sequence[CodedPart]]
     #: weight per second at usage 1.0 of every broker if no broker of the cluster has one; None: their own
     assumed_capacity: float | None
     #: lookups whose logged broker is one of the cluster's
@@ -135,7 +135,7 @@ class ClusterPlan:
 
 
 def new_manager(
-    cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, observer: Observer | None = None
+    cluster: ClusterPlan, run: RunPlan, policy: Policy, seed: int, observer: ManagerObserver | None = None
 ) -> LoadManager:
     """Return a load manager that runs a policy over a cluster, as it is before the first event."""
     per_weight = run.bytes_per_weight or 1.0

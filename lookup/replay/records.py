@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Ballot, Decided
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ownership import HandOver, OwnerChange
+from lookup.engine.ownership import HandOver, OwnershipChange
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model import CycleReason, Decision, Unload
@@ -105,7 +105,7 @@ class OwnerIntervals:
             kept.append(interval)
         return kept
 
-    def note(self, change: OwnerChange) -> None:
+    def note(self, change: OwnershipChange) -> None:
         """Begin or end intervals."""
         if change.broker is None:
             self._end(change.bundle, change.ts_us, change.cause, change.reason)

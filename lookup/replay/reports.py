@@ -20,7 +20,7 @@ from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out
 from lookup.model.quoting import quantity
-from lookup.replay.days import Codes, Part, PartWriter, WrittenPart
+from lookup.replay.days import CodedPart, Codes, PartWriter, WrittenPart
 from lookup.replay.shares import short_codes
 from lookup.replay.tables import (
     PlainBundles,
@@ -76,7 +76,7 @@ class TableShare:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadShare:
     """The shares of a task, and how many of its rows cannot be used."""
 
     shares: list[TableShare]
@@ -166,7 +166,7 @@ def read_tables(
         names = " and ".join(table.upper() for table in files)
         progress(f"reading {quantity(sum(rows.values()), 'row')} of {names} in {quantity(len(items), 'task')}")
 
-    def read(item: tuple[ReportTable, int, Sequence[Split]], tick_us: int) -> _Read:
+    def read(item: tuple[ReportTable, int, Sequence[Split]], tick_us: int) -> _ReadShare:
         """Read a share of a table."""
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
@@ -182,17 +182,17 @@ def read_tables(
 
 def parts_by_day(
     shares: Sequence[TableShare], codes: Callable[[str, Sequence[str | None]], Codes]
-) -> dict[int, list[Part]]:
+) -> dict[int, list[CodedPart]]:
     """Return the parts of each day, with what makes their codes those of the cluster.
 
     Args:
         codes: returns the cluster's codes of a column's texts.
     """
-    days: dict[int, list[Part]] = {}
+    days: dict[int, list[CodedPart]] = {}
     for share in shares:
         maps = {column: codes(column, texts) for column, texts in share.names.items()}
         for part in share.parts:
-            days.setdefault(part.day, []).append(Part(part, maps))
+            days.setdefault(part.day, []).append(CodedPart(part, maps))
     return dict(sorted(days.items()))
 
 
@@ -242,7 +242,7 @@ class _ShareWriter:
 
 def _read_share(
     table: ReportTable, task: int, splits: Sequence[Split], *, tick_us: int, work: WorkDir, quarantine: str
-) -> _Read:
+) -> _ReadShare:
     writers: dict[str, _ShareWriter] = {}
     refused: list[Quarantined] = []
     for rows in _usable_rows(table, splits):
@@ -254,7 +254,7 @@ def _read_share(
             writers[rows.cluster] = _ShareWriter(TableShare(table, rows.cluster), part_writer)
         writers[rows.cluster].add(rows)
     write_quarantine(refused, table, quarantine, f"{table}-{task:05d}.parquet")
-    return _Read([writer.finish() for _, writer in sorted(writers.items())], len(refused))
+    return _ReadShare([writer.finish() for _, writer in sorted(writers.items())], len(refused))
 
 
 def _usable_rows(table: ReportTable, splits: Sequence[Split]) -> Iterator[_Rows | Quarantined]:

@@ -37,7 +37,7 @@ from lookup.replay.reports import Tables, read_tables
 from lookup.replay.shares import Coded, code_frame, code_share
 from lookup.replay.tasks import (
     Costs,
-    Gathered,
+    GatheredFacts,
     Output,
     PolicyRun,
     Recipe,
@@ -102,7 +102,7 @@ def replay(  # noqa: PLR0913  each is a choice of its own, and only the first th
     # A worker keeps counts by the name of the file they are of, so no two runs may share one.
     work = WorkDir(f"{output}/.work/{uuid4().hex}")
     try:
-        return _Run(workers, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
+        return _EvaluationRun(workers, settings, output, work, tuple(by), progress, warn, partitions, lookups).outcome()
     finally:
         WorkDir(f"{output}/.work").remove()
 
@@ -125,7 +125,7 @@ def prepare(
         InputError: if a table cannot be used, or too much of the log is unusable.
     """
     run = run_plan(settings)
-    again = _Run(workers, settings, work.root, work, (), progress, lambda message: None, None, None)
+    again = _EvaluationRun(workers, settings, work.root, work, (), progress, lambda message: None, None, None)
     return run, again.planned(again.tables(run), run, extras)[1]
 
 
@@ -153,7 +153,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _EvaluationRun:
     workers: Workers
     settings: EvaluationFile
     output: str
@@ -283,7 +283,7 @@ class _Run:
 
     def _replay(
         self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
-    ) -> tuple[list[Replayed], list[Gathered]]:
+    ) -> tuple[list[Replayed], list[GatheredFacts]]:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         policies = self.settings.policies
         tasks = divide(
@@ -311,7 +311,7 @@ class _Run:
             return output.work.dump("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
 
         replayed: dict[tuple[PolicyRun, int], Replayed] = {}
-        gathered: dict[int, Gathered] = {}
+        gathered: dict[int, GatheredFacts] = {}
         rows = sum(clusters[task.cluster].words.counts["demand"] * len(task.runs) for task in tasks)
         for task, name in zip(tasks, run_tasks(self.workers, tasks, clusters, replay, rows=rows), strict=True):
             results, facts = self.work.load(name)

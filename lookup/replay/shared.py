@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.engine.manager import Observer
+from lookup.engine.manager import ManagerObserver
 from lookup.engine.policy import Policy
 from lookup.model.broker import Roster
 from lookup.replay.counted import Counted, Groups, GroupSums
@@ -34,7 +34,7 @@ from lookup.replay.stretches import (
 )  # fmt: skip
 from lookup.replay.walk import PolicyWalk, Tick
 
-__all__ = ["ExpectedTally", "Question", "SharedReplay"]
+__all__ = ["ExpectedTally", "SharedReplay", "StretchQuestion"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +98,7 @@ def _merged(odds: Floats, roster: Roster) -> tuple[Floats, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class StretchQuestion:
     """One stretch as a policy is asked about it: its classes with the policy's keys, their counts and demand."""
 
     stretch: Stretch
@@ -126,12 +126,12 @@ class SharedReplay(PolicyWalk):
         policy: Policy,
         *,
         seed: int,
-        observer: Observer | None = None,
+        observer: ManagerObserver | None = None,
     ) -> None:
         super().__init__(cluster, run, policy, seed=seed, observer=observer)
         #: called with the answers to each stretch: the question, the odds by key and broker, the last column for no
         #: answer, and the keys that were asked about, in order; None is not called
-        self.on_answers: Callable[[Question, Floats, list[int]], None] | None = None
+        self.on_answers: Callable[[StretchQuestion, Floats, list[int]], None] | None = None
         self.decisions: list[KeyDecision] = []
         self._policy = policy
         self._keys = KeyCoder(cluster, policy, self._bundles)
@@ -217,7 +217,7 @@ class SharedReplay(PolicyWalk):
             self._tally.add(stretch, classes, counts, odds, self.manager.roster)
         return served
 
-    def _question(self, stretch: Stretch) -> Question:
+    def _question(self, stretch: Stretch) -> StretchQuestion:
         """Divide the rows of a stretch into classes, and count them."""
         by_client = self._keys.by_client
         if by_client is not None:
@@ -234,9 +234,9 @@ class SharedReplay(PolicyWalk):
             answers = np.where((pinned >= 0) & registered[np.maximum(pinned, -1)], pinned, -1).astype(np.int64)
             behind = n_keys + answers % len(registered)
             classes = replace(classes, key=np.where(pinned == -1, classes.key, behind))
-        return Question(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
+        return StretchQuestion(stretch, classes, counts, demand_by_key(counts, classes.key, len(stretch.ticks)), n_keys)
 
-    def _ask(self, question: Question, odds: Floats) -> list[int]:
+    def _ask(self, question: StretchQuestion, odds: Floats) -> list[int]:
         """Ask the policy about every key; write its odds, record its decisions, and return the keys.
 
         Args:

@@ -46,7 +46,7 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = [
-    "Costs", "Gathered", "Output", "PolicyRun", "Recipe", "Replayed", "TaskRuns", "built", "built_here", "divide",
+    "Costs", "GatheredFacts", "Output", "PolicyRun", "Recipe", "Replayed", "TaskRuns", "built", "built_here", "divide",
     "metric_sums", "metrics_of", "replay_runs", "ship",
 ]  # fmt: skip
 
@@ -211,7 +211,7 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GatheredFacts:
     """A cluster's facts, without the counts of its logged choice, and that choice's sums."""
 
     facts: ClusterFacts
@@ -220,7 +220,7 @@ class Gathered:
 
 def replay_runs(
     cluster: ClusterPlan, run: RunPlan, recipe: Recipe, task: TaskRuns, *, facts: FactsWalk | None, output: Output
-) -> tuple[list[Replayed], Gathered | None]:
+) -> tuple[list[Replayed], GatheredFacts | None]:
     """Replay policies over one cluster, all of them day by day, and write the tables of each run.
 
     Args:
@@ -263,7 +263,7 @@ def replay_runs(
     gathered = facts.facts()
     logged = [] if gathered.logged is None else metric_sums(gathered.logged, metrics, (LOGGED, 0))
     # The counts stay here: their size is that of the log, and the driver needs their sums only.
-    return replayed, Gathered(replace(gathered, logged=None), logged)
+    return replayed, GatheredFacts(replace(gathered, logged=None), logged)
 
 
 def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, int]) -> list[MetricSums]:

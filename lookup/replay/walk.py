@@ -13,20 +13,37 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import Observer
+from lookup.engine.manager import ManagerObserver
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model import Load, Roster
 from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
 from lookup.replay.counted import CellLedger
-from lookup.replay.days import Part, PartSlice, SliceRows, day_rows, days_of, joined, rows_of, slices_of_day, standing
+from lookup.replay.days import (
+    CodedPart,
+    PartSlice,
+    SliceRows,
+    day_rows,
+    days_of,
+    joined,
+    rows_of,
+    slices_of_day,
+    standing,
+)
 from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "ClusterWalk", "PolicyWalk", "Registry", "Reports", "RequestMaker", "Tick", "Walker", "walk_slices",
+    "ClusterWalk",
+    "PolicyWalk",
+    "RegistryEpochs",
+    "RequestMaker",
+    "SliceReports",
+    "Tick",
+    "Walker",
+    "walk_slices",
     "walk_together",
 ]  # fmt: skip
 
@@ -35,7 +52,7 @@ _NO_ROWS = SliceRows({"ts": np.empty(0, np.int64)}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class SliceReports:
     """The rows of LOADS and BUNDLES of a slice, None if the run has none; the first begin with what held before."""
 
     loads: SliceRows | None = None
@@ -55,10 +72,10 @@ class Tick:
     low: int
     high: int
     #: of the whole slice
-    reports: Reports
+    reports: SliceReports
 
 
-class Registry:
+class RegistryEpochs:
     """The rosters of a run's registry epochs, and the mask of the current one.
 
     An epoch is a stretch between changes of the registry: a broker comes, leaves, or changes its lookup data.
@@ -118,7 +135,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
             yield _ticks(
                 cluster,
                 rows_of(work, lookups) if lookups else _NO_ROWS,
-                Reports(
+                SliceReports(
                     *(
                         None if days is None else _reported(days, pieces, name, work, before=earlier)
                         for days, pieces, name in zip(reports, reported, ("broker", "bundle"), strict=True)
@@ -128,7 +145,7 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
             )
 
 
-def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: Reports, numbers: range) -> list[Tick]:
+def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: SliceReports, numbers: range) -> list[Tick]:
     """Return the ticks of a slice by their numbers."""
     bounds, timeline = cluster.timeline.bounds, cluster.timeline
     borders = np.searchsorted(rows.ts, bounds[numbers.start : numbers.stop + 1]).tolist()
@@ -149,7 +166,12 @@ def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: Reports, numbers: ran
 
 
 def _reported(
-    days: Mapping[int, Sequence[Part]], pieces: Sequence[PartSlice], name: str, work: WorkDir, *, before: int | None
+    days: Mapping[int, Sequence[CodedPart]],
+    pieces: Sequence[PartSlice],
+    name: str,
+    work: WorkDir,
+    *,
+    before: int | None,
 ) -> SliceRows:
     """Return the reports of a slice.
 
@@ -170,7 +192,7 @@ class ClusterWalk:
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._cluster, self._run = cluster, run
-        self._registry = Registry(cluster.timeline.roster)
+        self._registry = RegistryEpochs(cluster.timeline.roster)
         self._cells = CellLedger(run, len(cluster.timeline.roster))
         #: ticks from here on are scored; those before warm up
         self._scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
@@ -204,7 +226,7 @@ class PolicyWalk(ClusterWalk):
     """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
 
     def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, observer: Observer | None = None
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, observer: ManagerObserver | None = None
     ) -> None:
         super().__init__(cluster, run)
         self._usage = np.full(len(cluster.timeline.roster), np.nan)

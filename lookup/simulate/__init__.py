@@ -1,11 +1,19 @@
 """Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
 
-from lookup.simulate.judge import Finding, findings, trends_text
+from lookup.simulate.judge import AssertionResult, findings, trends_text
 from lookup.simulate.loop import run_policy
 from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
-from lookup.simulate.trend import Figures, Sample, Trend
+from lookup.simulate.trend import MinuteSample, Trend, TrendFigures
 
 __all__ = [
-    "Figures", "Finding", "Sample", "Scenario", "ScenarioFile", "Trend", "findings", "read_scenario", "run_policy",
+    "AssertionResult",
+    "MinuteSample",
+    "Scenario",
+    "ScenarioFile",
+    "Trend",
+    "TrendFigures",
+    "findings",
+    "read_scenario",
+    "run_policy",
     "trends_text",
 ]  # fmt: skip

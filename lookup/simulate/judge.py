@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lookup.simulate.scenario import Assertion, Scenario
-from lookup.simulate.trend import Figures, Trend
+from lookup.simulate.trend import Trend, TrendFigures
 
-__all__ = ["Finding", "broken", "findings", "limits_text", "number_text", "trends_text"]
+__all__ = ["AssertionResult", "broken", "findings", "limits_text", "number_text", "trends_text"]
 
 #: Columns of a trend and their widths.
 _COLUMNS = {
@@ -26,7 +26,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class AssertionResult:
     """The result of one assertion for one policy."""
 
     assertion: Assertion
@@ -51,7 +51,7 @@ class Finding:
         return f"policy {self.policy!r}: {self.assertion.figure} is {self.value:g} and {should}{reason}"
 
 
-def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[Finding]:
+def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionResult]:
     """Yield a finding of every assertion for every policy it is about, policy by policy.
 
     An assertion without `policy` is about all of them but those in `unlike`.
@@ -64,10 +64,10 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[Finding]:
                 value: Any = getattr(figures, assertion.figure)
                 # For policies in `unlike` it must be false: an assertion true of every policy says nothing about one.
                 holds = broken(assertion, figures) == is_unlike
-                yield Finding(assertion, trend.policy, value, is_unlike, holds)
+                yield AssertionResult(assertion, trend.policy, value, is_unlike, holds)
 
 
-def broken(assertion: Assertion, figures: Figures) -> bool:
+def broken(assertion: Assertion, figures: TrendFigures) -> bool:
     """Return whether a figure is outside the limits of an assertion; one that cannot be computed always is."""
     value: Any = getattr(figures, assertion.figure)
     # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
@@ -116,7 +116,7 @@ def _trend_lines(scenario: Scenario, trend: Trend) -> Iterator[str]:
         )
         yield "".join(f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True))
     figures = trend.figures
-    values = {entry.name: getattr(figures, entry.name) for entry in fields(Figures)}
+    values = {entry.name: getattr(figures, entry.name) for entry in fields(TrendFigures)}
     # What cannot be computed is left out: `matched` if clients send nothing, balance if nothing is used.
     yield f"  {', '.join(f'{name} {number_text(value)}' for name, value in values.items() if not math.isnan(value))}"
     if trend.cycles is not None and trend.cycles.idleness is not None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lookup.model import NamespaceBundle, NamespaceBundleStats, Split, Traffic, topic_traffic
 from lookup.model.bundles import HASH_END, bundle_ranges, equal_boundaries
-from lookup.simulate.scenario import Event, NamespaceLoad
+from lookup.simulate.scenario import NamespaceLoad, ScenarioEvent
 
 __all__ = ["MIB", "BundleTable", "MinuteLoad", "TopicLoads"]
 
@@ -46,7 +46,7 @@ class TopicLoads:
         ranks = np.argsort(np.argsort(_uniform(spec.topics, self._seed, 0), kind="stable"), kind="stable")
         self._base = (shares / shares.sum())[ranks] * spec.load * MIB
 
-    def change(self, event: Event) -> None:
+    def change(self, event: ScenarioEvent) -> None:
         """Let an event change the load, if it is about this namespace."""
         if event.factor is not None and event.namespace in (None, self.spec.name):
             # Factors are of the load at the start, as the page on scenarios says, so a second one replaces the first.

@@ -22,9 +22,9 @@ from lookup.engine.reporting import ReportBoard
 from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
 from lookup.simulate.load import MIB, BundleTable, MinuteLoad
 from lookup.simulate.scenario import Scenario
-from lookup.simulate.trend import Sample, Trend
+from lookup.simulate.trend import MinuteSample, Trend
 
-__all__ = ["FreshReports", "LongRun", "Reports", "reports_of", "run_policy"]
+__all__ = ["FreshReports", "LoadsShown", "LongRun", "reports_of", "run_policy"]
 
 #: Samples of a mean in the long run; Pulsar: NUM_LONG_SAMPLES.
 _SAMPLES = 1000
@@ -63,7 +63,7 @@ class LongRun:
             self._means[bundle] = count, ((count - 1) * mean + rate) / count
 
 
-class Reports(Protocol):
+class LoadsShown(Protocol):
     """Turns the figures that brokers measure into those that the load manager sees."""
 
     def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
@@ -75,7 +75,7 @@ class Reports(Protocol):
         """
 
 
-def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> Reports:
+def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> LoadsShown:
     """Return the reports of a scenario's brokers under a policy.
 
     How often they publish is the policy's cadence, what they remember of the past the scenario's.
@@ -143,7 +143,7 @@ class _Loop:
         self._options = LookupOptions(properties=scenario.properties)
         self._reports = reports_of(scenario, policy, _START_US)
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MinuteSample]:
         """Run minute by minute and yield a sample of each."""
         manager = self._manager
         manager.begin_tick(_START_US)
@@ -233,7 +233,7 @@ class _Loop:
         has_all = [all(broker.property_of(key) == value for key, value in sent.items()) for broker in self._roster]
         return float(carried[np.array(has_all)].sum() / carried.sum())
 
-    def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> Sample:
+    def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
         """Describe the cluster at the end of a minute; `load` is that of its beginning."""
         manager = self._manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
@@ -247,7 +247,7 @@ class _Loop:
             for change in changes
             if change.source is not None and change.broker is not None and change.source != change.broker
         ]
-        return Sample(
+        return MinuteSample(
             minute=minute,
             usage=figures.usage[manager.registered],
             moved=tuple((old, new) for _, old, new in moved),

@@ -36,7 +36,14 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "Assertion", "BrokerGroup", "Event", "FigureName", "NamespaceLoad", "Scenario", "ScenarioFile", "read_scenario",
+    "Assertion",
+    "BrokerGroup",
+    "FigureName",
+    "NamespaceLoad",
+    "Scenario",
+    "ScenarioEvent",
+    "ScenarioFile",
+    "read_scenario",
 ]  # fmt: skip
 
 #: The line between a scenario and what it prints.
@@ -125,7 +132,7 @@ class NamespaceLoad(Strict):
             raise ValueError(str(error)) from None
 
 
-class Event(Strict):
+class ScenarioEvent(Strict):
     """Something that happens at the start of a minute."""
 
     at: Count
@@ -208,7 +215,7 @@ class Scenario(Strict):
     """The cluster."""
     namespaces: tuple[NamespaceLoad, ...] = Field(min_length=1)
     """The load."""
-    events: tuple[Event, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
     """Changes of load and registry."""
     policies: tuple[PolicySpec, ...] = Field(min_length=1)
     """Each runs the whole scenario by itself."""

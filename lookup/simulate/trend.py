@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.churn import discounted, on_cycles
 
-__all__ = ["OVERLOADED", "Figures", "Sample", "Trend"]
+__all__ = ["OVERLOADED", "MinuteSample", "Trend", "TrendFigures"]
 
 #: Usage above which a broker is overloaded; Pulsar: loadBalancerBrokerOverloadedThresholdPercentage, 85.
 OVERLOADED = 0.85
@@ -23,7 +23,7 @@ _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class MinuteSample:
     """One minute, after everything that happened in it."""
 
     minute: int
@@ -63,7 +63,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class TrendFigures:
     """A run in numbers."""
 
     #: highest usage over mean usage, mean over the last minutes
@@ -103,17 +103,17 @@ class Trend:
     policy: str
     #: minutes at the end over which balance is averaged
     window: int
-    samples: tuple[Sample, ...]
+    samples: tuple[MinuteSample, ...]
     #: what became of its shedder's cycles; None if it has no shedder
     cycles: CycleSums | None = None
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> TrendFigures:
         """Return the run in numbers."""
         samples, last = self.samples, self.samples[-self.window :]
         moved: _Indices = np.array([move for sample in samples for move in sample.moved], np.int64).reshape(-1, 2)
         # `np.mean` and not `nanmean`: a minute without figures must not hide among the others.
-        return Figures(
+        return TrendFigures(
             balance=float(np.mean([sample.balance for sample in last])),
             usage_max=float(np.mean([sample.usage_max for sample in last])),
             usage_peak=max(sample.usage_max for sample in samples),
@@ -133,7 +133,7 @@ class Trend:
         )
 
 
-def _thrash(samples: tuple[Sample, ...]) -> float:
+def _thrash(samples: tuple[MinuteSample, ...]) -> float:
     """Return trend-discounting total variation, mean over brokers (after CockroachDB's asim)."""
     variations = []
     for broker in samples[0].by_broker:

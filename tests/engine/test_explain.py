@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.explain import Cause, Explanation, Stages, explain, first_difference, stages_of
+from lookup.engine.explain import DecisionStages, Explanation, PartingCause, explain, first_difference, stages_of
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, OnError, Policy, WeightedScorer
 from lookup.errors import PolicyError, ReadsError
@@ -254,14 +254,14 @@ _PLAIN = Policy(name="plain", selector=Random())
 _MATCHING = replace(_PLAIN, name="matching", scorers=(WeightedScorer(PropertyMatch(), 0.5),))
 
 
-def _answered(policy: Policy) -> tuple[Stages, Mapping[str, float]]:
+def _answered(policy: Policy) -> tuple[DecisionStages, Mapping[str, float]]:
     manager = LoadManager(policy, "c", _ROSTER)
     manager.set_registry(_ROSTER, np.ones(3, dtype=bool))
     request = request_of(None, "t/n/0x00000000_0xffffffff", LookupOptions(properties={"rack": "a"}))
     return stages_of(policy, request, manager.instant()), manager.decide(request)[0].odds
 
 
-def _difference(*policies: Policy) -> Cause:
+def _difference(*policies: Policy) -> PartingCause:
     stages, odds = zip(*map(_answered, policies), strict=True)
     return first_difference(policies, stages, odds)
 
@@ -272,21 +272,21 @@ def _difference(*policies: Policy) -> Cause:
         (
             replace(_PLAIN, filters=(LoadManagerClass(class_name="m.One"),)),
             replace(_PLAIN, name="second", filters=(LoadManagerClass(class_name="m.Two"),)),
-            Cause("filter", "plain rejects by load-manager-class, second rejects by load-manager-class"),
+            PartingCause("filter", "plain rejects by load-manager-class, second rejects by load-manager-class"),
         ),
         (
             replace(_MATCHING, selector=Best()),
             _PLAIN,
-            Cause("score", "property-match × 0.5 in matching, no scorer in plain"),
+            PartingCause("score", "property-match × 0.5 in matching, no scorer in plain"),
         ),
         (
             _MATCHING,
             replace(_MATCHING, name="soft", selector=Softmax()),
-            Cause("selector", "random in matching, softmax in soft"),
+            PartingCause("selector", "random in matching, softmax in soft"),
         ),
     ],
 )
-def test_the_first_stage_that_differs_is_named(one: Policy, other: Policy, cause: Cause) -> None:
+def test_the_first_stage_that_differs_is_named(one: Policy, other: Policy, cause: PartingCause) -> None:
     """Filters before scores before the selector, with the parts of either policy."""
     assert _difference(one, other) == cause
 

@@ -16,7 +16,7 @@ from lookup.engine.ownership import (
     Course,
     HandOver,
     HandOvers,
-    OwnerChange,
+    OwnershipChange,
     Phase,
 )
 from lookup.engine.service_unit import ServiceUnitState, state_of
@@ -212,8 +212,8 @@ def test_changes_say_what_a_bundle_goes_through() -> None:
     phases = (Phase(_S.RELEASING, 0, STEP), Phase(_S.ASSIGNING, STEP, 2 * STEP))
 
     assert made.take_changes() == [
-        OwnerChange(0, BUNDLE, "b1:1", None, "admin"),
-        OwnerChange(0, BUNDLE, "b1:1", "b2:1", "admin", decided=False, hand_over=HandOver(phases, source="b1:1")),
+        OwnershipChange(0, BUNDLE, "b1:1", None, "admin"),
+        OwnershipChange(0, BUNDLE, "b1:1", "b2:1", "admin", decided=False, hand_over=HandOver(phases, source="b1:1")),
     ]
 
 
@@ -224,7 +224,7 @@ def test_a_release_that_is_cut_short_is_a_change() -> None:
     made.begin_tick(STEP // 2)
     made.set_registry(VIEW.brokers, registered("b2:1"))
 
-    assert made.take_changes() == [OwnerChange(STEP // 2, BUNDLE, "b1:1", None, "forced")]
+    assert made.take_changes() == [OwnershipChange(STEP // 2, BUNDLE, "b1:1", None, "forced")]
 
 
 def test_at_once_there_is_nothing_in_flight() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lookup.engine.manager import Conditions, LoadManager, Observer
+from lookup.engine.manager import Conditions, LoadManager, ManagerObserver
 from lookup.engine.policy import Policy
 from lookup.model import Broker, Load, LookupOptions, LookupRequest, Roster
 from lookup.model.load import BundleLoad
@@ -20,7 +20,7 @@ _ROSTER = Roster([Broker(f"b{number}:8080", capacity=1.0) for number in range(3)
 _BUNDLES = [f"t/n/0x{number:x}0000000_0x{number + 1:x}0000000" for number in range(6)]
 
 
-def _manager(policy: Policy, observer: Observer | None = None) -> LoadManager:
+def _manager(policy: Policy, observer: ManagerObserver | None = None) -> LoadManager:
     manager = LoadManager(policy, "c", _ROSTER, conditions=Conditions(observer=observer))
     manager.begin_tick(0)
     manager.set_registry(_ROSTER, np.ones(3, dtype=bool))
@@ -59,12 +59,12 @@ def test_a_decision_is_observed_before_it_is_taken() -> None:
         seen.append((manager.ownership.owner(bundle), manager.draws.rolls(bundle), ts_us, is_repeated))
 
     request = request_of(None, _BUNDLES[5], LookupOptions())
-    manager = _manager(Policy(name="p", selector=Random()), Observer(before_decision=look))
+    manager = _manager(Policy(name="p", selector=Random()), ManagerObserver(before_decision=look))
     manager.select(request, 61)
     manager.unload(request.bundle)
     manager.select(request, 62)
     declining = Policy(name="p", selector=Random(), filters=(LoadManagerClass(class_name="m.None"),))
-    manager = _manager(declining, Observer(before_decision=look))
+    manager = _manager(declining, ManagerObserver(before_decision=look))
     manager.select(request, 63)
     manager.select(request, 64)
 
@@ -74,7 +74,7 @@ def test_a_decision_is_observed_before_it_is_taken() -> None:
 def test_ballots_and_cycles_are_observed_before_they_are_taken() -> None:
     """A ballot is no decision; of a rehearsal nothing is seen."""
     seen: list[str] = []
-    observer = Observer(
+    observer = ManagerObserver(
         before_ballot=lambda manager, request: seen.append(request.bundle),
         before_cycle=lambda manager: seen.append(f"cycle on {manager.ownership.bundles()[0]} bundles"),
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lookup.engine.ownership import OwnerChange
+from lookup.engine.ownership import OwnershipChange
 from lookup.errors import InputError
 from lookup.model import Assigned, LookupOptions, Roster
 from lookup.testing import broker
@@ -25,9 +25,9 @@ def test_a_lost_owners_bundles_wait_for_the_next_lookup() -> None:
     assert made.ownership.owner(BUNDLE) is None
     assert broker_of(made.assign(TOPIC, BUNDLE, ts_us=70)) == "b3:1"
     assert made.take_changes() == [
-        OwnerChange(0, BUNDLE, None, "b1:1", "first", decided=True),
-        OwnerChange(60, BUNDLE, "b1:1", None, "forced"),
-        OwnerChange(70, BUNDLE, "b1:1", "b3:1", "forced", decided=True),
+        OwnershipChange(0, BUNDLE, None, "b1:1", "first", decided=True),
+        OwnershipChange(60, BUNDLE, "b1:1", None, "forced"),
+        OwnershipChange(70, BUNDLE, "b1:1", "b3:1", "forced", decided=True),
     ]
 
 
@@ -138,5 +138,5 @@ def test_restored_owners_are_first_owners() -> None:
     made = manager(policy(Odds()), replace(VIEW, registered=registered("b1:1")))
     made.restore({BUNDLE: "b1:1", OTHER: "b2:1", "a/b/c": "gone:1", "pulsar/b1:1/0x00000000_0xffffffff": "b1:1"})
 
-    assert made.take_changes() == [OwnerChange(0, BUNDLE, None, "b1:1", "first", decided=False)]
+    assert made.take_changes() == [OwnershipChange(0, BUNDLE, None, "b1:1", "first", decided=False)]
     assert made.ownership.bundles().tolist() == [1, 0, 0]

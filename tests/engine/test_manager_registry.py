@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.manager import LoadManager
-from lookup.engine.ownership import OwnerChange
+from lookup.engine.ownership import OwnershipChange
 from lookup.errors import ArgumentError
 from lookup.model import Assigned, Broker, Reason, Roster, Unanswered
 from lookup.testing import broker, cluster
@@ -53,8 +53,8 @@ def test_a_replaced_broker_loses_its_bundles() -> None:
     assert _owners(made) == {OTHER: "b2:1"}
     made.assign(TOPIC, BUNDLE, ts_us=70)
     assert made.take_changes() == [
-        OwnerChange(60, BUNDLE, "b1:1", None, "forced"),
-        OwnerChange(70, BUNDLE, "b1:1", "a9:1", "forced", decided=True),
+        OwnershipChange(60, BUNDLE, "b1:1", None, "forced"),
+        OwnershipChange(70, BUNDLE, "b1:1", "a9:1", "forced", decided=True),
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ownership import OwnerBook, OwnerChange, Ownership
+from lookup.engine.ownership import OwnerBook, Ownership, OwnershipChange
 
 _BROKERS = ("b0", "b1", "b2", "b3")
 _BUNDLES = st.builds("{}/{}/{}".format, st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("0123"))
@@ -59,9 +59,9 @@ def test_a_new_owner_is_booked_with_the_last_one() -> None:
     book.give("t/n/x", 1, 3)
 
     assert book.take_changes() == [
-        OwnerChange(1, "t/n/x", None, "b0", "first", decided=True),
-        OwnerChange(2, "t/n/x", "b0", None, "shed"),
-        OwnerChange(3, "t/n/x", "b0", "b1", "shed", decided=False),
+        OwnershipChange(1, "t/n/x", None, "b0", "first", decided=True),
+        OwnershipChange(2, "t/n/x", "b0", None, "shed"),
+        OwnershipChange(3, "t/n/x", "b0", "b1", "shed", decided=False),
     ]
     assert book.take_changes() == []
 
@@ -72,7 +72,7 @@ def test_nothing_is_taken_from_nobody() -> None:
 
     assert not book.take("t/n/x", "admin", 1)
     book.give("t/n/x", 1, 2, decided=True)
-    assert book.take_changes() == [OwnerChange(2, "t/n/x", None, "b1", "first", decided=True)]
+    assert book.take_changes() == [OwnershipChange(2, "t/n/x", None, "b1", "first", decided=True)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1)), max_size=12))

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from lookup.engine.service_unit import (
+    ChannelStorage,
     ServiceUnitState,
     ServiceUnitStateData,
-    Storage,
     next_states,
     state_of,
 )
@@ -20,15 +20,17 @@ _S = ServiceUnitState
 
 def test_storages_differ_in_what_follows_init_and_free_only() -> None:
     """A topic is compacted, so its reader may meet any state first; a store's reader sees every record."""
-    differing = {s for s in _S if next_states(s, Storage.SYSTEM_TOPIC) != next_states(s, Storage.METADATA_STORE)}
+    differing = {
+        s for s in _S if next_states(s, ChannelStorage.SYSTEM_TOPIC) != next_states(s, ChannelStorage.METADATA_STORE)
+    }
 
     assert differing == {_S.INIT, _S.FREE}
-    assert next_states(_S.INIT, Storage.SYSTEM_TOPIC) == set(_S) - {_S.INIT}
-    assert next_states(_S.INIT, Storage.METADATA_STORE) == {_S.ASSIGNING}
+    assert next_states(_S.INIT, ChannelStorage.SYSTEM_TOPIC) == set(_S) - {_S.INIT}
+    assert next_states(_S.INIT, ChannelStorage.METADATA_STORE) == {_S.ASSIGNING}
 
 
-@pytest.mark.parametrize("storage", Storage)
-def test_no_state_follows_itself(storage: Storage) -> None:
+@pytest.mark.parametrize("storage", ChannelStorage)
+def test_no_state_follows_itself(storage: ChannelStorage) -> None:
     """Writing a state twice is never a transition."""
     assert [state for state in _S if state in next_states(state, storage)] == []
 

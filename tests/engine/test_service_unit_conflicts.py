@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from lookup.engine.service_unit import (
     VERSION_MAX,
     VERSION_MIN,
+    ChannelStorage,
     ServiceUnitState,
     ServiceUnitStateData,
-    Storage,
     next_states,
     should_keep_left,
 )
 from tests.model.vectors import vectors
 
 _S = ServiceUnitState
-_TOPIC, _STORE = Storage.SYSTEM_TOPIC, Storage.METADATA_STORE
+_TOPIC, _STORE = ChannelStorage.SYSTEM_TOPIC, ChannelStorage.METADATA_STORE
 _RECORDS = st.builds(
     ServiceUnitStateData,
     state=st.sampled_from(ServiceUnitState),
@@ -37,24 +37,24 @@ def _released(version: int, *, force: bool = False) -> ServiceUnitStateData:
     return ServiceUnitStateData(_S.RELEASING, "b2", "b1", force=force, version_id=version)
 
 
-@given(before=st.none() | _RECORDS, storage=st.sampled_from(Storage))
-def test_a_tombstone_is_always_accepted(before: ServiceUnitStateData | None, storage: Storage) -> None:
+@given(before=st.none() | _RECORDS, storage=st.sampled_from(ChannelStorage))
+def test_a_tombstone_is_always_accepted(before: ServiceUnitStateData | None, storage: ChannelStorage) -> None:
     """Removing a record needs no version."""
     assert not should_keep_left(before, None, storage)
 
 
-@given(before=_RECORDS, after=_RECORDS, storage=st.sampled_from(Storage))
+@given(before=_RECORDS, after=_RECORDS, storage=st.sampled_from(ChannelStorage))
 def test_no_older_or_equal_version_is_accepted(
-    before: ServiceUnitStateData, after: ServiceUnitStateData, storage: Storage
+    before: ServiceUnitStateData, after: ServiceUnitStateData, storage: ChannelStorage
 ) -> None:
     """Not even by force."""
     if after.version_id <= before.version_id:
         assert should_keep_left(before, after, storage)
 
 
-@given(before=_RECORDS, after=_RECORDS, storage=st.sampled_from(Storage))
+@given(before=_RECORDS, after=_RECORDS, storage=st.sampled_from(ChannelStorage))
 def test_the_next_version_without_force_is_accepted_only_as_a_transition(
-    before: ServiceUnitStateData, after: ServiceUnitStateData, storage: Storage
+    before: ServiceUnitStateData, after: ServiceUnitStateData, storage: ChannelStorage
 ) -> None:
     """What is accepted in turn and unforced is valid for its storage."""
     if not should_keep_left(before, after, storage) and after.version_id == before.version_id + 1 and not after.force:
@@ -62,7 +62,7 @@ def test_the_next_version_without_force_is_accepted_only_as_a_transition(
 
 
 @pytest.mark.parametrize(("storage", "kept"), [(_TOPIC, False), (_STORE, True)])
-def test_a_gap_in_versions_is_compaction_or_a_fault(storage: Storage, *, kept: bool) -> None:
+def test_a_gap_in_versions_is_compaction_or_a_fault(storage: ChannelStorage, *, kept: bool) -> None:
     """The topic loses messages in compaction, a store never does."""
     assert should_keep_left(_owned(1), _owned(3), storage) is kept
     assert should_keep_left(_owned(1), _released(4, force=True), storage) is kept
@@ -129,7 +129,7 @@ def test_pulsars_own_examples(item: dict[str, dict[str, object]]) -> None:
     """What Pulsar's tests expect is what comes out."""
     before, after = (_record(item["input"][key]) for key in ("from", "to"))
 
-    assert should_keep_left(before, after, Storage(item["input"]["storage"])) is item["expected"]["keep_left"]
+    assert should_keep_left(before, after, ChannelStorage(item["input"]["storage"])) is item["expected"]["keep_left"]
 
 
 def _record(given: object) -> ServiceUnitStateData | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, next_states
+from lookup.engine.service_unit import ChannelStorage, ServiceUnitState, ServiceUnitStateData, next_states
 from lookup.errors import ArgumentError
 from tests.engine.channel.broker import IN_FLIGHT, Channel, Settled
 
@@ -25,7 +25,7 @@ def _rows(heading: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("state", ServiceUnitState)
 def test_transitions_are_those_of_the_code(state: ServiceUnitState) -> None:
     """A row for every state, both storages."""
-    expected = [", ".join(f"`{after}`" for after in sorted(next_states(state, storage))) for storage in Storage]
+    expected = [", ".join(f"`{after}`" for after in sorted(next_states(state, storage))) for storage in ChannelStorage]
 
     assert _rows("States")[state] == expected
 

@@ -22,7 +22,7 @@ from lookup.model import Decision
 from lookup.model.names import pinned_broker
 from lookup.model.request import LookupOptions, request_of
 from lookup.replay.again import find_difference
-from lookup.replay.difference import Difference
+from lookup.replay.difference import PolicyDifference
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle.bundles import bundle_at, split_bundle
@@ -200,7 +200,7 @@ def _count_odds(
     parted[key] = stage
 
 
-def _by_stage(difference: Difference) -> Counts:
+def _by_stage(difference: PolicyDifference) -> Counts:
     found: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for count in difference.causes:
         found[count.cause.stage][0] += count.lookups
@@ -208,7 +208,7 @@ def _by_stage(difference: Difference) -> Counts:
     return {stage: (round(lookups, 6), round(weight, 6)) for stage, (lookups, weight) in found.items()}
 
 
-def _found(workers: Workers, settings: EvaluationFile, folder: Path) -> Difference:
+def _found(workers: Workers, settings: EvaluationFile, folder: Path) -> PolicyDifference:
     pair = settings.policies[0].name, settings.policies[1].name
     return find_difference(workers, settings, pair, settings.evaluation.drawn[0], WorkDir(str(folder / "work")))
 

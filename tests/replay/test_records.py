@@ -12,7 +12,7 @@ import pytest
 
 from lookup.engine.ballots import Ballot, Decided
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ownership import HandOver, HandOvers, OwnerChange
+from lookup.engine.ownership import HandOver, HandOvers, OwnershipChange
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model.broker import Broker, Roster
@@ -41,9 +41,9 @@ def _told(intervals: OwnerIntervals, end_us: int = 1000) -> list[tuple[Any, ...]
 def test_an_interval_ends_for_a_reason_or_not_at_all() -> None:
     """A loss ends the open interval; the next owner begins another, which lasts."""
     intervals = OwnerIntervals()
-    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
-    intervals.note(OwnerChange(9, "x", "a:1", None, "forced"))
-    intervals.note(OwnerChange(9, "x", "a:1", "b:1", "forced"))
+    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnershipChange(9, "x", "a:1", None, "forced"))
+    intervals.note(OwnershipChange(9, "x", "a:1", "b:1", "forced"))
 
     assert _told(intervals) == [("x", "a:1", 5, 9, "forced", "Owned"), ("x", "b:1", 9, None, None, "Owned")]
 
@@ -51,7 +51,7 @@ def test_an_interval_ends_for_a_reason_or_not_at_all() -> None:
 def test_children_of_a_split_go_on_with_the_owner() -> None:
     """A split ends the parent's interval and begins one for each child; without owner nothing begins."""
     intervals = OwnerIntervals()
-    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
     intervals.split("x", ("y", "z"), 7)
     intervals.split("unowned", ("v", "w"), 7)
 
@@ -69,11 +69,11 @@ def _moved(ts_us: int, *course: str) -> HandOver | None:
 def _transferred(lost_us: int | None) -> OwnerIntervals:
     """Let `x` go from a:1 to b:1 at 20, in two states of 10 each, and b:1 be lost."""
     intervals = OwnerIntervals()
-    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
-    intervals.note(OwnerChange(20, "x", "a:1", None, "shed"))
-    intervals.note(OwnerChange(20, "x", "a:1", "b:1", "shed", hand_over=_moved(20, "Releasing", "Assigning")))
+    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnershipChange(20, "x", "a:1", None, "shed"))
+    intervals.note(OwnershipChange(20, "x", "a:1", "b:1", "shed", hand_over=_moved(20, "Releasing", "Assigning")))
     if lost_us is not None:
-        intervals.note(OwnerChange(lost_us, "x", "b:1", None, "forced"))
+        intervals.note(OwnershipChange(lost_us, "x", "b:1", None, "forced"))
     return intervals
 
 
@@ -118,10 +118,10 @@ def test_children_begin_when_their_parent_has_split() -> None:
         (25, [("x", 20, 25, "forced")]),
     ):
         intervals = OwnerIntervals()
-        intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
+        intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
         intervals.split("x", ("y", "z"), 20, _moved(20, "Splitting"))
         for child in ("y", "z") if lost_us else ():
-            intervals.note(OwnerChange(lost_us or 0, child, "a:1", None, "forced"))
+            intervals.note(OwnershipChange(lost_us or 0, child, "a:1", None, "forced"))
 
         assert [(row[0], *row[2:5]) for row in _told(intervals)[1:]] == expected
 
@@ -129,8 +129,8 @@ def test_children_begin_when_their_parent_has_split() -> None:
 def test_a_free_bundle_splits_without_a_trace() -> None:
     """What was released to nobody and has settled has no owner that could go on."""
     intervals = OwnerIntervals()
-    intervals.note(OwnerChange(5, "x", None, "a:1", "first"))
-    intervals.note(OwnerChange(20, "x", "a:1", None, "admin", hand_over=_moved(20, "Releasing")))
+    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
+    intervals.note(OwnershipChange(20, "x", "a:1", None, "admin", hand_over=_moved(20, "Releasing")))
     intervals.split("x", ("y", "z"), 50)
 
     assert _told(intervals)[1:] == [("x", None, 20, 30, "settled", "Releasing")]

@@ -12,7 +12,7 @@ import pytest
 from lookup.logs.jobs import InProcess
 from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.replay.exclusive import ExclusiveReplay
-from lookup.replay.walk import Registry, walk_slices
+from lookup.replay.walk import RegistryEpochs, walk_slices
 from tests.replay.plans import Planned, lookup, planned, policy
 from tests.replay.test_exact import _prove
 from tests.replay.worlds import MICRO, World, world_of
@@ -55,7 +55,7 @@ def test_a_cell_that_crosses_midnight_stays_whole(tmp_path: Path) -> None:
 def test_every_change_of_the_registry_begins_an_epoch() -> None:
     """Joins and leaves change the mask, changed lookup data the roster: either may change what a policy can choose."""
     first = Roster([Broker("a")])
-    registry = Registry(first)
+    registry = RegistryEpochs(first)
     registry.apply((Roster([Broker("a")]), np.array([True])))
     assert (registry.epoch, registry.registered.tolist()) == (1, [True])
 

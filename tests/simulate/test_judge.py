@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookup.simulate import Finding, Sample, Trend, findings, trends_text
+from lookup.simulate import AssertionResult, MinuteSample, Trend, findings, trends_text
 from lookup.simulate.judge import broken
 from lookup.simulate.scenario import Assertion
 from tests.simulate.scenarios import scenario, trends
@@ -20,10 +20,12 @@ _CHANGES: dict[str, Any] = {
 }
 
 #: One minute of two brokers that are used alike, without load that clients' properties match.
-_EVEN = Trend("p", 1, (Sample(0, np.array([0.5, 0.5]), (), 0, 0.0, 0, 0, 0, math.nan, {"b1": 0.5, "b2": 0.5}),)).figures
+_EVEN = Trend(
+    "p", 1, (MinuteSample(0, np.array([0.5, 0.5]), (), 0, 0.0, 0, 0, 0, math.nan, {"b1": 0.5, "b2": 0.5}),)
+).figures
 
 
-def _judged(**assertion: Any) -> list[Finding]:
+def _judged(**assertion: Any) -> list[AssertionResult]:
     """Judge one assertion of two policies that both make three moves."""
     changes = _CHANGES | {"assertions": [{"figure": "moves", **assertion}]}
     return list(findings(scenario(**changes), trends(**changes)))

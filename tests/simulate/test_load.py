@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.simulate.load import MIB, TopicLoads
-from lookup.simulate.scenario import Event, NamespaceLoad
+from lookup.simulate.scenario import NamespaceLoad, ScenarioEvent
 
 
 def _loads(seed: int = 1, **changes: Any) -> TopicLoads:
@@ -65,10 +65,10 @@ def test_a_wave_comes_back() -> None:
 def test_events_multiply_what_topics_carried_at_the_start() -> None:
     """Of the named topics, or all; other namespaces are left alone; a second event does not add up."""
     topics = _loads()
-    topics.change(Event(at=0, factor=3.0, topics=(1,)))
-    topics.change(Event(at=0, factor=9.0, namespace="t/other"))
-    topics.change(Event(at=0, leave=("b1",)))
+    topics.change(ScenarioEvent(at=0, factor=3.0, topics=(1,)))
+    topics.change(ScenarioEvent(at=0, factor=9.0, namespace="t/other"))
+    topics.change(ScenarioEvent(at=0, leave=("b1",)))
 
     assert (topics.at(0) / MIB).tolist() == [1.0, 3.0, *[1.0] * 6]
-    topics.change(Event(at=1, factor=2.0))
+    topics.change(ScenarioEvent(at=1, factor=2.0))
     assert (topics.at(0) / MIB).tolist() == [2.0] * 8

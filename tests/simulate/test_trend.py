@@ -9,15 +9,15 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from lookup.simulate import Figures, Sample, Trend
+from lookup.simulate import MinuteSample, Trend, TrendFigures
 from lookup.simulate.scenario import FigureName
 
 
-def _sample(minute: int, b1: float, b2: float, *moved: tuple[int, int]) -> Sample:
+def _sample(minute: int, b1: float, b2: float, *moved: tuple[int, int]) -> MinuteSample:
     by_broker = {"b1": b1, "b2": b2}
     usage = np.array([value for value in by_broker.values() if not math.isnan(value)])
     idle = int((usage == 0.0).sum())
-    return Sample(minute, usage, moved, len(moved), float(len(moved)), 0, 0, idle, math.nan, by_broker)
+    return MinuteSample(minute, usage, moved, len(moved), float(len(moved)), 0, 0, idle, math.nan, by_broker)
 
 
 def _trend(*usages: tuple[float, float], window: int = 1) -> Trend:
@@ -68,4 +68,4 @@ def test_moves_there_and_back_are_a_cycle() -> None:
 
 def test_every_figure_can_be_asserted() -> None:
     """Names of figures are listed once for files and once as fields."""
-    assert list(get_args(FigureName)) == [entry.name for entry in fields(Figures)]
+    assert list(get_args(FigureName)) == [entry.name for entry in fields(TrendFigures)]

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lookup.engine.service_unit import (
+    ChannelStorage,
     ServiceUnitState,
     ServiceUnitStateData,
-    Storage,
     next_states,
     should_keep_left,
 )
@@ -77,10 +77,10 @@ def _state(name: str) -> ServiceUnitState:
     return ServiceUnitState(name)
 
 
-def _storage(name: str) -> Storage:
-    if name not in list(Storage):
+def _storage(name: str) -> ChannelStorage:
+    if name not in list(ChannelStorage):
         raise NotUnderstood(f"storage {name}")
-    return Storage(name)
+    return ChannelStorage(name)
 
 
 # Assigns

@@ -19,9 +19,9 @@ from lookup.engine.service_unit import (
     FIRST_VERSION,
     VERSION_MAX,
     VERSION_MIN,
+    ChannelStorage,
     ServiceUnitState,
     ServiceUnitStateData,
-    Storage,
     is_blank,
     should_keep_left,
     state_of,
@@ -116,7 +116,7 @@ class Channel:
     def __init__(
         self,
         broker: str,
-        storage: Storage = Storage.SYSTEM_TOPIC,
+        storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC,
         *,
         multi_phase: bool = True,
     ) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lookup.engine.service_unit import ServiceUnitStateData, Storage, should_keep_left
+from lookup.engine.service_unit import ChannelStorage, ServiceUnitStateData, should_keep_left
 from tests.engine.channel.broker import Channel, Close, Effect, Message, Serve, Settled
 
 __all__ = ["ChannelBroker", "Channels"]
@@ -59,7 +59,7 @@ class Channels:
     def __init__(
         self,
         brokers: Iterable[str],
-        storage: Storage = Storage.SYSTEM_TOPIC,
+        storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC,
         *,
         multi_phase: bool = True,
     ) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lookup.engine.service_unit import (
+    ChannelStorage,
     ServiceUnitState,
     ServiceUnitStateData,
-    Storage,
     next_states,
     should_keep_left,
     state_of,
@@ -36,7 +36,7 @@ _broker, _unit, _choice = st.sampled_from(_BROKERS), st.sampled_from(_UNITS), st
 class _Interleavings(RuleBasedStateMachine):
     """Three brokers, two bundles of which one may be split, and whatever happens to them."""
 
-    storage: Storage
+    storage: ChannelStorage
     multi_phase = True
 
     @initialize(owners=st.lists(_broker, max_size=2))
@@ -248,13 +248,13 @@ class _Interleavings(RuleBasedStateMachine):
 class _OnTopic(_Interleavings):
     """Records in the system topic."""
 
-    storage = Storage.SYSTEM_TOPIC
+    storage = ChannelStorage.SYSTEM_TOPIC
 
 
 class _InStore(_Interleavings):
     """Records in the metadata store, clients disconnected at once."""
 
-    storage = Storage.METADATA_STORE
+    storage = ChannelStorage.METADATA_STORE
     multi_phase = False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lookup.engine.ownership import OwnerChange
+from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.model.decision import Assigned
 from lookup.model.load import BundleLoad, Load
@@ -246,7 +246,7 @@ class ExclusiveWalk(Walk):
             self._begin(change.bundle, change.broker, change.ts_us, states)
             self._count(tick, change)
 
-    def _count(self, tick: Tick, change: OwnerChange) -> None:
+    def _count(self, tick: Tick, change: OwnershipChange) -> None:
         """Note a change for the metrics, after the warm-up."""
         if tick.start < self.world.scored_from:
             return
