@@ -223,7 +223,7 @@ def _mean_load(settings: EvaluationFile) -> float | None:
     paths = [path for path in (settings.inputs.lookups, settings.inputs.brokers) if path is not None]
     if any("://" in path for path in paths) or find_spec("pyarrow") is None:
         return None
-    from lookup.replay.figures import mean_load
+    from lookup.replay.reports import mean_load
 
     try:
         return mean_load(settings)

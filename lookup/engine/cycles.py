@@ -238,7 +238,6 @@ def run_sheds(
 
 def _without(excluded: Collection[str], view: ClusterView) -> ClusterView:
     def is_kept(entry: BundleLoad) -> bool:
-        """Return whether a bundle's namespace is none of those."""
         return entry.bundle.rpartition("/")[0] not in excluded
 
     bundles = [[*filter(is_kept, entries)] for entries in view.load.top_bundles]
@@ -371,7 +370,6 @@ def run_splits(
     books = Books(_SplitJudge(instant.view, in_flight), lambda split: carry_out(split.bundle, split.children))
 
     def answer(split: Split) -> Ruling:
-        """Rule on what the splitter yields."""
         if not isinstance(split, Split):
             raise ContractError(f"splitter {splitter.name!r} proposed {split!r}, not a Split")
         return books.ruling(split)

@@ -143,7 +143,10 @@ def changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: s
     target = view.brokers[number] if (number := view.brokers.number(broker)) is not None else Broker(broker)
     properties = list(_of_properties(policy, request, view, target))
     loads = list(_of_load(broker, view)) if "view.load" in policy.reads else []
-    for edit in (*properties, *loads, *_of_rival(policy, request, view, broker), *_of_weights(policy)):
+    odds = policy.ballot(request, Instant(policy, view)).odds
+    rivals = sorted((other for other in odds if other != broker), key=lambda other: (-odds[other], other))
+    of_rival = _of_load(rivals[0], view) if rivals and "view.load" in policy.reads else ()
+    for edit in (*properties, *loads, *of_rival, *_of_weights(policy)):
         yield (edit,)
     for one in properties:
         for other in loads:
@@ -157,18 +160,13 @@ def _of_properties(policy: Policy, request: LookupRequest, view: ClusterView, ta
         published = {key.removeprefix(b.property_prefix) for b in view.brokers for key in b.lookup_data.properties}
         keys |= {*request.properties, *published}
     for key in sorted(keys):
-        yield from _of_client(key, request, view)
         wanted = request.property_of(key)
+        labels = sorted({str(label) for label in view.brokers.labels(key).tolist() if label is not None})
+        for value in (*labels, None):
+            if value != wanted:
+                yield Edit("client property", key, None, None, wanted, value, _PROPERTY)
         if wanted is not None and wanted != target.property_of(key):
             yield Edit("broker property", key, target.id, None, target.property_of(key), wanted, _PROPERTY)
-
-
-def _of_rival(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> Iterator[Edit]:
-    """Yield other loads of the likeliest of the other brokers."""
-    odds = policy.ballot(request, Instant(policy, view)).odds
-    others = sorted((other for other in odds if other != broker), key=lambda other: (-odds[other], other))
-    if others and "view.load" in policy.reads:
-        yield from _of_load(others[0], view)
 
 
 def _of_weights(policy: Policy) -> Iterator[Edit]:
@@ -178,14 +176,6 @@ def _of_weights(policy: Policy) -> Iterator[Edit]:
             if after not in (0.0, term.weight):
                 cost = abs(after - term.weight) / term.weight
                 yield Edit("weight", term.scorer.name, None, place, term.weight, after, cost)
-
-
-def _of_client(key: str, request: LookupRequest, view: ClusterView) -> Iterator[Edit]:
-    sent = request.property_of(key)
-    labels = sorted({str(label) for label in view.brokers.labels(key).tolist() if label is not None})
-    for value in (*labels, None):
-        if value != sent:
-            yield Edit("client property", key, None, None, sent, value, _PROPERTY)
 
 
 def _of_load(broker: str, view: ClusterView) -> Iterator[Edit]:

@@ -90,7 +90,6 @@ def request_facet(part: str, reads: frozenset[str]) -> Callable[[LookupRequest],
         return lambda request: nothing
 
     def cut(request: LookupRequest) -> LookupRequest:
-        """Return what the part may read of a request."""
         allowed: dict[str, Any] = {name: getattr(request, name) for name in names}
         if whole:
             allowed["property_of"] = request.properties.get

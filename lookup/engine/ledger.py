@@ -1,7 +1,4 @@
-"""Keeps the books in whole micro-units of weight, and derives from them the load of brokers at a grid instant.
-
-Integers, so that neither the order nor the partitioning of a log can change a figure.
-"""
+"""Weight in whole micro-units, so that neither the order nor the partitioning of a log can change a figure of load."""
 
 from __future__ import annotations
 
@@ -14,13 +11,12 @@ from numpy.typing import NDArray
 from lookup.model.broker import Roster
 from lookup.model.load import BundleLoad, ascending
 
-__all__ = ["MICRO", "LazyTopBundles", "capacities", "simulated_load"]
+__all__ = ["MICRO", "LazyTopBundles", "capacities"]
 
 #: Micro-units in one unit of weight.
 MICRO = 1_000_000
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def capacities(roster: Roster, assumed: float | None) -> Floats:
@@ -33,20 +29,6 @@ def capacities(roster: Roster, assumed: float | None) -> Floats:
     column = np.array([np.nan if capacity is None else capacity for capacity in given], dtype=np.float64)
     column.flags.writeable = False
     return column
-
-
-def simulated_load(
-    micro_weights: Ints, *, seconds: float, capacity: Floats, registered: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Return usage and throughput of each broker from the weight its bundles brought; NaN for brokers not registered.
-
-    Args:
-        micro_weights: weight of the bundles each broker owns, in micro-units, shape (n_brokers,).
-        seconds: length of the time in which it came.
-        capacity: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown.
-    """
-    throughput = np.where(registered, micro_weights / (MICRO * seconds), np.nan)
-    return throughput / capacity, throughput
 
 
 class LazyTopBundles(Sequence[Sequence[BundleLoad]]):

@@ -121,10 +121,7 @@ def bundle_ranges(boundaries: Sequence[int]) -> tuple[BundleRange, ...]:
 
 def bundle_of(topic: str, boundaries: Sequence[int]) -> BundleRange:
     """Return the range that holds a topic, given its namespace's boundaries."""
-    return _range_at(bundle_index(topic_hash(topic), boundaries), boundaries)
-
-
-def _range_at(index: int, boundaries: Sequence[int]) -> BundleRange:
+    index = bundle_index(topic_hash(topic), boundaries)
     return BundleRange(boundaries[index], boundaries[index + 1])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from typing import TypeVar
 
@@ -13,21 +12,14 @@ _Value = TypeVar("_Value")
 
 
 class Recent(OrderedDict[_Key, _Value]):
-    """A dictionary of at most so many entries if they are written by `put`; the one written longest ago goes first.
+    """A dictionary of at most so many entries if they are written by `put`; the one written longest ago goes first."""
 
-    Args:
-        most: how many entries; by default as many as are written.
-    """
-
-    def __init__(self, most: float = math.inf) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
-        self.most = most
+        self._most = most
 
     def put(self, key: _Key, value: _Value) -> _Value | None:
         """Write an entry; return the value of the one that is dropped for it, None if none is."""
         self[key] = value
-        # Nothing is ever dropped without a bound, so the order need not be kept.
-        if self.most == math.inf:
-            return None
         self.move_to_end(key)
-        return self.popitem(last=False)[1] if len(self) > self.most else None
+        return self.popitem(last=False)[1] if len(self) > self._most else None

@@ -191,7 +191,6 @@ def time_parser(form: str, zone: tzinfo) -> TimeParser:
 
 def _counter(scale: int, form: str) -> TimeParser:
     def parse(text: str) -> int:
-        """Return µs since the epoch of a counted time."""
         match = _NUMBER.match(text)
         if match is None:
             raise ValueError(f"timestamp {shown(text)} is not a number ({form})")
@@ -204,7 +203,6 @@ def _counter(scale: int, form: str) -> TimeParser:
 
 def _patterned(form: str, zone: tzinfo) -> TimeParser:
     def parse(text: str) -> int:
-        """Return µs since the epoch of a time written by the pattern."""
         try:
             return _placed(datetime.strptime(text, form), zone)
         except _ClockError as error:

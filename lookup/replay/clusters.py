@@ -376,7 +376,6 @@ def induced_marks(
     marks: list[tuple[int, int, int]] = []
 
     def mark(ts_us: int, bundle: str) -> None:
-        """Note a bundle whose atoms are known."""
         span = atoms.slice_of(bundle)
         if span is not None:
             marks.append((ts_us, span.start, span.stop))

@@ -71,7 +71,6 @@ def count_rows(cluster: ClusterPlan, rows: SliceRows, span: slice) -> RowCounts:
     """Count some rows of a slice, at least one, once for all policies."""
 
     def count() -> RowCounts:
-        """Count them now."""
         n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
         pairs = column_keys(rows.column("atom", span)).by(rows.column("broker", span), size=width, low=-2)
         # A bundle meets few brokers in a cell: only the pairs that occur are told apart by client.

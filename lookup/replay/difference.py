@@ -59,10 +59,6 @@ class Parting:
     key: str | None = None
 
 
-def _rank(parting: Parting) -> tuple[float, str, int, str]:
-    return -parting.lookups, parting.cluster, parting.from_us, parting.bundle or parting.key or ""
-
-
 @dataclass
 class CauseCount:
     """All partings of one cause."""
@@ -79,7 +75,10 @@ class CauseCount:
         self.partings += count
         self.lookups += lookups
         self.weight += weight
-        ranked = sorted([*self.examples, *partings], key=_rank)
+        ranked = sorted(
+            [*self.examples, *partings],
+            key=lambda one: (-one.lookups, one.cluster, one.from_us, one.bundle or one.key or ""),
+        )
         self.examples = ranked[:_EXAMPLES]
 
 

@@ -19,7 +19,7 @@ from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.model.batch import UNLOADED_BY
 from lookup.replay.counted import ChangeRecord, Counted
-from lookup.replay.days import SliceRows, Span, outlive
+from lookup.replay.days import Span, outlive
 from lookup.replay.grouping import compacted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -119,10 +119,8 @@ class ExclusiveReplay(PolicyWalk):
                 self._add_time(tick)
                 self._tally.end(tick.low, tick.high)
             self.decisions.extend(self.manager.take_decisions())
-        self._end_slice(ticks[-1].rows)
-
-    def _end_slice(self, rows: SliceRows) -> None:
-        """Settle what needs the rows of a slice, so that they need not be held beside those of the next."""
+        # What needs the rows of a slice is settled, so that they need not be held beside those of the next.
+        rows = ticks[-1].rows
         self._tally.end_slice(rows)
         self._settle_load()
         self._loads.end_slice(rows)

@@ -26,11 +26,10 @@ from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import CodedPart, SliceRows, rows_of, slices_of_day
 from lookup.replay.facts import quiet_share
-from lookup.replay.labels import published_labels
 from lookup.replay.lint import lint
 from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan
-from lookup.replay.proportions import mean_load_of, suggested_session
+from lookup.replay.proportions import mean_load_of, published_labels, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
 from lookup.replay.shares import ClusterWords, Coded, code_share, merge_words, recoding_of
@@ -200,7 +199,6 @@ def _coded(
     progress(f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')}")
 
     def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
-        """Code one share of the log's files."""
         return code_share(*item, plan, work=work, quarantine=f"{work.root}/quarantine")
 
     coded = run_tasks(workers, items, plan, code, rows=rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -24,10 +24,9 @@ from lookup.errors import PulsarLookupError
 from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Reason, Roster
 from lookup.model.quoting import closest, listed, quantity, shown
 from lookup.model.request import request_of
-from lookup.replay.labels import about_labels
 from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.proportions import about_proportions
+from lookup.replay.proportions import about_proportions, published_labels
 from lookup.settings.cluster import ClientMatch
 from lookup.settings.evaluation import EvaluationFile
 
@@ -62,7 +61,7 @@ def lint(
     findings = (
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
-        *about_labels(settings, policies, clusters),
+        *_about_labels(settings, policies, clusters),
         *about_proportions(settings, policies, clusters, quiet),
         *_about_parts(policies, clusters, run),
     )
@@ -338,3 +337,132 @@ def _loaded(usage: NDArray[np.float64], capacity: NDArray[np.float64]) -> Load:
         long_term_rates=usage * 1000.0,
         updated_us=np.zeros(count, dtype=np.int64),
     )
+
+
+#: Share of the lookups with a label that no broker answers, from which on it is worth a finding.
+_MANY = 0.05
+
+
+def _about_labels(
+    settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan]
+) -> Iterator[Finding]:
+    """Find keys that only one side has, misspelt ones, and values that never meet.
+
+    Args:
+        policies: those of the settings.
+        clusters: those of the log.
+    """
+    lookups = sum(int(cluster.words.by_properties.sum()) for cluster in clusters)
+    sent: dict[str, Counter[str]] = {}
+    published = published_labels(clusters)
+    for cluster in clusters:
+        for properties, count in zip(cluster.words.properties, cluster.words.by_properties.tolist(), strict=True):
+            for key, value in properties.items():
+                sent.setdefault(key, Counter())[value] += count
+    parts = [
+        (policy, part, sorted(name.partition(".")[2] for name in reads if name.startswith("properties.")))
+        for policy in policies
+        for part, reads in zip(policy.parts, policy.part_reads, strict=True)
+    ]
+    read = {key for _, _, keys in parts for key in keys}
+    for policy, part, keys in parts:
+        # Of a part that reads several keys, like the levels of a place, a log need not have all.
+        has_none = not any(key in sent for key in keys)
+        for key in keys:
+            if key not in sent and (has_none or closest(key, sent.keys() - read, cutoff=_ALIKE)):
+                yield _unsent(policy.name, part.name, key, sent, lookups)
+    for key in sorted(read & sent.keys()):
+        yield from _unmet(key, sent[key], published, lookups)
+    if published and not sent:
+        yield _unlabelled(published, lookups)
+    yield from _misspelt(settings, clusters, published, read)
+
+
+def _unlabelled(published: Mapping[str, Counter[str]], lookups: int) -> Finding:
+    """Return the finding of a log in which no client has a label that brokers could be chosen by."""
+    return Finding(
+        "broker-label",
+        f"brokers publish {listed(sorted(published))}, and no client sends any property",
+        f"0 of {quantity(lookups, 'lookup')} have one",
+        "; ".join(f"{key} = {listed(sorted(values))}" for key, values in sorted(published.items())),
+        "label clients by [[clients]] or by the mapping of the log; without that no policy can prefer a place",
+    )
+
+
+def _misspelt(
+    settings: EvaluationFile,
+    clusters: Sequence[ClusterPlan],
+    published: Mapping[str, Counter[str]],
+    read: Collection[str],
+) -> Iterator[Finding]:
+    """Find keys that settings give to clients and that are nearly those of brokers, once each."""
+    labelled = np.sum([cluster.words.by_rule for cluster in clusters], axis=0)
+    lookups = sum(cluster.words.counts["demand"] for cluster in clusters)
+    found: dict[str, Finding] = {}
+    for index, entry in enumerate(settings.clients):
+        for key in sorted(entry.properties.keys() - published.keys() - set(read)):
+            meant = closest(key, published.keys() - entry.properties.keys(), cutoff=_ALIKE)
+            if meant:
+                found[key] = Finding(
+                    "client-key",
+                    f"clients[{index}] gives clients the property {shown(key)}, which no broker publishes",
+                    f"{int(labelled[index]):,} of {quantity(lookups, 'lookup')}",
+                    f"brokers publish {listed(sorted(published))}",
+                    f"did you mean {shown(meant)}?",
+                )
+    yield from found.values()
+
+
+def _unsent(policy: str, part: str, key: str, sent: Mapping[str, Counter[str]], lookups: int) -> Finding:
+    like = closest(key, sent, cutoff=_ALIKE)
+    return Finding(
+        "policy-key",
+        f"policy {shown(policy)}: {part} goes by the property {shown(key)}, which no client sends",
+        f"0 of {quantity(lookups, 'lookup')}",
+        f"clients send {listed(sorted(sent))}" if sent else "clients send no properties",
+        f"did you mean {shown(like)}?" if like else "label clients by [[clients]], or go by another property",
+    )
+
+
+def _unmet(key: str, sent: Counter[str], published: Mapping[str, Counter[str]], lookups: int) -> Iterator[Finding]:
+    """Find values of one key that only clients or only brokers have."""
+    if key not in published:
+        like = closest(key, published, cutoff=_ALIKE)
+        yield Finding(
+            "broker-key",
+            f"clients send {shown(key)}, which no broker publishes",
+            f"{sent.total():,} of {quantity(lookups, 'lookup')}",
+            f"brokers publish {listed(sorted(published))}" if published else "brokers publish no labels",
+            f"did you mean {shown(like)}?" if like else f"give brokers a property `lookup.{key}`",
+        )
+        return
+    values = published[key]
+    alone = {value: count for value, count in sent.items() if value not in values}
+    # A few odd clients are no mistake; `lookup inspect` shows every label.
+    if sum(alone.values()) >= _MANY * sent.total():
+        yield Finding(
+            "client-label",
+            f"clients send {key} = {listed(sorted(alone))}, which no broker has",
+            f"{sum(alone.values()):,} of {quantity(lookups, 'lookup')}",
+            f"brokers have {listed(sorted(values))}",
+            _meant(alone, values) or "these clients are never served at their place",
+        )
+    idle = {value: count for value, count in values.items() if value not in sent}
+    if idle:
+        yield Finding(
+            "broker-label",
+            f"brokers have {key} = {listed(sorted(idle))}, which no client sends",
+            quantity(sum(idle.values()), "broker"),
+            f"clients send {listed(sorted(sent))}",
+            _meant(idle, sent) or "no lookup is matched with these brokers",
+        )
+
+
+def _meant(alone: Mapping[str, int], others: Mapping[str, int]) -> str | None:
+    """Return the clause for a value that another is but for case and blanks."""
+    folded = {value.strip().casefold(): value for value in others}
+    for value in sorted(alone):
+        meant = folded.get(value.strip().casefold())
+        if meant is not None:
+            return f"{shown(value)} and {shown(meant)} are not the same; did you mean one of them for both?"
+    return None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
+from lookup.engine.ledger import MICRO, LazyTopBundles
 from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
@@ -324,9 +324,9 @@ class BrokerLoads:
         window = np.zeros(len(owners), np.int64) if window is None else window
         bundles = _BundleLoads(self._bundles, owners.copy(), (window, self._loads.rates), self._loads.seconds)
         micro = _by_broker(owners, window, self._n_brokers)
-        usage, load = simulated_load(micro, seconds=self._loads.seconds, capacity=capacity, registered=registered)
+        load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
         figures = Load(
-            usage,
+            load / capacity,
             load,
             self._topics_of(owners),
             LazyTopBundles(self._n_brokers, bundles),

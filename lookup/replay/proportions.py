@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
+from lookup.model import Broker
 from lookup.model.evidence import effective
 from lookup.model.quoting import listed, quantity, shown
-from lookup.replay.labels import published_labels
+from lookup.model.topology import LEVELS
 from lookup.replay.outcome import Finding, MetricSums
 from lookup.replay.plan import ClusterPlan
 from lookup.settings.evaluation import EvaluationFile
@@ -27,6 +28,7 @@ __all__ = [
     "blocks_in",
     "longest_block",
     "mean_load_of",
+    "published_labels",
     "suggested_session",
 ]
 
@@ -285,3 +287,25 @@ def _about_places(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
                 "verdicts may hold for this placement only",
                 f"two or more brokers for each {key}, in [[brokers]] or in the table BROKERS",
             )
+
+
+def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]:
+    """Return by key how many brokers have each label, as clients' properties are compared with them."""
+    published: dict[str, Counter[str]] = {}
+    for cluster in clusters:
+        for broker in cluster.timeline.brokers:
+            for key, value in _labels(broker).items():
+                published.setdefault(key, Counter())[value] += 1
+    return published
+
+
+def _labels(broker: Broker) -> dict[str, str]:
+    """Return what clients' properties are compared with: published labels, and the place as settings have it."""
+    prefix = broker.property_prefix
+    labels = {
+        key.removeprefix(prefix): value
+        for key, value in broker.lookup_data.properties.items()
+        if key.startswith(prefix)
+    }
+    places = {level: getattr(broker.location, level) for level in LEVELS}
+    return {**{level: place for level, place in places.items() if place is not None}, **labels}

@@ -28,12 +28,11 @@ from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
-from lookup.replay.figures import known_figures, known_rates, mean_load, unknown_figures
 from lookup.replay.lint import lint
 from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
-from lookup.replay.reports import Tables, read_tables
+from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
 from lookup.replay.shares import Coded, code_frame, code_share
 from lookup.replay.tasks import (
     Costs,
@@ -258,7 +257,6 @@ class _EvaluationRun:
         work = self.work
 
         def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
-            """Code one share of the log's files."""
             return code_share(*item, plan, work=work, quarantine=quarantine)
 
         return run_tasks(self.workers, list(enumerate(shares)), plan, code, rows=rows)

@@ -147,7 +147,6 @@ def count_clients(cluster: ClusterPlan, stretch: Stretch) -> tuple[Classes, Stre
     """Count the rows of a stretch by what no policy changes, once for all policies."""
 
     def count() -> tuple[Classes, StretchCounts]:
-        """Count them now."""
         classes = classes_of(cluster, stretch)
         return classes, count_stretch(cluster, stretch, classes)
 

@@ -211,7 +211,6 @@ class RequestMaker:
         code, words = rows.value("properties", row), self._words
 
         def make(**extras: str | None) -> LookupRequest:
-            """Put a request together."""
             namespace = bundle.rpartition("/")[0]
             tenant, properties = namespace.partition("/")[0], words.properties[code]
             return LookupRequest(tenant=tenant, namespace=namespace, bundle=bundle, properties=properties, **extras)

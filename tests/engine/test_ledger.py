@@ -8,7 +8,7 @@ from itertools import starmap
 import numpy as np
 import pytest
 
-from lookup.engine.ledger import MICRO, LazyTopBundles, simulated_load
+from lookup.engine.ledger import LazyTopBundles
 from lookup.model import BundleLoad
 from lookup.model.load import Load
 
@@ -17,17 +17,6 @@ LOADS = {0: [("a/n/1", 3.0), ("a/n/2", 1.0), ("a/n/0", 1.0), ("a/n/9", 0.0), ("p
 
 def _loads(broker: int) -> Iterator[BundleLoad]:
     return starmap(BundleLoad, LOADS[broker])
-
-
-def test_load_is_weight_over_time_and_usage_load_over_capacity() -> None:
-    """Brokers that are away and capacities nobody knows give no number."""
-    weights = np.array([600 * MICRO, 60 * MICRO, 60 * MICRO], dtype=np.int64)
-    usage, load = simulated_load(
-        weights, seconds=60.0, capacity=np.array([20.0, np.nan, 1.0]), registered=np.array([True, True, False])
-    )
-
-    np.testing.assert_array_equal(load, [10.0, 1.0, np.nan])
-    np.testing.assert_array_equal(usage, [0.5, np.nan, np.nan])
 
 
 def test_before_the_first_cell_nobody_has_reported() -> None:

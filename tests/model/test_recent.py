@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,23 +24,3 @@ def test_a_write_returns_what_it_drops() -> None:
     kept: Recent[str, int] = Recent(2)
 
     assert [kept.put(key, value) for key, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4))] == [None, None, None, 2]
-
-
-def test_without_a_bound_nothing_is_dropped() -> None:
-    """All entries stay."""
-    kept: Recent[int, int] = Recent()
-    for key in range(1000):
-        kept.put(key, key)
-
-    assert dict(kept) == {key: key for key in range(1000)}
-
-
-def test_a_bound_survives_pickling() -> None:
-    """With the entries and their order."""
-    kept: Recent[str, int] = Recent(2)
-    for key in "bac":
-        kept.put(key, 1)
-    copied = pickle.loads(pickle.dumps(kept))
-    copied.put("d", 1)
-
-    assert list(copied) == ["c", "d"]
