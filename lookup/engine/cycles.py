@@ -11,6 +11,7 @@ Source: `docs/pulsar/load-managers.md`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,14 +47,14 @@ from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
 __all__ = [
-    "FAILED", "IDLE_CYCLE", "Books", "Choose", "CycleReport", "Judge", "Proposer", "Turn", "Unloading", "exhausted",
+    "FAILED", "IDLE_CYCLE", "Books", "Choose", "CycleReport", "Proposer", "Turn", "Unloading", "exhausted",
     "run_sheds", "run_splits",
 ]  # fmt: skip
 
 #: What a part yields, and the changes among that: a probe is a proposal, but no change.
 _Proposed = TypeVar("_Proposed")
 _Proposed_co = TypeVar("_Proposed_co", covariant=True)
-_Change = TypeVar("_Change")
+_Change = TypeVar("_Change", Unload, Split)
 
 #: Draws the broker that a bundle goes to, from the policy's odds.
 Choose: TypeAlias = Callable[[str], Decision]
@@ -72,16 +73,6 @@ class Proposer(Part, Protocol[_Proposed_co]):
         """Yield proposals, each answered by a ruling; return the outcome."""
 
 
-class Judge(Protocol[_Change]):
-    """Judges which changes may take place, by the books of this moment."""
-
-    def judged(self, change: _Change) -> _Change | Reason:
-        """Return a change as it takes place, or the first rule it breaks."""
-
-    def book(self, change: _Change) -> None:
-        """Note that an accepted change takes place."""
-
-
 @dataclass(frozen=True)
 class CycleReport(Generic[_Change]):
     """The result of one cycle."""
@@ -92,23 +83,33 @@ class CycleReport(Generic[_Change]):
     rejected: Mapping[Reason, int]
 
 
-class Books(Generic[_Change]):
-    """Rules on one cycle's changes, has those carried out that are accepted, and keeps count."""
+class Books(ABC, Generic[_Change]):
+    """Rules on one cycle's changes, has those carried out that are accepted, and keeps count.
 
-    def __init__(self, judge: Judge[_Change], carry_out: Callable[[_Change], object]) -> None:
-        self._judge, self._carry_out = judge, carry_out
+    Args:
+        carry_out: called with each change that takes place.
+    """
+
+    def __init__(self, carry_out: Callable[[_Change], object]) -> None:
+        self._carry_out: Callable[[_Change], object] = carry_out
+        #: bundles of the changes that were accepted
+        self._changed: set[str] = set()
         self._accepted: list[_Change] = []
         self._rejected: Counter[Reason] = Counter()
 
+    @abstractmethod
+    def _judged(self, change: _Change) -> _Change | Reason:
+        """Return a change as it takes place, or the first rule it breaks by the books of this moment."""
+
     def ruling(self, change: _Change, *, is_probe: bool = False) -> Ruling:
         """Rule on a change, and have it carried out if it is accepted and not only a probe."""
-        judged = self._judge.judged(change)
+        judged = self._judged(change)
         if isinstance(judged, Reason):
             self._rejected[judged] += 1
             return Ruling(accepted=False, reason=judged)
         if not is_probe:
             # Booked before it is carried out: the next proposal must meet the books as they are then.
-            self._judge.book(judged)
+            self._changed.add(judged.bundle)
             self._carry_out(judged)
             self._accepted.append(judged)
         return _ACCEPTED
@@ -216,7 +217,7 @@ def run_sheds(
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
-    books = Books(_UnloadJudge(policy, instant, unloading), unloading.carry_out)
+    books = _UnloadBooks(policy, instant, unloading)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
@@ -244,28 +245,28 @@ def _without(excluded: Collection[str], view: ClusterView) -> ClusterView:
     return replace(view, load=replace(view.load, top_bundles=bundles))
 
 
-class _UnloadJudge:
+class _UnloadBooks(Books[Unload]):
     """Judges which bundles may be taken from their owners, by the books of this moment."""
 
     def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
+        super().__init__(unloading.carry_out)
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = policy.unforgiving
         self._instant, self._unloading = instant, unloading
-        self._moved: set[str] = set()
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
 
-    def judged(self, unload: Unload) -> Unload | Reason:
+    def _judged(self, change: Unload) -> Unload | Reason:
         """Return an unload, with the destination that is chosen for it, or the first rule it breaks."""
-        reason = self._objection(unload)
+        reason = self._objection(change)
         if reason is not None:
             return reason
-        if unload.destination is not None or self._unloading.choose is None:
-            return unload
-        chosen = self._unloading.choose(unload.bundle)
+        if change.destination is not None or self._unloading.choose is None:
+            return change
+        chosen = self._unloading.choose(change.bundle)
         if chosen.broker is None:
             return chosen.declined or Reason.NO_CANDIDATES
-        return Reason.OWNER_CHOSEN if chosen.broker == unload.source else replace(unload, destination=chosen.broker)
+        return Reason.OWNER_CHOSEN if chosen.broker == change.source else replace(change, destination=chosen.broker)
 
     def _objection(self, unload: Unload) -> Reason | None:
         view = self._instant.view
@@ -275,7 +276,7 @@ class _UnloadJudge:
         if unload.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
             return Reason.EXCLUDED_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
-        if unload.bundle in self._moved:
+        if unload.bundle in self._changed:
             return Reason.MOVED_THIS_CYCLE
         # A bundle that is released without destination has no owner either.
         if self._unloading.in_flight(unload.bundle) is not None:
@@ -296,10 +297,6 @@ class _UnloadJudge:
             return Reason.DESTINATION_FILTERED
         self._placeable.add(unload.bundle)
         return None
-
-    def book(self, unload: Unload) -> None:
-        """Note that an accepted unload takes place, so that its bundle stays put for the rest of the cycle."""
-        self._moved.add(unload.bundle)
 
     def _admits(self, bundle: str, number: int) -> bool:
         request = request_of(None, bundle, LookupOptions())
@@ -367,7 +364,7 @@ def run_splits(
     splitter = policy.splitter
     if splitter is None:
         raise ContractError(f"policy {policy.name!r} has no splitter")
-    books = Books(_SplitJudge(instant.view, in_flight), lambda split: carry_out(split.bundle, split.children))
+    books = _SplitBooks(instant.view, in_flight, lambda split: carry_out(split.bundle, split.children))
 
     def answer(split: Split) -> Ruling:
         if not isinstance(split, Split):
@@ -377,32 +374,28 @@ def run_splits(
     return books.report(Turn("splitter", splitter, policy, instant, memory).outcome(answer))
 
 
-class _SplitJudge:
+class _SplitBooks(Books[Split]):
     """Judges which bundles may be divided, by the books of this moment."""
 
-    def __init__(self, view: ClusterView, in_flight: InFlight) -> None:
+    def __init__(self, view: ClusterView, in_flight: InFlight, carry_out: Callable[[Split], object]) -> None:
+        super().__init__(carry_out)
         self._view, self._in_flight = view, in_flight
-        self._divided: set[str] = set()
 
-    def judged(self, split: Split) -> Split | Reason:
+    def _judged(self, change: Split) -> Split | Reason:
         """Return a split, or the first rule it breaks."""
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
-        if split.bundle in self._divided:
+        if change.bundle in self._changed:
             return Reason.SPLIT_THIS_CYCLE
-        if self._in_flight(split.bundle) is not None:
+        if self._in_flight(change.bundle) is not None:
             return Reason.IN_FLIGHT
-        source = self._view.brokers.number(split.source)
-        if source is None or self._view.ownership.owner(split.bundle) != source:
+        source = self._view.brokers.number(change.source)
+        if source is None or self._view.ownership.owner(change.bundle) != source:
             return Reason.NOT_OWNER
         try:
-            whole = NamespaceBundle.parse(split.bundle).range
+            whole = NamespaceBundle.parse(change.bundle).range
         except InvalidNameError:
             return Reason.BAD_BOUNDARY
         # Pulsar raises an illegal argument for boundaries that do not ascend strictly inside the bundle.
-        ends = (whole.lower, *split.boundaries, whole.upper)
-        is_cut = bool(split.boundaries) and all(lower < upper for lower, upper in pairwise(ends))
-        return split if is_cut else Reason.BAD_BOUNDARY
-
-    def book(self, split: Split) -> None:
-        """Note that an accepted split takes place: its bundle is no more."""
-        self._divided.add(split.bundle)
+        ends = (whole.lower, *change.boundaries, whole.upper)
+        is_cut = bool(change.boundaries) and all(lower < upper for lower, upper in pairwise(ends))
+        return change if is_cut else Reason.BAD_BOUNDARY

@@ -11,42 +11,38 @@ import pytest
 from lookup.engine.cycles import FAILED, Books, Turn
 from lookup.engine.policy import Instant
 from lookup.errors import ContractError, PolicyError, ReadsError
-from lookup.model import Reason, Ruling
+from lookup.model import Reason, Ruling, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Proposing, policy
 
 GONE = r"policy 'tested': splitter 'proposing' raised KeyError: 'gone' \(parts\.py, line \d+\)"
 
 
-class _Odd:
-    """A judge of numbers: objects to odd ones, and to those booked before."""
+class _Tested(Books[Unload]):
+    """Books that object to bundles of an odd length, and to those that were changed before."""
 
-    def __init__(self) -> None:
-        self.booked: list[int] = []
-
-    def judged(self, change: int) -> int | Reason:
-        """Say what is wrong with a number."""
-        if change in self.booked:
+    def _judged(self, change: Unload) -> Unload | Reason:
+        if change.bundle in self._changed:
             return Reason.MOVED_THIS_CYCLE
-        return Reason.NOT_OWNER if change % 2 else change
-
-    def book(self, change: int) -> None:
-        """Note a number."""
-        self.booked.append(change)
+        return Reason.NOT_OWNER if len(change.bundle) % 2 else change
 
 
-def _turn(*proposals: int, on_error: Any = "stop", **changes: Any) -> Turn[Any]:
+def _unload(length: int) -> Unload:
+    return Unload("b" * length, "b1")
+
+
+def _turn(*proposals: Unload, on_error: Any = "stop", **changes: Any) -> Turn[Any]:
     tested = policy(on_error=on_error)
     return Turn("splitter", Proposing(proposals, **changes), tested, Instant(tested, cluster("b1")), {})
 
 
-def _yes(_: int) -> Ruling:
+def _yes(_: Unload) -> Ruling:
     return Ruling(accepted=True)
 
 
 def test_every_proposal_is_answered_in_its_turn() -> None:
     """What the books say to one is sent to the part before it yields the next."""
-    turn, books = _turn(2, 1, 2), Books(_Odd(), lambda number: None)
+    turn, books = _turn(_unload(2), _unload(1), _unload(2)), _Tested(lambda unload: None)
 
     assert turn.outcome(books.ruling) is DONE
     assert turn.memory["rulings"] == [None, "not-owner", "moved-this-cycle"]
@@ -71,19 +67,24 @@ def test_a_part_sees_what_it_declares() -> None:
 
 def test_books_carry_out_what_they_accept_and_nothing_else() -> None:
     """A probe is ruled on and refusals are counted, but neither takes place."""
-    done: list[int] = []
-    books = Books(_Odd(), done.append)
-    rulings = [books.ruling(4, is_probe=True), books.ruling(3, is_probe=True), books.ruling(4), books.ruling(3)]
+    done: list[Unload] = []
+    books, even, odd = _Tested(done.append), _unload(4), _unload(3)
+    rulings = [
+        books.ruling(even, is_probe=True),
+        books.ruling(odd, is_probe=True),
+        books.ruling(even),
+        books.ruling(odd),
+    ]
     report = books.report(DONE)
 
     assert [ruling.accepted for ruling in rulings] == [True, False, True, False]
-    assert (done, report.accepted, report.rejected) == ([4], (4,), {Reason.NOT_OWNER: 2})
+    assert (done, report.accepted, report.rejected) == ([even], (even,), {Reason.NOT_OWNER: 2})
 
 
 @pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
 def test_a_part_that_raises_keeps_what_was_accepted(on_error: str) -> None:
     """The cycle failed, what was proposed before was answered, the failure is counted."""
-    turn = _turn(2, error=KeyError("gone"), on_error=on_error)
+    turn = _turn(_unload(2), error=KeyError("gone"), on_error=on_error)
 
     assert turn.outcome(_yes) == FAILED
     assert turn.memory["rulings"] == [None]
