@@ -21,8 +21,8 @@ from lookup.engine.units import idle_weights
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import suggestion
 from lookup.simulate import Scenario, ScenarioFile, TrendFigures, findings, read_scenario, run_policy, trends_text
-from lookup.simulate.judge import number_text
 from lookup.simulate.scenario import FigureName
+from lookup.simulate.trend import number_text
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
