@@ -23,7 +23,7 @@ from lookup.replay.coding import Share
 from lookup.replay.days import CodedPart, Codes, day_rows
 from lookup.replay.plan import BrokerReports, BundleReports, ClusterPlan, RunPlan
 from lookup.replay.reports import CAUSES, EVENTS, Tables, parts_by_day
-from lookup.replay.shares import ClusterWords, merge_words, recoding_of, short_codes
+from lookup.replay.shares import ClusterWords, days_with_codes, merge_words, short_codes
 from lookup.replay.tables import DETAILS, given_figures
 from lookup.replay.timeline import ClusterEvents, OwnershipEvent, Registration, Timeline, build_timeline, children_of
 from lookup.replay.work import WorkDir
@@ -216,17 +216,11 @@ def _planned(
     )
     timeline = build_timeline(events, first_us=words.first_us, last_us=words.last_us, tick_us=run.tick_us)
     brokers = broker_names(timeline)
-    days: dict[int, list[CodedPart]] = {}
-    for share in shares:
-        # Shares come in order of the log's files, which breaks ties between rows of one instant.
-        recoding = recoding_of(words, share, brokers)
-        for part in share.parts:
-            days.setdefault(part.day, []).append(CodedPart(part, recoding))
     return ClusterPlan(
         place=place,
         words=words,
         timeline=timeline,
-        days=days,
+        days=days_with_codes(words, shares, brokers),
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
         loads=_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.errors import InputError
-from lookup.logs.jobs import InProcess, run_tasks, usable_cores
-from lookup.logs.sources import Split, list_log, share_out
+from lookup.logs.jobs import InProcess, usable_cores
+from lookup.logs.sources import list_log, share_out
 from lookup.model.bundles import NamespacePolicies
 from lookup.model.quoting import quantity
 from lookup.replay.clusters import plan_clusters
@@ -32,7 +32,7 @@ from lookup.replay.plan import ClusterPlan
 from lookup.replay.proportions import mean_load_of, published_labels, suggested_session
 from lookup.replay.reports import read_tables
 from lookup.replay.run import run_plan
-from lookup.replay.shares import ClusterWords, Coded, code_share, merge_words, recoding_of
+from lookup.replay.shares import ClusterWords, Coded, code_files, days_with_codes, demanded, merge_words
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import SLICE_ROWS, EvaluationFile, EvaluationSection
 from lookup.settings.resolve import client_rules
@@ -195,17 +195,10 @@ def _coded(
     files = list_log(path)
     rows = sum(file.rows for file in files)
     workers = InProcess(min(usable_cores(), -(-rows // _ROWS_PER_PROCESS)))
-    items = list(enumerate(share_out(files, workers.cores)))
     progress(f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')}")
-
-    def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
-        return code_share(*item, plan, work=work, quarantine=f"{work.root}/quarantine")
-
-    coded = run_tasks(workers, items, plan, code, rows=rows)
-    shares: dict[str, list[Share]] = {}
-    for share in chain.from_iterable(task.shares for task in coded):
-        if share.counts["demand"]:
-            shares.setdefault(share.cluster, []).append(share)
+    quarantine = f"{work.root}/quarantine"
+    coded = code_files(workers, share_out(files, workers.cores), plan, work=work, quarantine=quarantine)
+    shares = demanded(coded)
     if not shares:
         _, reasons = _refused(coded)
         why = f"; most often: {next(iter(reasons))}" if reasons else ""
@@ -231,11 +224,7 @@ def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: Work
 
 def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
     """Count the rows of one cluster, a slice at a time."""
-    days: dict[int, list[CodedPart]] = {}
-    for share in shares:
-        recoding = recoding_of(words, share, {})
-        for part in share.parts:
-            days.setdefault(part.day, []).append(CodedPart(part, recoding))
+    days = days_with_codes(words, shares, {})
     ticks: list[tuple[Ints, Ints]] = []
     by_atom = np.zeros(words.atoms.count, dtype=np.int64)
     clients = words.extras.get("client", ())

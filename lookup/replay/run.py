@@ -22,10 +22,10 @@ from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
-from lookup.logs.sources import Split, list_log, share_out
+from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
-from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
+from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.lint import lint
@@ -33,7 +33,7 @@ from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
-from lookup.replay.shares import Coded, code_frame, code_share
+from lookup.replay.shares import Coded, code_files, code_frame, demanded
 from lookup.replay.tasks import (
     Costs,
     GatheredFacts,
@@ -219,10 +219,7 @@ class _EvaluationRun:
             extras: fields of requests that are coded besides bundle and properties.
         """
         coded = self._code(tables, run, extras)
-        shares: dict[str, list[Share]] = {}
-        for share in (share for task in coded for share in task.shares if share.counts["demand"]):
-            shares.setdefault(share.cluster, []).append(share)
-        return coded, plan_clusters(self.workers, shares, tables=tables, run=run, work=self.work)
+        return coded, plan_clusters(self.workers, demanded(coded), tables=tables, run=run, work=self.work)
 
     def _code(self, tables: Tables, run: RunPlan, extras: frozenset[str]) -> list[Coded]:
         """Job 1: every task codes a share of the log."""
@@ -253,13 +250,7 @@ class _EvaluationRun:
         self.progress(
             f"reading {quantity(rows, 'row')} of {quantity(len(files), 'file')} in {quantity(len(shares), 'task')}"
         )
-        # Tasks must not refer to `self`: it may hold a session, which does not travel.
-        work = self.work
-
-        def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
-            return code_share(*item, plan, work=work, quarantine=quarantine)
-
-        return run_tasks(self.workers, list(enumerate(shares)), plan, code, rows=rows)
+        return code_files(self.workers, shares, plan, work=self.work, quarantine=quarantine)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
         source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"

@@ -19,20 +19,21 @@ from numpy.typing import NDArray
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
-from lookup.logs.jobs import attempt, successes
+from lookup.logs.jobs import Workers, attempt, run_tasks, successes
 from lookup.logs.rows import LogBatch, Quarantined, texts_of
 from lookup.logs.sources import Split, check_types, open_parquet
 from lookup.model.names import cluster_problem
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Coder, CodingPlan, Repeats, Share, properties_text, used_columns
-from lookup.replay.days import Codes, narrowed
+from lookup.replay.days import CodedPart, Codes, narrowed
 from lookup.replay.work import WorkDir, write_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "ClusterWords", "Coded", "code_frame", "code_share", "merge_words", "read_splits", "recoding_of", "short_codes",
+    "ClusterWords", "Coded", "code_files", "code_frame", "days_with_codes", "demanded", "merge_words", "read_splits",
+    "short_codes",
 ]  # fmt: skip
 
 #: Columns whose dictionaries are kept as they stand in the file.
@@ -50,9 +51,20 @@ class Coded:
     quarantined: dict[str, int] = field(default_factory=dict)
 
 
-def code_share(task: int, splits: Sequence[Split], plan: CodingPlan, *, work: WorkDir, quarantine: str) -> Coded:
-    """Code some row groups of canonical Parquet files."""
-    return _code_batches(task, read_splits(splits, plan), plan, work=work, quarantine=quarantine)
+def code_files(
+    workers: Workers, shares: Sequence[Sequence[Split]], plan: CodingPlan, *, work: WorkDir, quarantine: str
+) -> list[Coded]:
+    """Code row groups of canonical Parquet files, a task for each share.
+
+    Args:
+        quarantine: folder for rows that cannot be used.
+    """
+
+    def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
+        return _code_batches(item[0], read_splits(item[1], plan), plan, work=work, quarantine=quarantine)
+
+    rows = {split.file.path: split.file.rows for splits in shares for split in splits}
+    return run_tasks(workers, list(enumerate(shares)), plan, code, rows=sum(rows.values()))
 
 
 def read_splits(splits: Sequence[Split], plan: CodingPlan) -> Iterator[LogBatch]:
@@ -218,12 +230,33 @@ def merge_words(cluster: str, rule: AtomRule, shares: Sequence[Share]) -> Cluste
     )
 
 
-def recoding_of(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
-    """Return the maps from one task's codes to the cluster's, by column.
+def demanded(coded: Sequence[Coded]) -> dict[str, list[Share]]:
+    """Return the shares of each cluster that have lookups that ask for a broker, in order of the tasks."""
+    shares: dict[str, list[Share]] = {}
+    for share in (share for task in coded for share in task.shares if share.counts["demand"]):
+        shares.setdefault(share.cluster, []).append(share)
+    return shares
+
+
+def days_with_codes(
+    words: ClusterWords, shares: Sequence[Share], brokers: Mapping[str, int]
+) -> dict[int, list[CodedPart]]:
+    """Return the parts of each day of a cluster, with what makes their codes those of the cluster.
 
     Args:
+        shares: in order of the log's files, which breaks ties between rows of one instant.
         brokers: roster numbers by everything a log may call a broker.
     """
+    days: dict[int, list[CodedPart]] = {}
+    for share in shares:
+        recoding = _recoding(words, share, brokers)
+        for part in share.parts:
+            days.setdefault(part.day, []).append(CodedPart(part, recoding))
+    return days
+
+
+def _recoding(words: ClusterWords, share: Share, brokers: Mapping[str, int]) -> Mapping[str, Codes]:
+    """Return the maps from one task's codes to the cluster's, by column."""
     by_text = {properties_text(properties): code for code, properties in enumerate(words.properties)}
     extras = {
         name: {word: code for code, word in enumerate(words.extras[name])}

@@ -18,7 +18,7 @@ from lookup.replay.days import SliceRows, day_rows
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.reports import Tables, read_tables
 from lookup.replay.run import run_plan
-from lookup.replay.shares import code_share
+from lookup.replay.shares import code_files
 from lookup.replay.walk import Tick, Walker, walk_slices, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
@@ -113,7 +113,7 @@ def planned(
     others = read_tables(InProcess(), file, tick_us=run.tick_us, work=work, quarantine=quarantine)
     plan = CodingPlan(frozenset(EXTRA_FIELDS), client_rules(file), run.namespaces, others.cuts(), run.tick_us)
     splits = share_out(list_log(str(folder / "lookups")), tasks)
-    coded = [code_share(task, share, plan, work=work, quarantine=quarantine) for task, share in enumerate(splits)]
+    coded = code_files(InProcess(), splits, plan, work=work, quarantine=quarantine)
     shares = [share for one in coded for share in one.shares]
     (cluster,) = plan_clusters(InProcess(), {"east": shares}, tables=others, run=run, work=work)
     return Planned(cluster, run, work, shares, others)
