@@ -196,7 +196,12 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     settings = settings.model_copy(update={"evaluation": evaluation})
     scored = _scored(replace(selection, settings=settings), outcome)
     clock.stop("score")
-    _write_results(target, scored)
+    target.write("summary.json", to_json(summary(scored)).encode())
+    target.write("report.md", markdown_report(scored).encode())
+    # Written in memory, since a draft may be on any file system.
+    sink = pa.BufferOutputStream()
+    pq.write_table(metrics_table(scored), sink, compression="zstd")
+    target.write("metrics.parquet", sink.getvalue().to_pybytes())
     # After the results, since it has the time that these have taken; the page is drawn from what stands there.
     facts = RunFacts(
         command=command,
@@ -282,15 +287,6 @@ def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
     policies = tuple(policy.name for policy in settings.policies)
     plan = Plan(policies, settings.evaluation, settings.verdict, labels=tuple(sorted(labels)))
     return score(outcome, metrics, plan)
-
-
-def _write_results(target: Draft, scored: Scored) -> None:
-    target.write("summary.json", to_json(summary(scored)).encode())
-    target.write("report.md", markdown_report(scored).encode())
-    # Written in memory, since a draft may be on any file system.
-    sink = pa.BufferOutputStream()
-    pq.write_table(metrics_table(scored), sink, compression="zstd")
-    target.write("metrics.parquet", sink.getvalue().to_pybytes())
 
 
 def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate

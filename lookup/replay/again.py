@@ -35,7 +35,7 @@ from lookup.replay.records import RunName
 from lookup.replay.run import prepare
 from lookup.replay.shared import SharedReplay
 from lookup.replay.tally import values_at
-from lookup.replay.tasks import Recipe, built, built_here, ship
+from lookup.replay.tasks import built, built_here, ship
 from lookup.replay.walk import Tick, walk_slices, walk_together
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
@@ -125,7 +125,15 @@ def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
 
     def compare(place: int, clusters: Sequence[ClusterPlan]) -> str:
         """Compare the policies over one cluster; return the name of the file with the result."""
-        return work.dump(f"parted/{place}", _compared(clusters[place], run, recipe, seed, work))
+        cluster, (policies, _) = clusters[place], built(recipe)
+        if run.is_shared:
+            counts = compared_by_key(cluster, run, policies, seed, work)
+        else:
+            first, second = (_Side(cluster, run, policy, seed) for policy in policies)
+            walk = _PartingWalk(cluster, first, second)
+            walk_together([first.replay, second.replay, walk], cluster, run, work)
+            counts = walk.counts()
+        return work.dump(f"parted/{place}", counts)
 
     # The largest first, so that no core waits long for the last one.
     places = sorted(range(len(clusters)), key=lambda place: -clusters[place].words.counts["demand"])
@@ -141,16 +149,6 @@ def find_difference(  # noqa: PLR0913  what is compared, by keyword the rest
         sum(planned.words.counts["micro"] for planned in clusters) / MICRO,
         tuple(sorted(by_cause.values(), key=lambda count: (-count.lookups, count.cause))),
     )
-
-
-def _compared(cluster: ClusterPlan, run: RunPlan, recipe: Recipe, seed: int, work: WorkDir) -> list[CauseCount]:
-    policies, _ = built(recipe)
-    if run.is_shared:
-        return compared_by_key(cluster, run, policies, seed, work)
-    first, second = (_Side(cluster, run, policy, seed) for policy in policies)
-    walk = _PartingWalk(cluster, first, second)
-    walk_together([first.replay, second.replay, walk], cluster, run, work)
-    return walk.counts()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

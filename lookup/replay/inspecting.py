@@ -238,7 +238,10 @@ def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, wor
         if clients:
             codes = rows.column("client", everything).astype(np.int64)
             by_client += np.bincount(codes, minlength=len(clients))
-            gaps.append(_gaps(rows.ts, codes * len(by_atom) + atoms))
+            # Times between neighbouring rows of one client and atom.
+            keys = codes * len(by_atom) + atoms
+            order = np.lexsort((rows.ts, keys))
+            gaps.append(np.diff(rows.ts[order])[keys[order][1:] == keys[order][:-1]])
     gap = np.concatenate(gaps) if gaps else np.empty(0, np.int64)
     return _CountedDemand(
         words,
@@ -255,14 +258,6 @@ def _slices(parts: Sequence[CodedPart], cluster: str, plan: CodingPlan, work: Wo
     grid = np.arange(first // plan.tick_us * plan.tick_us, last + 1, plan.tick_us)
     for cut in slices_of_day(work, [parts], grid, most_rows=SLICE_ROWS, cluster=cluster):
         yield rows_of(work, cut.tables[0])
-
-
-def _gaps(ts: Ints, keys: Ints) -> Ints:
-    """Return the times between neighbouring rows of one key, µs."""
-    order = np.lexsort((ts, keys))
-    is_same = keys[order][1:] == keys[order][:-1]
-    gaps: Ints = np.diff(ts[order])[is_same]
-    return gaps
 
 
 def _inspected(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:

@@ -374,19 +374,14 @@ def _about_labels(
     for key in sorted(read & sent.keys()):
         yield from _unmet(key, sent[key], published, lookups)
     if published and not sent:
-        yield _unlabelled(published, lookups)
+        yield Finding(
+            "broker-label",
+            f"brokers publish {listed(sorted(published))}, and no client sends any property",
+            f"0 of {quantity(lookups, 'lookup')} have one",
+            "; ".join(f"{key} = {listed(sorted(values))}" for key, values in sorted(published.items())),
+            "label clients by [[clients]] or by the mapping of the log; without that no policy can prefer a place",
+        )
     yield from _misspelt(settings, clusters, published, read)
-
-
-def _unlabelled(published: Mapping[str, Counter[str]], lookups: int) -> Finding:
-    """Return the finding of a log in which no client has a label that brokers could be chosen by."""
-    return Finding(
-        "broker-label",
-        f"brokers publish {listed(sorted(published))}, and no client sends any property",
-        f"0 of {quantity(lookups, 'lookup')} have one",
-        "; ".join(f"{key} = {listed(sorted(values))}" for key, values in sorted(published.items())),
-        "label clients by [[clients]] or by the mapping of the log; without that no policy can prefer a place",
-    )
 
 
 def _misspelt(

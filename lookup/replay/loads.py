@@ -386,20 +386,18 @@ class SharedLoads:
             if tick.number:
                 self._window.append(self._open)
                 self._open = np.zeros(self._n_brokers)
-            self._figures = self._at(tick.start_us, capacity, registered)
+            demand = self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
             self._spans = []
+            if self._reported is not None:
+                figures = self._reported.figures(tick.start_us, replace(self._figures, demand=demand))
+                self._figures = figures if figures.rates is None else _with_bundle_rates(figures, None)
+            elif self._window:
+                micro = np.add.accumulate(list(self._window), axis=0)[-1]
+                load = np.where(registered, micro / self._run.session_us, np.nan)
+                self._figures = replace(self._figures, usage=load / capacity, throughput=load, demand=demand)
+            else:
+                self._figures = Load.unknown(self._n_brokers)
         return self._figures
-
-    def _at(self, now_us: int, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
-        demand = self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-        if self._reported is not None:
-            figures = self._reported.figures(now_us, replace(self._figures, demand=demand))
-            return figures if figures.rates is None else _with_bundle_rates(figures, None)
-        if not self._window:
-            return Load.unknown(self._n_brokers)
-        micro = np.add.accumulate(list(self._window), axis=0)[-1]
-        load = np.where(registered, micro / self._run.session_us, np.nan)
-        return replace(self._figures, usage=load / capacity, throughput=load, demand=demand)
 
 
 class _BundleLoads:

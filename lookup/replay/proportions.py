@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
-from lookup.model import Broker
 from lookup.model.evidence import effective
 from lookup.model.quoting import listed, quantity, shown
 from lookup.model.topology import LEVELS
@@ -292,20 +291,15 @@ def _about_places(policies: Sequence[Policy], clusters: Sequence[ClusterPlan]) -
 def published_labels(clusters: Sequence[ClusterPlan]) -> dict[str, Counter[str]]:
     """Return by key how many brokers have each label, as clients' properties are compared with them."""
     published: dict[str, Counter[str]] = {}
-    for cluster in clusters:
-        for broker in cluster.timeline.brokers:
-            for key, value in _labels(broker).items():
-                published.setdefault(key, Counter())[value] += 1
+    for broker in (broker for cluster in clusters for broker in cluster.timeline.brokers):
+        prefix = broker.property_prefix
+        # The place as settings have it, and the labels that the broker publishes.
+        labels = {level: place for level in LEVELS if (place := getattr(broker.location, level)) is not None}
+        labels |= {
+            key.removeprefix(prefix): value
+            for key, value in broker.lookup_data.properties.items()
+            if key.startswith(prefix)
+        }
+        for key, value in labels.items():
+            published.setdefault(key, Counter())[value] += 1
     return published
-
-
-def _labels(broker: Broker) -> dict[str, str]:
-    """Return what clients' properties are compared with: published labels, and the place as settings have it."""
-    prefix = broker.property_prefix
-    labels = {
-        key.removeprefix(prefix): value
-        for key, value in broker.lookup_data.properties.items()
-        if key.startswith(prefix)
-    }
-    places = {level: getattr(broker.location, level) for level in LEVELS}
-    return {**{level: place for level, place in places.items() if place is not None}, **labels}
