@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from lookup.commands.failures import interrupted_later
 from lookup.commands.streams import warn
 from lookup.errors import Argument, PulsarLookupError, SettingsError
+from lookup.spark.choosing import is_local, is_submitted
 from lookup.spark.cluster import join_workers
-from lookup.spark.java import is_local, is_submitted
 from lookup.spark.session import create_session, java
 
 __all__ = ["spark_session"]

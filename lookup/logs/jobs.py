@@ -31,12 +31,12 @@ from lookup.logs.sources import forks_are_safe
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
-    from pyspark import Broadcast, SparkContext
+    from pyspark import Broadcast, SparkContext, SparkStageInfo
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes", "usable_cores",
-    "watched_by",
+    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "stages_of", "successes",
+    "usable_cores", "watched_by",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -194,17 +194,16 @@ def _sent(context: SparkContext, shared: _Shared) -> Iterator[Broadcast[_Shared]
 def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator[None]:
     """Report from time to time how many tasks of the body's jobs Spark has done."""
     group, before = f"lookup-{uuid4().hex}", context.getLocalProperty(_GROUP)
-    tracker, is_over = context.statusTracker(), threading.Event()
+    is_over = threading.Event()
 
     def look() -> None:
         """Add up the tasks of all stages until the body is over."""
         while not is_over.wait(_LOOK_S):
             try:
-                jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-                stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+                done = sum(stage.numCompletedTasks for stage in stages_of(context, group))
             except Exception:  # noqa: BLE001  without Java every call fails in a way of its own, and the body's does as well
                 return
-            report(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+            report(done)
 
     context.setLocalProperty(_GROUP, group)
     looking = threading.Thread(target=look, daemon=True)
@@ -217,6 +216,14 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
         looking.join(2 * _LOOK_S)
         with suppress(Exception):
             context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]  # null takes it away
+
+
+def stages_of(context: SparkContext, group: str) -> list[SparkStageInfo]:
+    """Return how far the stages of a group's jobs are, as far as Spark still knows them."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return [stage for stage in stages if stage is not None]
 
 
 def _in_forks(

@@ -5,6 +5,8 @@ On one machine forks of this process are quicker than Spark, which is for logs t
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,12 +14,12 @@ from dataclasses import dataclass
 from lookup.logs.jobs import InProcess, usable_cores
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
-from lookup.spark.java import is_submitted
 
-__all__ = ["Size", "bytes_of", "has_session", "in_process", "rows_of"]
+__all__ = ["Size", "bytes_of", "in_process", "is_local", "is_submitted", "local_cores", "rows_of"]
 
 #: Rows, and bytes of files that are not tables yet, from which on it is Spark.
 _MANY_ROWS, _MANY_BYTES = 200_000, 20_000_000
+_LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:,\d+)?\])?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProc
         size: called if it decides.
         say: called with what was decided by it.
     """
-    if is_submitted() or has_session():
+    if is_submitted() or _has_session():
         return None
     read = size()
     if read.is_small:
@@ -59,10 +61,29 @@ def in_process(size: Callable[[], Size], say: Callable[[str], object]) -> InProc
     return None
 
 
-def has_session() -> bool:
+def _has_session() -> bool:
     """Return whether this process has an active session of Spark, which is not loaded for that."""
     if "pyspark.sql" not in sys.modules:
         return False
     from pyspark.sql import SparkSession  # noqa: PLC0415  a run without Spark does not load it
 
     return SparkSession.getActiveSession() is not None
+
+
+def is_submitted() -> bool:
+    """Return whether `spark-submit` has started this process, and with it its own Spark."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local(master: str | None) -> bool:
+    """Return whether a master is this machine."""
+    return master is not None and _LOCAL.match(master) is not None
+
+
+def local_cores(master: str) -> int:
+    """Return how many tasks a local master runs at a time."""
+    match = _LOCAL.match(master)
+    cores = match[1] if match else None
+    if cores == "*":
+        return os.cpu_count() or 1
+    return int(cores or 1)

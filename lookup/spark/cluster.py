@@ -2,41 +2,62 @@
 
 A worker that lacks something fails its first task, after the log was listed, in a Java stack trace that Spark repeats
 four times. Here every worker is asked beforehand, and each trouble is one sentence that names the worker.
+
+Nothing but wheels has to be installed there: the code that tasks need is sent in one archive, which holds this package
+and every installed distribution with plug-ins, and of each the metadata by which plug-ins are found. Distributions with
+compiled modules stay behind, since Python loads none of these from an archive. Plug-in files travel with the policies.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import re
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 import warnings
+import weakref
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    entry_points,
+    packages_distributions,
+    requires,
+    version,
+)
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
-from weakref import WeakSet
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from lookup.errors import Argument, InputError, PulsarLookupError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.hooks.protocols import ENTRY_POINT_GROUP
+from lookup.logs.jobs import InProcess, Workers, stages_of
 from lookup.logs.outputs import create_file
 from lookup.logs.sources import list_files, locate
 from lookup.model.quoting import listed
 from lookup.replay.tasks import Recipe, built
 from lookup.replay.work import WorkDir
-from lookup.spark.shipping import PROJECT_NAME, ship_code, unshipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_reach", "is_cluster", "join_workers"]
+__all__ = ["check_reach", "is_cluster", "join_workers", "unshipped"]
 
+#: The name of our own distribution.
+_PROJECT_NAME = "pulsar-lookup"
+#: Archives remember when a file was written; one date for all, so that equal code has equal bytes.
+_DATE = (1980, 1, 1, 0, 0, 0)
 #: Seconds to wait for the first worker, by default; after how many that is said, and how often again.
 _WAIT_S = 600.0
 _FIRST_WORD_S, _NEXT_WORD_S = 15.0, 60.0
@@ -49,7 +70,7 @@ _SAME = frozenset({"networkx", "numpy", "pyarrow"})
 #: Brought by Spark itself.
 _SPARKS = frozenset({"pyspark"})
 #: Whose workers have been found to have everything.
-_JOINED: WeakSet[SparkContext] = WeakSet()
+_JOINED: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*(?:;\s*extra == ["'](\w+)["'])?""")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _OTHER_PYTHON = re.compile(r"Python in worker has different version:? \(?'?([\d.]+)\D+?([\d.]+)")
@@ -71,7 +92,7 @@ def join_workers(
     if not is_cluster(workers) or workers.sparkContext in _JOINED:
         return
     context = workers.sparkContext
-    ship_code(context)
+    _ship_code(context)
     _await_worker(context, wait_s or _WAIT_S, say)
     compiled = unshipped()
     wanted = {**_wheels(), **compiled}
@@ -144,11 +165,8 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
 
     def look() -> tuple[str, list[str]]:
         """Return the name of a file that a worker has written, empty if it cannot, and what else it cannot do."""
-        problems = [
-            f"cannot read {path}: {why}"
-            for path, sizes in seen.items()
-            if (why := _unreadable(path, sizes)) is not None
-        ]
+        reasons = {path: _unreadable(path, sizes) for path, sizes in seen.items()}
+        problems = [f"cannot read {path}: {why}" for path, why in reasons.items() if why is not None]
         written, why = _written(work, token)
         if why is not None:
             problems.append(
@@ -162,9 +180,10 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
         return written, problems
 
     troubles = list[str]()
+    system, root = locate(work.root)
     for worker, (written, problems) in _ask_everywhere(context, look).items():
         troubles.extend(f"worker {worker} {problem}" for problem in problems)
-        if written and not _is_here(work, written):
+        if written and not system.get_file_info(f"{root}/{written}").is_file:
             troubles.append(
                 f"worker {worker} writes into another folder {work.root} than that of here; name an output that all "
                 "workers reach"
@@ -181,7 +200,7 @@ def _wheels() -> dict[str, str]:
     """Return the versions of the distributions that this one needs to replay, as installed here."""
     names = [
         match[1]
-        for match in map(_REQUIREMENT.match, requires(PROJECT_NAME) or ())
+        for match in map(_REQUIREMENT.match, requires(_PROJECT_NAME) or ())
         if match is not None and match[2] in {None, "spark"}
     ]
     found = {}
@@ -217,27 +236,17 @@ def _unreadable(path: str, sizes: Mapping[str, int]) -> str | None:
 def _written(work: WorkDir, token: str) -> tuple[str, str | None]:
     """Read the driver's file and write one; return its name, and why one or the other failed."""
     name = f"{token}-{uuid4().hex}"
+    system, root = locate(work.root)
     try:
-        _read(work, token)
+        if not system.get_file_info(f"{root}/{token}").is_file:
+            return "", f"{token}, which the driver has written, is not there"
+        with system.open_input_file(f"{root}/{token}") as stream:
+            stream.read(1)
         with create_file(f"{work.root}/{name}") as sink:
             sink.write(token.encode())
     except OSError as error:
         return "", str(error)
     return name, None
-
-
-def _is_here(work: WorkDir, name: str) -> bool:
-    system, root = locate(work.root)
-    return bool(system.get_file_info(f"{root}/{name}").is_file)
-
-
-def _read(work: WorkDir, name: str) -> None:
-    system, root = locate(work.root)
-    try:
-        with system.open_input_file(f"{root}/{name}") as stream:
-            stream.read(1)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{name}, which the driver has written, is not there") from error
 
 
 def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str, Any]:
@@ -276,11 +285,14 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
         except BaseException as error:  # noqa: BLE001  it is raised again where it was waited for
             failures.append(error)
 
+    def has_begun() -> bool:
+        return any(stage.numActiveTasks or stage.numCompletedTasks for stage in stages_of(context, group))
+
     asking = threading.Thread(target=ask, daemon=True)
     began, waited_s, next_word_s = time.monotonic(), 0.0, _FIRST_WORD_S
     asking.start()
     try:
-        while asking.is_alive() and not _has_begun(context, group) and waited_s < wait_s:
+        while asking.is_alive() and not has_begun() and waited_s < wait_s:
             asking.join(_LOOK_S)
             waited_s = time.monotonic() - began
             if waited_s >= next_word_s:
@@ -296,13 +308,6 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
         raise SettingsError(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s"))
     for failure in failures:
         raise _sentence_of(failure) if isinstance(failure, Exception) else failure
-
-
-def _has_begun(context: SparkContext, group: str) -> bool:
-    tracker = context.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    return any(stage.numActiveTasks or stage.numCompletedTasks for stage in stages if stage is not None)
 
 
 def _no_worker(context: SparkContext, waited_s: float) -> str:
@@ -326,3 +331,86 @@ def _sentence_of(error: Exception) -> Exception:
         here = ".".join(map(str, sys.version_info[:2]))
         return SettingsError(f"workers have Python {other[1]}, and here it is {here}; both must have the same")
     return error
+
+
+def _ship_code(context: SparkContext) -> None:
+    """Put the archive on the path of all Python workers of a context; of equal code only once."""
+    contents = dict(_contents())
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    # Spark refuses a second file of a name.
+    name = f"{_PROJECT_NAME}-{digest.hexdigest()[:16]}.zip"
+    if any(file.endswith(name) for file in context.listFiles):
+        return
+    folder = tempfile.mkdtemp(prefix="lookup-code-")
+    # Workers that come late are sent it, too, so it stays as long as the context.
+    weakref.finalize(context, shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / name
+    with zipfile.ZipFile(path, "w") as archive:
+        for inner, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(inner, _DATE), content, zipfile.ZIP_DEFLATED)
+    before = list(sys.path)
+    try:
+        context.addPyFile(str(path))
+    finally:
+        # Spark puts it before everything else here as well, where the code is installed.
+        sys.path[:] = before
+
+
+def unshipped() -> dict[str, str]:
+    """Return the versions of plug-in distributions that cannot be sent, by name."""
+    return {
+        distribution.name: distribution.version
+        for distribution, modules in _distributions()
+        if any(_is_compiled(file) for module in modules for _, file in _files(module))
+    }
+
+
+def _distributions() -> list[tuple[Distribution, list[str]]]:
+    """Return the distributions with plug-ins, our own among them, and the top-level modules of each."""
+    modules: dict[str, set[str]] = {}
+    found: dict[str, Distribution] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.dist is not None:
+            found[point.dist.name] = point.dist
+            modules.setdefault(point.dist.name, set()).add(point.module.partition(".")[0])
+    # What an entry point names may import other modules of its distribution.
+    for module, names in packages_distributions().items():
+        for name in modules.keys() & set(names):
+            modules[name].add(module)
+    return [(found[name], sorted(modules[name])) for name in sorted(found)]
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file of the archive."""
+    left_out = unshipped()
+    for distribution, modules in _distributions():
+        if distribution.name in left_out:
+            continue
+        folder = f"{distribution.name.replace('-', '_')}-{distribution.version}.dist-info"
+        metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        yield f"{folder}/METADATA", metadata.encode()
+        yield f"{folder}/entry_points.txt", (distribution.read_text("entry_points.txt") or "").encode()
+        for module in modules:
+            for name, file in _files(module):
+                yield name, file.read_bytes()
+
+
+def _files(module: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a top-level module, without bytecode, and the name of each in the archive."""
+    spec = importlib.util.find_spec(module)
+    if spec is None:
+        return
+    if spec.submodule_search_locations is None:
+        if spec.origin is not None:
+            yield Path(spec.origin).name, Path(spec.origin)
+        return
+    for location in map(Path, spec.submodule_search_locations):
+        for file in sorted(location.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield f"{module}/{file.relative_to(location).as_posix()}", file
+
+
+def _is_compiled(file: Path) -> bool:
+    return file.name.endswith(tuple(EXTENSION_SUFFIXES))

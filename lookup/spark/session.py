@@ -6,13 +6,15 @@ An active session, a notebook's or a `spark-submit`'s, is used as it is.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # has no annotations
 from pyspark import SparkConf, SparkContext
@@ -21,7 +23,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lookup.errors import Argument, SettingsError
-from lookup.spark.java import forward, is_local, is_submitted, local_cores, require_java
+from lookup.spark.choosing import is_local, is_submitted, local_cores
 
 __all__ = ["Java", "create_session", "java"]
 
@@ -53,6 +55,21 @@ _EVERYWHERE = {
     # 20,000 topics of 45 bytes overflow Parquet's page of 1 MiB, and the column silently falls back to plain strings.
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
 }
+
+#: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
+_STARTUP_NOISE = (
+    # The JVM itself, about a module that Spark's launcher always adds.
+    "WARNING: Using incubator modules",
+    # Newer JVMs, about packages that Spark's launcher opens and that are no more.
+    "WARNING: package sun.security.action not in java.base",
+    # Spark's logging reports that it is not configured, and how to do so in a shell.
+    "Using Spark's default log4j profile",
+    "Setting default log level to",
+    "To adjust logging level use",
+    "Setting Spark log level to",
+    # Hadoop has no native library for pip installations; its Java classes do the same.
+    "WARN NativeCodeLoader",
+)
 
 
 @dataclass
@@ -111,7 +128,7 @@ def create_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    require_java(without)
+    _require_java(without)
     if is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -150,7 +167,7 @@ def _start(conf: SparkConf) -> SparkContext:
         if _JAVA is None:
             started = Java(launch_gateway(conf, popen_kwargs={} if is_submitted() else isolated))
             if started.process is not None and started.process.stderr is not None:
-                forward(started.process.stderr, lambda: started.is_heard)
+                _forward(started.process.stderr, lambda: started.is_heard)
             _JAVA = started
         _JAVA.is_heard = True
         # If the caller has a handler of Ctrl-C, pyspark's own does not stay in its place.
@@ -162,3 +179,42 @@ def _start(conf: SparkConf) -> SparkContext:
     if is_callers and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
     return context
+
+
+def _require_java(without: str | Argument) -> None:
+    """Refuse to go on without a Java to start Spark with: that of JAVA_HOME, else one on the path.
+
+    Args:
+        without: what the caller may say to do without Spark.
+
+    Raises:
+        SettingsError: that says what to install.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and not (Path(home) / "bin" / "java").exists():
+        raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")
+    if not home and shutil.which("java") is None:
+        raise SettingsError(
+            "Spark needs Java 17 or newer: there is no `java` on the path; install one (Debian, Ubuntu: "
+            "`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME; a log of this machine needs "
+            "neither with ",
+            without,
+        )
+
+
+def _forward(source: IO[bytes], is_wanted: Callable[[], bool]) -> None:
+    """Copy the JVM's stderr to ours, line by line, without the noise of its start; in a thread, until it ends.
+
+    Args:
+        is_wanted: asked at each line: one that is ended on purpose may complain.
+    """
+
+    def copy() -> None:
+        with source:
+            for line in source:
+                text = line.decode(errors="replace")
+                if is_wanted() and not any(noise in text for noise in _STARTUP_NOISE):
+                    sys.stderr.write(text)
+                    sys.stderr.flush()
+
+    threading.Thread(target=copy, daemon=True).start()

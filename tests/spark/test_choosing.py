@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lookup.logs.jobs import InProcess, usable_cores
-from lookup.spark.choosing import Size, bytes_of, in_process, rows_of
+from lookup.spark.choosing import Size, bytes_of, in_process, local_cores, rows_of
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,14 @@ def test_what_spark_has_submitted_runs_on_spark(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
 
     assert _chosen(rows_of(1)) == (None, [])
+
+
+@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
+def test_a_local_master_says_its_cores(master: str, cores: int) -> None:
+    """The number in brackets counts, without one it is one task at a time."""
+    assert local_cores(master) == cores
+
+
+def test_a_star_is_every_core() -> None:
+    """`local[*]` uses the machine."""
+    assert local_cores("local[*]") == os.cpu_count()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.spark.shipping import unshipped
+from lookup.spark.cluster import unshipped
 from tests.replay.installing import write_metadata
 
 
