@@ -30,7 +30,7 @@ from lookup.collect.sources import (
     reason_of,
 )
 from lookup.errors import Argument, InputError, Sentence
-from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.names import cluster_problem
 from lookup.model.time import time_text
 

@@ -23,8 +23,7 @@ from pyarrow.fs import FileSelector
 from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
 from lookup.errors import Argument, InputError
 from lookup.logs.outputs import named_refusals, write_beside
-from lookup.logs.rolling import RollingFiles
-from lookup.logs.schema import CANONICAL
+from lookup.logs.schema import CANONICAL, RollingFiles
 from lookup.logs.sources import has_folders, locate, open_parquet
 from lookup.model.documents import toml_table
 

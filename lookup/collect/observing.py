@@ -1,8 +1,8 @@
 """Turn what a live cluster publishes into rows of its tables: records and their times go in, rows come out.
 
-There is no I/O and no clock here. The state topic and the load topics are read by `lookup.logs.system_topics`, where
-readers of dumps take their rows from as well; here is what a live cluster adds: the registry, splits that only the list
-of bundles shows, going on with an earlier record, and junk, which is counted.
+There is no I/O and no clock here. What messages of the state topic and the load topics mean is in the reader of dumps,
+`lookup.logs.readers.system_topics`; here is what a live cluster adds: the registry, splits that only the list of
+bundles shows, going on with an earlier record, and junk, which is counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from lookup.engine.service_unit import ServiceUnitStateData
 from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.columns import TABLES, check_row
-from lookup.logs.system_topics import OwnershipChanges, bundle_rows, load_row
+from lookup.logs.readers.system_topics import OwnershipChanges, bundle_rows, load_row
 from lookup.model.broker import BrokerLookupData
 from lookup.model.bundles import HASH_END, BundleRange
 from lookup.model.documents import TableName

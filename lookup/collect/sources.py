@@ -31,7 +31,7 @@ from kazoo.exceptions import NoNodeError
 from lookup.collect import observing
 from lookup.collect.answers import patient_handlers, whole_body
 from lookup.errors import Argument, InputError
-from lookup.logs.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
+from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
 
 __all__ = [

@@ -192,7 +192,7 @@ def _lookups(folder: Path, log: str, found: Recognised) -> str:
 
 def _lengths(log: str, found: Recognised, registry: Registry) -> Mapping[str, str]:
     """Return the lines about cells and blocks of time, as long as the log lets them be if it is cheap to know."""
-    from lookup.logs.spans import span_of
+    from lookup.logs.recognising import span_of
     from lookup.replay.proportions import longest_block
     from lookup.settings import EvaluationSection
 

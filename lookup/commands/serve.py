@@ -60,7 +60,7 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
     """
     credentials = credentials_of(section)
     from lookup.collect.sources import TopicSource, pulsar_client
-    from lookup.logs.system_topics import STATE_TOPIC
+    from lookup.logs.readers.system_topics import STATE_TOPIC
 
     assert section.service_url is not None
     client = pulsar_client(section.service_url, credentials)

@@ -44,14 +44,8 @@ from lookup.settings.policy import PartSpec
 from lookup.settings.shipped import shipped_path
 
 __all__ = [
-    "MAX_QUARANTINE_RATIO",
-    "QUARANTINE_TABLE",
-    "IngestReport",
-    "check_mapping",
-    "ingest",
-    "load_reader",
-    "reader_of",
-]
+    "MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "check_mapping", "ingest", "load_reader", "reader_of",
+]  # fmt: skip
 
 #: Share of records that may be unreadable if the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05

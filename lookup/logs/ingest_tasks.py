@@ -31,8 +31,8 @@ from lookup.model.quoting import printable
 from lookup.model.time import FIRST_US, LAST_US, QUARTER_US
 
 __all__ = [
-    "MINUTE_US", "PartJob", "PartReport", "SourceJob", "SourceReport", "StagedFile", "read_source",
-    "stitch_quarantine", "write_part",
+    "MINUTE_US", "PartJob", "PartReport", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine",
+    "write_part",
 ]  # fmt: skip
 
 #: µs of the cells in which rows are counted, so that parts of equal size can be cut without looking at rows again.

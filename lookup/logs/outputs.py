@@ -31,18 +31,9 @@ from lookup.logs.sources import UNFINISHED, has_folders, locate
 from lookup.model.documents import special_kind
 
 __all__ = [
-    "Draft",
-    "Relation",
-    "create_file",
-    "draft",
-    "keep_on_disk",
-    "keeps",
-    "named_refusals",
-    "relation",
-    "remove_folder",
-    "require_free",
-    "write_beside",
-]
+    "Draft", "Relation", "create_file", "draft", "keep_on_disk", "keeps", "named_refusals", "relation", "remove_folder",
+    "require_free", "write_beside",
+]  # fmt: skip
 
 Relation = Literal["is", "lies in", "holds"]
 

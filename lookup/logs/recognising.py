@@ -1,4 +1,4 @@
-"""Recognise what a log is by its first lines, and write the mapping with which `ingest` reads it.
+"""Recognise what a log is by its first lines, and write the mapping with which `ingest` reads it; find how long it is.
 
 Whatever is proposed was tried: the reader has read the first lines with that mapping before it is returned.
 """
@@ -19,7 +19,7 @@ from lookup.engine.plugins import Registry
 from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, reader_of
-from lookup.logs.sources import LogFile, list_files, list_log, open_lines, open_parquet
+from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
 from lookup.logs.tabular import (
     Proposal,
     canonical_mapping,
@@ -31,7 +31,7 @@ from lookup.logs.tabular import (
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
 
-__all__ = ["Recognised", "recognise"]
+__all__ = ["Recognised", "recognise", "span_of"]
 
 #: Lines that are looked at. Lookups may be rare among the lines of a broker's log.
 _HEAD = 20_000
@@ -39,6 +39,8 @@ _HEAD = 20_000
 _FILES = 10
 #: Files whose first lines must be of the same kind, and lines of those behind the first ten.
 _ALIKE, _FEW = 50, 500
+#: Lines at the beginning of a file that are read for its first time; with more files looking at each is not cheap.
+_SPAN_HEAD, _SPAN_FILES = 5_000, 200
 #: Readers of Pulsar's own logs, and what these are.
 _PULSAR = {
     "jetty-access": "an access log of Pulsar's web server",
@@ -375,3 +377,42 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
         "columns of LOOKUPS, any delimited file or JSON Lines with a column of times and one of topics or paths, or a "
         "table LOOKUPS in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
     )
+
+
+def span_of(source: str, mapping: str, registry: Registry) -> tuple[int, int] | None:
+    """Return the times of the first and the last lookup of a log, µs; None if they are not cheap to know.
+
+    Files that are packed, in UTF-16 or in a store cannot be read from their ends.
+
+    Args:
+        source: a file, folder, glob or URI.
+        mapping: text of the mapping that reads it, empty for a table LOOKUPS.
+        registry: of all plug-ins.
+
+    Raises:
+        InputError: if the source does not exist.
+    """
+    if not mapping:
+        return table_span(list_log(source))
+    paths = list_files([source])
+    instants: list[int] = []
+    for path in paths if len(paths) <= _SPAN_FILES else ():
+        tail = last_lines(path)
+        if tail is None:
+            return None
+        instants += _instants(path, tail, mapping, registry)
+    return (min(instants), max(instants)) if instants else None
+
+
+def _instants(path: str, tail: Sequence[str], mapping: str, registry: Registry) -> list[int]:
+    """Return the times of the lookups among the first and the last lines of a file, µs."""
+    try:
+        head = list(islice(open_lines(path), _SPAN_HEAD))
+        # A short file is its own beginning and end: its lines occur twice, which changes neither of the two times.
+        numbered = [*head, *enumerate(tail, start=len(head) + 1)]
+        entries = reader_of(registry, toml_table(mapping), "mapping").parse(iter(numbered), path)
+        lookups = [entry for entry in entries if isinstance(entry, Row) and entry.table == "lookups"]
+        rows = [check_row("lookups", entry.values, cluster="any") for entry in lookups]
+    except Exception:  # noqa: BLE001  a plug-in's reader may raise anything, and the times are only for a proposal
+        return []
+    return [row["ts"] for row in rows if not isinstance(row, str)]

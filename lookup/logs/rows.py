@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.logs.columns import MAX_WEIGHT, TABLES, Bounds
-from lookup.logs.decoding import LATIN_1
+from lookup.logs.readers.values import LATIN_1
 from lookup.model.time import FIRST_US, LAST_US
 
 __all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]

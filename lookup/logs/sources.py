@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,18 +22,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from lookup.errors import Argument, InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
-from lookup.logs.decoding import LATIN_1
+from lookup.logs.readers.values import LATIN_1
 from lookup.model.documents import TableName, special_kind
 
 __all__ = [
-    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines",
-    "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
+    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines", "list_files",
+    "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
+    "statistics_of", "table_span",
 ]  # fmt: skip
 
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
@@ -416,3 +418,28 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
             ) from None
         # Arrow's further lines are its own call stack.
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
+    """Return the first and the last time that the footers of a table name, µs; None if they have no statistics."""
+    instants = []
+    for file in files:
+        with open_parquet(file.path) as parquet:
+            for _, statistics in statistics_of(parquet, ("ts",)):
+                instants += [_micros(statistics.min), _micros(statistics.max)]
+    return (min(instants), max(instants)) if instants else None
+
+
+def _micros(instant: Any) -> int:
+    if isinstance(instant, int):
+        return instant
+    return int(np.datetime64(instant.replace(tzinfo=None), "us").astype(np.int64))
+
+
+def statistics_of(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:
+    """Yield the statistics of some columns in each row group, as far as there are any."""
+    for group in range(parquet.metadata.num_row_groups):
+        rows = parquet.metadata.row_group(group)
+        for column in map(rows.column, range(rows.num_columns)):
+            if column.path_in_schema in names and column.statistics is not None and column.statistics.has_min_max:
+                yield column.path_in_schema, column.statistics

@@ -15,17 +15,14 @@ from datetime import UTC
 from itertools import pairwise
 
 from lookup.logs.columns import RESULTS, TABLES
-from lookup.logs.decoding import unquoted
 from lookup.logs.readers.jetty_access import RESULT_OF_STATUS
-from lookup.logs.readers.values import cut_quoted, flattened, object_of
+from lookup.logs.readers.values import cut_quoted, flattened, object_of, unquoted
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
 from lookup.model.quoting import listed, shown, toml_text
 from lookup.model.time import time_parser
 
-__all__ = [
-    "Proposal", "Table", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of",
-]  # fmt: skip
+__all__ = ["Proposal", "Table", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of"]
 
 #: Rows that decide what the columns of a delimited file hold.
 _SAMPLE = 200

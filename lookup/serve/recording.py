@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from lookup.errors import InputError
 from lookup.logs.outputs import keep_on_disk, named_refusals
-from lookup.logs.rolling import RollingFiles
-from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, partition_of
+from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, RollingFiles, partition_of
 from lookup.model.recent import Recent
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer

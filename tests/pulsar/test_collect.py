@@ -18,8 +18,8 @@ import pytest
 
 from lookup.collect.observing import follow
 from lookup.engine.service_unit import ServiceUnitStateData
+from lookup.logs.readers.system_topics import STATE_TOPIC, OwnershipChanges
 from lookup.logs.schema import CANONICAL
-from lookup.logs.system_topics import STATE_TOPIC, OwnershipChanges
 from tests.processes import awaited
 from tests.pulsar.clients import JavaClients, PythonClients
 from tests.pulsar.cluster import CLUSTER, Broker, Cluster

@@ -12,7 +12,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from lookup.logs.system_topics import STATE_TOPIC
+from lookup.logs.readers.system_topics import STATE_TOPIC
 from lookup.serve.verifying import verify
 from tests.processes import awaited
 from tests.pulsar.clients import JavaClients

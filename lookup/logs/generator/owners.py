@@ -6,18 +6,17 @@ Ownership is sticky, as in Pulsar: the first lookup of an unowned bundle assigns
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.logs.generator.timeline import Event
+from lookup.logs.generator.settings import GenerateSettings
+from lookup.logs.generator.traffic import Draw, Event
 from lookup.logs.generator.world import BrokerSite, Clients, Topics, rack_name
 from lookup.model.bundles import BundleRange, equal_boundaries
 
-__all__ = ["Answers", "Owners"]
+__all__ = ["Owners"]
 
 #: How much of the odds `rack-random` keeps for the brokers of the client's rack; the rest goes to all brokers evenly.
 _RACK_SHARE = 0.8
@@ -25,34 +24,26 @@ _RACK_SHARE = 0.8
 _CHANNEL_US = 1_500
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Answers of the logging policy to some lookups; columns of shape (n,)."""
-
-    #: number of the owner, -1 if the bundle had none
-    broker: NDArray[np.int32]
-    #: probability with which the policy chose that owner, NaN if it had no choice
-    propensity: NDArray[np.float64]
-
-
 class Owners:
     """The owners of one cluster's bundles; it follows the events and answers the lookups in order of time."""
 
     def __init__(
         self,
+        settings: GenerateSettings,
         topics: Topics,
         clients: Clients,
         brokers: tuple[BrokerSite, ...],
-        *,
-        bundles_per_namespace: int,
-        policy: str,
+        events: tuple[Event, ...],
         dice: np.random.Generator,
     ) -> None:
-        self._topics = topics
-        self._brokers = brokers
-        self._policy = policy
-        self._dice = dice
-        self._client_rack = _labels_of(clients, brokers)
+        self._topics, self._brokers, self._dice = topics, brokers, dice
+        self._policy, bundles_per_namespace = settings.logging_policy, settings.bundles_per_namespace
+        self._rack = np.array([broker.rack for broker in brokers])
+        self._racks = 1 + int(self._rack.max())
+        numbers = {rack_name(rack): rack for rack in range(self._racks)}
+        stated = [numbers.get(json.loads(text).get("rack"), self._racks) for text in clients.property_sets]
+        #: rack that each client's properties state, the number of racks if they state none that exists
+        self._client_rack = np.array(stated)[clients.properties]
         bounds = equal_boundaries(bundles_per_namespace)
         self._namespaces = [name for name in topics.namespaces for _ in range(bundles_per_namespace)]
         self._ranges = [BundleRange(low, high) for low, high in pairwise(bounds)] * len(topics.namespaces)
@@ -70,7 +61,11 @@ class Owners:
         #: what each bundle carried in the last piece, by which the shedder chooses
         self._weight: NDArray[np.float64] = np.zeros(len(self._ranges))
         self._registered = np.zeros(len(brokers), dtype=bool)
+        # A broker that will be updated has no rack until then.
         self._labelled = np.ones(len(brokers), dtype=bool)
+        self._labelled[[event.broker for event in events if event.kind == "updated" and event.broker is not None]] = (
+            False
+        )
         self._odds = self._state_odds()
         #: OWNERSHIP without the cluster
         self.rows: list[dict[str, object]] = []
@@ -82,20 +77,18 @@ class Owners:
 
     def bundle_counts(self) -> NDArray[np.int64]:
         """Return how many bundles each broker owns, heartbeat bundles left out, shape (n_brokers,)."""
-        owned = np.delete(self._owner, slice(self._pinned, self._pinned + len(self._brokers)))
-        return np.bincount(owned[owned >= 0], minlength=len(self._brokers))
+        owned = self._owner[self._given()]
+        return np.bincount(owned, minlength=len(self._brokers))
+
+    def _given(self) -> NDArray[np.intp]:
+        """Return the numbers of the bundles that have an owner, heartbeat bundles left out."""
+        numbers = np.flatnonzero(self._owner >= 0)
+        return numbers[(numbers < self._pinned) | (numbers >= self._pinned + len(self._brokers))]
 
     def topic_counts(self) -> NDArray[np.int64]:
         """Return how many topics lie in the bundles each broker owns, shape (n_brokers,)."""
         owned = self._owner[self._bundle[: self._topics.ordinary]]
         return np.bincount(owned[owned >= 0], minlength=len(self._brokers))
-
-    def set_up(self, events: Iterable[Event]) -> None:
-        """Take over the registry from before the log; a broker that will be updated has no rack until then."""
-        for event in events:
-            if event.kind == "updated" and event.broker is not None:
-                self._labelled[event.broker] = False
-        self._odds = self._state_odds()
 
     def apply(self, event: Event) -> NDArray[np.bool_]:
         """Let an event take place and return the topics that lost their broker, mask of shape (n_topics,)."""
@@ -114,32 +107,29 @@ class Owners:
         return ((before >= 0) & (self._owner < 0))[self._bundle]
 
     def answer(
-        self,
-        ts: NDArray[np.int64],
-        topic: NDArray[np.int32],
-        client: NDArray[np.int32],
-        *,
-        assigning: NDArray[np.bool_],
-        weight: NDArray[np.float64],
-    ) -> Answers:
-        """Answer lookups in order of time; `assigning` says which may give an unowned bundle an owner."""
+        self, draw: Draw, *, assigning: NDArray[np.bool_], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Answer lookups in order of time; `assigning` says which may give an unowned bundle an owner.
+
+        Returns:
+            The number of each owner, -1 if the bundle had none, and the probability with which the policy chose it, NaN
+            if it had no choice; both of shape (n,).
+        """
         # Most lookups are hits, which arrays answer at once; only bundles without owner are gone through.
-        bundle = self._bundle[topic]
+        bundle = self._bundle[draw.topic]
         broker = self._owner[bundle]
         propensity = self._propensity[bundle]
         waiting = np.flatnonzero(broker < 0)
         if len(waiting) and self._registered.any():
-            since = self._assign(waiting[assigning[waiting]], bundle, ts, client)
+            since = self._assign(waiting[assigning[waiting]], bundle, draw)
             answered = waiting[since[bundle[waiting]] <= waiting]
             broker[answered] = self._owner[bundle[answered]]
             propensity[answered] = self._propensity[bundle[answered]]
         propensity[broker < 0] = np.nan
         self._weight = np.bincount(bundle, weights=weight, minlength=len(self._owner)).astype(np.float64)
-        return Answers(broker, propensity)
+        return broker, propensity
 
-    def _assign(
-        self, rows: NDArray[np.intp], bundle: NDArray[np.int64], ts: NDArray[np.int64], client: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def _assign(self, rows: NDArray[np.intp], bundle: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]:
         """Give every waiting bundle the owner its first assigning lookup draws; return, by bundle, that lookup's row.
 
         Rows before it stay unanswered; bundles without such a lookup have a row behind all others.
@@ -149,7 +139,7 @@ class Owners:
         _, indices = np.unique(bundle[rows], return_index=True)
         # In order of time again: rows of OWNERSHIP and the dice follow it.
         first = np.sort(rows[indices])
-        label = self._client_rack[client[first]]
+        label = self._client_rack[draw.client[first]]
         odds = self._odds[label]
         luck = self._dice.random(len(first))
         # Odds add up to 1 but for rounding, which luck close to 1 may fall into.
@@ -157,7 +147,7 @@ class Owners:
         chosen = bundle[first]
         self._owner[chosen] = drawn
         self._propensity[chosen] = odds[np.arange(len(first)), drawn]
-        for asked_at, number, broker in zip(ts[first].tolist(), chosen.tolist(), drawn.tolist(), strict=True):
+        for asked_at, number, broker in zip(draw.ts[first].tolist(), chosen.tolist(), drawn.tolist(), strict=True):
             self._note(asked_at + _CHANNEL_US, number, "owned", broker, by="policy")
         since = np.full(len(self._owner), np.iinfo(np.int64).max)
         since[chosen] = first
@@ -165,21 +155,18 @@ class Owners:
 
     def _state_odds(self) -> NDArray[np.float64]:
         """State the odds by the client's rack, the last row for clients without; shape (n_racks + 1, n_brokers)."""
-        racks = 1 + max(broker.rack for broker in self._brokers)
-        site = np.array([broker.rack for broker in self._brokers])
         everyone = self._registered / max(1, self._registered.sum())
-        odds = np.tile(everyone, (racks + 1, 1))
+        odds = np.tile(everyone, (self._racks + 1, 1))
         if self._policy == "rack-random":
-            for rack in range(racks):
-                near = self._registered & self._labelled & (site == rack)
+            for rack in range(self._racks):
+                near = self._registered & self._labelled & (self._rack == rack)
                 if near.any():
                     odds[rack] = _RACK_SHARE * near / near.sum() + (1.0 - _RACK_SHARE) * everyone
         return odds
 
     def _unload(self, event: Event) -> NDArray[np.bool_]:
         """Take a bundle from its owner: the shedder takes the hottest, an administrator any."""
-        numbers = np.flatnonzero(self._owner >= 0)
-        numbers = numbers[(numbers < self._pinned) | (numbers >= self._pinned + len(self._brokers))]
+        numbers = self._given()
         if not len(numbers):
             return np.zeros(len(self._bundle), dtype=bool)
         hottest = int(numbers[np.argmax(self._weight[numbers])])
@@ -222,11 +209,3 @@ class Owners:
         row = {"ts": ts, "bundle": f"{self._namespaces[bundle]}/{self._ranges[bundle]}", "event": event, "by": by}
         owner = self._brokers[broker].id if broker >= 0 else None
         self.rows.append({**row, "broker": owner, "boundaries": boundaries})
-
-
-def _labels_of(clients: Clients, brokers: tuple[BrokerSite, ...]) -> NDArray[np.int64]:
-    """Return each client's rack as its properties state it, the number of racks if they state none that exists."""
-    racks = 1 + max(broker.rack for broker in brokers)
-    numbers = {rack_name(rack): rack for rack in range(racks)}
-    stated = [numbers.get(json.loads(text).get("rack"), racks) for text in clients.property_sets]
-    return np.array(stated)[clients.properties]

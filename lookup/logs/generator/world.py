@@ -139,7 +139,12 @@ def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dic
     namespace_of = dice.choice(len(namespaces), p=dice.permutation(_uneven(len(namespaces))), size=len(partitions))
     # The first base topics, which have no partitions, see to it that no namespace is empty.
     namespace_of[: len(namespaces)] = np.arange(len(namespaces))
-    bases = _base_names([namespaces[number] for number in namespace_of.tolist()], dice)
+    # A few are not persistent.
+    domains = np.where(dice.random(len(partitions)) < _NON_PERSISTENT_SHARE, "non-persistent", "persistent").tolist()
+    bases = [
+        f"{domain}://{namespaces[namespace]}/{_WORDS[number % len(_WORDS)]}-{number:06}"
+        for number, (domain, namespace) in enumerate(zip(domains, namespace_of.tolist(), strict=True))
+    ]
     names = [
         f"{base}-partition-{partition}" if count else base
         for base, count in zip(bases, partitions.tolist(), strict=True)
@@ -151,12 +156,17 @@ def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dic
     namespace = np.concatenate([namespace_of[base], np.full(len(brokers), -1)]).astype(np.int32)
     heartbeats = [f"persistent://pulsar/{broker.id}/healthcheck" for broker in brokers]
     names = [*names[: settings.topics], *heartbeats]
+    # The rack of a topic's team is mostly its namespace's, else any.
+    racks = _uneven(settings.racks)
+    home_of_namespace = dice.choice(settings.racks, p=racks, size=settings.namespaces)
+    anywhere = dice.choice(settings.racks, p=racks, size=len(namespace))
+    is_at_home = dice.random(len(namespace)) < _HOME_SHARE
     return Topics(
         names=tuple(names),
         namespaces=namespaces,
         namespace=namespace,
         hashes=np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64),
-        home=_homes(settings, namespace, dice),
+        home=np.where(is_at_home, home_of_namespace[namespace], anywhere).astype(np.int32),
         popularity=_popularity(shares[base], len(brokers)),
         ordinary=settings.topics,
     )
@@ -175,24 +185,6 @@ def _partitions_and_ranks(
     partitions[: settings.namespaces] = 0
     enough = int(np.searchsorted(np.cumsum(np.maximum(partitions, 1)), settings.topics)) + 1
     return partitions[:enough], ranks[:enough]
-
-
-def _base_names(namespaces: list[str], dice: np.random.Generator) -> list[str]:
-    """Name one base topic in each namespace given; a few are not persistent."""
-    domains = np.where(dice.random(len(namespaces)) < _NON_PERSISTENT_SHARE, "non-persistent", "persistent").tolist()
-    return [
-        f"{domain}://{namespace}/{_WORDS[number % len(_WORDS)]}-{number:06}"
-        for number, (domain, namespace) in enumerate(zip(domains, namespaces, strict=True))
-    ]
-
-
-def _homes(settings: GenerateSettings, namespace: Ints, dice: np.random.Generator) -> Ints:
-    """Draw the rack of every topic's team: mostly its namespace's, else any."""
-    shares = _uneven(settings.racks)
-    of_namespace = dice.choice(settings.racks, p=shares, size=settings.namespaces)
-    anywhere = dice.choice(settings.racks, p=shares, size=len(namespace))
-    at_home = dice.random(len(namespace)) < _HOME_SHARE
-    return np.where(at_home, of_namespace[namespace], anywhere).astype(np.int32)
 
 
 def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
@@ -215,50 +207,45 @@ def make_clients(
     count[0] += settings.clients - count.sum()
     chosen = []
     for rack, size in enumerate(count.tolist()):
-        share = np.array([entry.share if entry.rack in (None, rack) else 0.0 for entry in sets])
+        share = np.array([part if only in (None, rack) else 0.0 for _, only, part in sets])
         chosen.append(dice.choice(len(sets), p=share / share.sum(), size=size))
     subnet = cluster * settings.racks
     ids = [_address(subnet + rack, host) for rack, size in enumerate(count) for host in range(size)]
     # Behind all that 50,000 clients of one rack may have.
     ids += [_address(subnet + broker.rack, 60_000 + number) for number, broker in enumerate(brokers)]
-    unlabelled = next(number for number, entry in enumerate(sets) if not entry.labels)
+    unlabelled = next(number for number, (labels, *_) in enumerate(sets) if not labels)
     return Clients(
         ids=tuple(ids),
         rack=np.concatenate([np.repeat(np.arange(settings.racks), count), [broker.rack for broker in brokers]]).astype(
             np.int32
         ),
         properties=np.concatenate([*chosen, np.full(len(brokers), unlabelled)]).astype(np.int32),
-        property_sets=tuple(json.dumps(entry.labels, sort_keys=True, separators=(",", ":")) for entry in sets),
+        property_sets=tuple(json.dumps(labels, sort_keys=True, separators=(",", ":")) for labels, *_ in sets),
         first=np.concatenate([[0], np.cumsum(count)[:-1]]),
         count=count,
         ordinary=settings.clients,
     )
 
 
-@dataclass(frozen=True)
-class _PropertySet:
-    labels: Mapping[str, str]
-    #: the only rack whose clients send it, None for all
-    rack: int | None
-    #: relative share among the sets open to a client
-    share: float
+def _property_sets(settings: GenerateSettings) -> list[tuple[Mapping[str, str], int | None, float]]:
+    """List what clients send: nothing, rack, rack and zone, zone alone, a rack without brokers, an application.
 
-
-def _property_sets(settings: GenerateSettings) -> list[_PropertySet]:
-    """List what clients send: nothing, rack, rack and zone, zone alone, a rack without brokers, an application."""
+    Returns:
+        Labels, the only rack whose clients send them, None for all, and their share among the sets open to a client.
+    """
     racks = range(settings.racks)
     zones = sorted({_zone_name(rack) for rack in racks})
-    sets = [
-        _PropertySet({}, None, 0.18),
-        *(_PropertySet({"rack": rack_name(rack)}, rack, 0.40) for rack in racks),
-        *(_PropertySet({"rack": rack_name(rack), "zone": _zone_name(rack)}, rack, 0.25) for rack in racks),
-        *(_PropertySet({"zone": zone}, None, 0.04) for zone in zones),
-        _PropertySet({"rack": "lab"}, None, 0.02),
+    sets: list[tuple[Mapping[str, str], int | None, float]] = [
+        ({}, None, 0.18),
+        *(({"rack": rack_name(rack)}, rack, 0.40) for rack in racks),
+        *(({"rack": rack_name(rack), "zone": _zone_name(rack)}, rack, 0.25) for rack in racks),
+        *(({"zone": zone}, None, 0.04) for zone in zones),
+        ({"rack": "lab"}, None, 0.02),
     ]
     for number in range(settings.property_sets - len(sets)):
         rack = number % settings.racks
         labels = {"app": f"app-{1 + number // settings.racks}", "rack": rack_name(rack)}
-        sets.append(_PropertySet(labels, rack, 0.10))
+        sets.append((labels, rack, 0.10))
     return sets[: settings.property_sets]
 
 

@@ -8,15 +8,15 @@ A request and its answer are two lines, which are joined into one row. The text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, pairwise
 from typing import Any, ClassVar
 
 from lookup.errors import PulsarLookupError
 from lookup.logs.readers.broker_ownership import OWNERSHIP_MESSAGES, OWNERSHIP_WORDS, BrokerLog, OwnershipLog
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
-from lookup.logs.readers.ordering import in_order
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.values import unreadable
 from lookup.model.address import host_of
@@ -24,7 +24,7 @@ from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.names import looks_like_pattern
 from lookup.model.quoting import shown
 
-__all__ = ["PulsarBrokerReader"]
+__all__ = ["LogEntry", "PulsarBrokerReader", "in_order"]
 
 #: A line without any of these is not read any further.
 _FIRST_WORDS = (
@@ -45,6 +45,14 @@ _TOPIC = r"(?P<topic>(?:non-)?persistent://.*?)"
 _URL = r"(?:\[[^\]]*\]|[^,\]})\s])+"
 _BROKER_URL = re.compile(rf"brokerUrl=(?P<url>{_URL})|(?P<bare>pulsar(?:\+ssl)?://{_URL})")
 _Match = re.Match[str]
+#: Events whose order is judged at once.
+_PART = 1_000
+#: Events that are held to be put in order; of a broker's log about 1 GB.
+_MOST = 1_000_000
+#: Threads of a broker write lines by so much too late, µs; a longer step back has another reason.
+_LATE_US = 1_000_000
+#: Share of such steps back with which a source has no order at all; files that are joined have a few.
+_MOST_FAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class PulsarBrokerReader(LogOrigin):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class LogEntry:
     """A line about lookups or ownership: its event, or why it has none."""
 
     line: int
@@ -92,7 +100,7 @@ class _Entry:
     problem: str = ""
 
 
-def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[_Entry]:
+def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[LogEntry]:
     ts = 0
     for number, line in lines:
         # Nearly every line fails here: one search is far cheaper than the patterns of the layouts.
@@ -102,13 +110,48 @@ def _entries(lines: Iterator[tuple[int, str]], layout: LineLayout) -> Iterator[_
         try:
             event = layout.read(line)
         except (ValueError, PulsarLookupError) as error:
-            yield _Entry(number, line, ts, problem=str(error))
+            yield LogEntry(number, line, ts, problem=str(error))
             continue
         if event is not None:
             ts = event.ts
-            yield _Entry(number, line, ts, event)
+            yield LogEntry(number, line, ts, event)
         elif not is_continuation(line):
-            yield _Entry(number, line, ts, problem="the line is in none of the layouts of Pulsar's logs")
+            yield LogEntry(number, line, ts, problem="the line is in none of the layouts of Pulsar's logs")
+
+
+def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+    """Yield entries as they come as long as time mostly goes forward, and from there on in the order of time.
+
+    Exports of log stores begin with the newest line. Entries that run backwards are turned round, so that those of one
+    instant are in order as well; entries in no order are sorted.
+
+    Raises:
+        ValueError: if there are too many to be put in order.
+    """
+    source = iter(entries)
+    # Part by part: a log may begin in order, and have an export that begins with the newest line behind that.
+    while part := list(islice(source, _PART)):
+        forward, backward, far = _steps(part)
+        if backward <= forward and far <= _MOST_FAR * len(part):
+            yield from part
+            continue
+        held = [*part, *islice(source, _MOST - len(part))]
+        if next(source, None) is not None:
+            raise ValueError(
+                f"lines go back in time, and more than {_MOST:,} are too many to be put in order; sort the file"
+            )
+        forward, backward, _ = _steps(held)
+        if backward > 2 * forward:
+            held.reverse()
+        if _steps(held)[2]:
+            held.sort(key=lambda entry: entry.ts)
+        yield from held
+
+
+def _steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:
+    """Count steps forward, steps back, and of these the ones that are too far for threads that write late."""
+    steps = [later.ts - earlier.ts for earlier, later in pairwise(entries)]
+    return sum(step > 0 for step in steps), sum(step < 0 for step in steps), sum(step < -_LATE_US for step in steps)
 
 
 class _LookupLog(BrokerLog):

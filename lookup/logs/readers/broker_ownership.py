@@ -19,7 +19,7 @@ from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData
 from lookup.errors import InvalidNameError
 from lookup.logs.readers.layouts import LogEvent, LogOrigin
 from lookup.logs.readers.pairing import Pairing
-from lookup.logs.system_topics import ownership_change, split_boundaries
+from lookup.logs.readers.system_topics import ownership_change, split_boundaries
 from lookup.model.documents import Refuted, Row
 from lookup.model.names import NamespaceName, pinned_broker
 from lookup.model.quoting import shown

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from lookup.logs.decoding import unquoted
 from lookup.logs.readers.jetty_access import LOOKUP_PATH, http_lookup
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
 from lookup.logs.readers.values import (
@@ -22,6 +21,7 @@ from lookup.logs.readers.values import (
     number_of,
     object_of,
     other_delimiter,
+    unquoted,
     unreadable,
     value_at,
 )

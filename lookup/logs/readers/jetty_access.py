@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
-from lookup.logs.decoding import LATIN_1, unquoted
 from lookup.logs.readers.layouts import LineLayout, LogOrigin, message_of
-from lookup.logs.readers.values import number_of, unreadable
+from lookup.logs.readers.values import LATIN_1, number_of, unquoted, unreadable
 from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import shown

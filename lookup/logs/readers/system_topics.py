@@ -1,37 +1,44 @@
-"""Read the system topics of Pulsar's load manager, dumped as JSON Lines: ownership, brokers' load and top bundles.
+"""Read what Pulsar's load manager publishes in its system topics: ownership, brokers' load and top bundles.
 
-A line is one message with the keys `topic`, `key`, `publish_time_ms` and `value`, null for a tombstone; others, such as
-`message_id`, are not read. A source has the records of the state topic in the topic's order.
+The engine's conflict rule decides which records of the state topic hold; here is what a record that holds means for
+OWNERSHIP, LOADS and BUNDLES, for dumps in JSON Lines, brokers' logs, which print such records, and live clusters.
 
-Source: `docs/pulsar/logs.md`, "State records beside the log".
+Source: `docs/pulsar/load-managers.md`, `docs/pulsar/logs.md`, "State records beside the log".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lookup.engine.service_unit import ServiceUnitStateData
-from lookup.errors import PulsarLookupError
+from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, should_keep_left
+from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.readers.values import unreadable
-from lookup.logs.system_topics import (
-    BROKER_LOAD_TOPIC,
-    STATE_TOPIC,
-    TOP_BUNDLES_TOPIC,
-    OwnershipChanges,
-    bundle_rows,
-    load_row,
-)
+from lookup.model.bundles import BundleRange, NamespaceBundle
 from lookup.model.documents import Row, Unreadable, mapping, parsed_object, text, whole_number
+from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
+from lookup.model.names import INTERNAL_TOPICS
+from lookup.model.quoting import shown
 
-__all__ = ["SystemTopicsReader"]
+__all__ = [
+    "BROKER_LOAD_TOPIC", "STATE_TOPIC", "TOP_BUNDLES_TOPIC", "OwnershipChanges", "SystemTopicsReader", "bundle_rows",
+    "load_row", "ownership_change", "split_boundaries",
+]  # fmt: skip
+
+BROKER_LOAD_TOPIC, TOP_BUNDLES_TOPIC, STATE_TOPIC = INTERNAL_TOPICS
+
+_S = ServiceUnitState
 
 
 @dataclass(frozen=True)
 class SystemTopicsReader:
-    """Reads OWNERSHIP, LOADS and BUNDLES from messages of the load manager's system topics, in JSON Lines."""
+    """Reads OWNERSHIP, LOADS and BUNDLES from messages of the load manager's system topics, in JSON Lines.
+
+    A line is one message with the keys `topic`, `key`, `publish_time_ms` and `value`, null for a tombstone; others are
+    not read. A source has the records of the state topic in the topic's order.
+    """
 
     name: ClassVar[str] = "pulsar-system-topics"
     expects: ClassVar[str] = (
@@ -73,3 +80,109 @@ def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Itera
         yield Row("loads", line, load_row(key, message, ts_us))
     elif message is not None:
         yield from (Row("bundles", line, row) for row in bundle_rows(message, ts_us))
+
+
+def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str, Any] | None:
+    """Return the columns `event`, `broker` and `boundaries` of the change that a record makes, None if it makes none.
+
+    A bundle loses its owner when the release begins, not when it ends; a split leaves the owner to the children.
+
+    Args:
+        owner: the bundle's owner until now, None if it has none.
+
+    Raises:
+        InvalidNameError: if a child of a split has no range.
+    """
+    match data.state:
+        case _S.OWNED:
+            return None if data.dst_broker == owner else {"event": "owned", "broker": data.dst_broker}
+        case _S.SPLITTING:
+            return {"event": "split", "broker": owner, "boundaries": split_boundaries(data.split)}
+        case _S.DELETED:
+            return None
+        case _:
+            return None if owner is None else {"event": "unloaded", "broker": owner}
+
+
+def split_boundaries(children: Iterable[str]) -> list[str]:
+    """Return the column `boundaries` of a split: the ends of the children's ranges, those of the parent included.
+
+    Raises:
+        InvalidNameError: if a child has no range.
+    """
+    ranges = [BundleRange.parse(child) for child in children]
+    return [f"0x{end:08x}" for end in sorted({end for bounds in ranges for end in (bounds.lower, bounds.upper)})]
+
+
+class OwnershipChanges:
+    """Follows the state topic, whose records come in the topic's order, and finds the changes of ownership.
+
+    It may begin at any record: what the first record of a bundle says of the owner until then is believed.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, ServiceUnitStateData] = {}
+        self._owners: dict[str, str | None] = {}
+
+    def take(self, bundle: str, data: ServiceUnitStateData | None, ts_us: int) -> dict[str, Any] | None:
+        """Return the row of OWNERSHIP that a record makes, without the cluster; None if it makes none.
+
+        Args:
+            data: None for a tombstone.
+
+        Raises:
+            InvalidNameError: if the bundle or a child is malformed; the record is left out then.
+        """
+        name = NamespaceBundle.parse(bundle)
+        children = [f"{name.namespace}/{BundleRange.parse(child)}" for child in (data.split if data else ())]
+        # Tools write hashes in several spellings; a bundle has one.
+        bundle = str(name)
+        before = self._records.get(bundle)
+        if should_keep_left(before, data, Storage.SYSTEM_TOPIC):
+            return None
+        owner = self._owners.pop(bundle, None)
+        change: dict[str, Any] | None
+        if data is None:
+            self._records.pop(bundle, None)
+            change = None if owner is None else {"event": "unloaded", "broker": owner}
+        else:
+            self._records[bundle] = data
+            if before is None and data.state in (_S.RELEASING, _S.SPLITTING):
+                owner = data.source_broker
+            is_repeated = before is not None and before.state is data.state is _S.SPLITTING
+            change = None if is_repeated else ownership_change(owner, data)
+            if data.state is _S.OWNED:
+                self._owners[bundle] = data.dst_broker
+            elif data.state is _S.SPLITTING and not is_repeated:
+                self._owners |= dict.fromkeys(children, owner)
+        if change is None:
+            return None
+        return {"ts": ts_us, "bundle": bundle} | {key: value for key, value in change.items() if value is not None}
+
+
+def load_row(broker: str, value: str, ts_us: int) -> dict[str, Any]:
+    """Return the row of LOADS that a broker's report makes, without the cluster.
+
+    Raises:
+        InputError: if the report is none.
+    """
+    broker_load_from_json(value)
+    return {"ts": ts_us, "broker": broker, "load": value}
+
+
+def bundle_rows(value: str, ts_us: int) -> list[dict[str, Any]]:
+    """Return the rows of BUNDLES that a broker's list of its most loaded bundles makes, without the cluster.
+
+    Raises:
+        InputError: if the list is none, or an entry of it.
+    """
+    entries = parsed_object(value, "the list of top bundles").get("topBundlesLoadData", [])
+    if not isinstance(entries, list):
+        raise InputError(f"topBundlesLoadData is {shown(entries)}, not a list")
+    rows = []
+    for entry in entries:
+        bundle = text(mapping(entry, "topBundlesLoadData").get("bundleName"), "bundleName")
+        stats = json.dumps(mapping(entry.get("stats"), "stats"), separators=(",", ":"))
+        bundle_stats_from_json(stats)
+        rows.append({"ts": ts_us, "bundle": bundle, "stats": stats})
+    return rows

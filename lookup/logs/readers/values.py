@@ -2,23 +2,50 @@
 
 Of a line of JSON a nested key is named by dots, `client.ip`. Every value is a text, as in a delimited file, so that
 templates and rules work on both alike: a null and a key that is absent are empty texts, a list is the text of its JSON.
+Bytes that are no UTF-8 are Latin-1, so that names which differ stay apart.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from typing import Any
+from urllib.parse import unquote
 
 from lookup.model.documents import NestingError, Unreadable, json_value
 from lookup.model.quoting import shown
 
-__all__ = ["cut_quoted", "flattened", "number_of", "object_of", "other_delimiter", "unreadable", "value_at"]
+__all__ = [
+    "LATIN_1", "cut_quoted", "flattened", "number_of", "object_of", "other_delimiter", "unquoted", "unreadable",
+    "value_at",
+]  # fmt: skip
 
 #: A longer beginning of a record is cut here, as `Unreadable` promises.
 _TEXT_LENGTH = 200
+#: How bytes that are no UTF-8 are read, as `errors` of a decoder.
+LATIN_1 = "lookup-latin-1"
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error(LATIN_1, _as_latin_1)
+
+
+def unquoted(text: str) -> str:
+    """Return a text without its percent-encoding.
+
+    Example:
+        >>> unquoted("K%C3%B6ln"), unquoted("K%F6ln")
+        ('Köln', 'Köln')
+    """
+    return unquote(text, errors=LATIN_1)
 
 
 def unreadable(line: int, reason: str, text: str) -> Unreadable:

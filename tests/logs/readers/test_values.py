@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lookup.logs.readers.values import flattened, object_of, value_at
+from lookup.logs.readers.values import flattened, object_of, unquoted, value_at
 
 _RECORD = {"a": {"b": {"c": "x"}, "d.e": 7}, "a.f": 1.5, "a.g": {"c": "z"}, "n": None, "l": ["y", {"z": 1}], "t": True}
 
@@ -49,3 +49,8 @@ def test_what_is_no_object_is_a_clause(line: str, clause: str) -> None:
     """It says what stands there."""
     with pytest.raises(ValueError, match=clause):
         object_of(line)
+
+
+def test_names_in_percent_encoding_that_differ_stay_apart() -> None:
+    """Letters of Latin-1 are no UTF-8, and were all one character."""
+    assert [unquoted(text) for text in ("K%F6ln", "K%E4ln", "K%C3%B6ln", "a%2Fb")] == ["Köln", "Käln", "Köln", "a/b"]
