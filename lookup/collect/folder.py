@@ -23,16 +23,15 @@ from pyarrow.fs import FileSelector
 from lookup.collect.observing import COLLECTED, JOURNAL, Past, Position, follow
 from lookup.errors import Argument, InputError
 from lookup.logs.outputs import named_refusals, write_beside
-from lookup.logs.schema import CANONICAL, RollingFiles
+from lookup.logs.schema import CANONICAL, RollingFiles, schema_of
 from lookup.logs.sources import has_folders, locate, open_parquet
 from lookup.model.documents import toml_table
 
 __all__ = ["RecordFolder"]
 
-_TS = pa.timestamp("us", tz="UTC")
 _SCHEMAS: Mapping[str, pa.Schema] = {
     **{table: CANONICAL[table] for table in COLLECTED},
-    "journal": pa.schema([(name, _TS if name in ("ts", "since") else pa.string()) for name in JOURNAL]),
+    "journal": schema_of(JOURNAL),
 }
 _UNTIL, _POSITION = b"lookup.until_us", b"lookup.position"
 

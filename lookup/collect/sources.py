@@ -248,7 +248,10 @@ class AdminRest:
         addresses = self._addresses
         for number, address in enumerate(addresses):
             try:
-                result = _read_answer(self._fetched(f"{address}/admin/v2/{path}", headers), read)
+                request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
+                with self._opener.open(request, timeout=_REQUEST_S) as answer:
+                    content = whole_body(answer)
+                result = read(json.loads(content))
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -258,6 +261,9 @@ class AdminRest:
                 failure = error
             except http.client.HTTPException as error:
                 failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+            # Brackets may be nested deeper than Python can follow.
+            except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+                failure = ValueError(f"{address} answered {path} with no JSON")
             except ValueError as error:
                 failure = ValueError(f"{address} answered {path} with {error}")
             else:
@@ -265,11 +271,6 @@ class AdminRest:
                 self._addresses = [*addresses[number:], *addresses[:number]]
                 return result
         raise failure or OSError("no address is given")
-
-    def _fetched(self, url: str, headers: Mapping[str, str]) -> bytes:
-        request = urllib.request.Request(url, headers=dict(headers))
-        with self._opener.open(request, timeout=_REQUEST_S) as answer:
-            return whole_body(answer)
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""
@@ -319,20 +320,6 @@ class AdminRest:
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
         return self._found(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
-
-
-def _read_answer(content: bytes, read: Callable[[Any], Result]) -> Result:
-    """Read an answer.
-
-    Raises:
-        ValueError: if it is no JSON, or `read` cannot read it; the text says what it is.
-    """
-    try:
-        answer = json.loads(content)
-    # Brackets may be nested deeper than Python can follow.
-    except (ValueError, RecursionError):
-        raise ValueError("no JSON") from None
-    return read(answer)
 
 
 def _names_of(answer: Any) -> list[str]:

@@ -15,19 +15,18 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.logs.columns import TABLES, Kind
+from lookup.logs.columns import TABLES
 from lookup.logs.outputs import create_file, keep_on_disk
 from lookup.logs.sources import has_folders, locate
 
 __all__ = [
     "CANONICAL", "CELLS", "CYCLES", "DECISIONS", "FLOWS", "OWNERS", "OWNER_CHANGES", "QUARANTINE", "ROWS_PER_FILE",
-    "SERVED_DECISIONS", "VIEWS", "RollingFiles", "partition_of", "write_parquet",
+    "SERVED_DECISIONS", "VIEWS", "RollingFiles", "partition_of", "schema_of", "write_parquet",
 ]  # fmt: skip
 
-_TS = pa.timestamp("us", tz="UTC")
-#: Arrow's type of each kind of column.
-_TYPES: Mapping[Kind, pa.DataType] = {
-    "time": _TS,
+#: Arrow's type of each kind of column; beside the kinds of the canonical tables, numbers and whole numbers by a text.
+_TYPES: Mapping[str, pa.DataType] = {
+    "time": pa.timestamp("us", tz="UTC"),
     "integer": pa.int64(),
     "number": pa.float64(),
     "flag": pa.bool_(),
@@ -35,6 +34,8 @@ _TYPES: Mapping[Kind, pa.DataType] = {
     "json": pa.string(),
     "properties": pa.string(),
     "texts": pa.list_(pa.string()),
+    "numbers": pa.map_(pa.string(), pa.float64()),
+    "counts": pa.map_(pa.string(), pa.int64()),
 }
 
 #: Canonical tables by name.
@@ -42,152 +43,59 @@ CANONICAL: Mapping[str, pa.Schema] = {
     table: pa.schema([(column.name, _TYPES[column.kind]) for column in columns]) for table, columns in TABLES.items()
 }
 
-#: Records that could not be used: their source and line, the reason, and the beginning of the record.
-QUARANTINE = pa.schema(
-    [
-        ("table", pa.string()),
-        ("source", pa.string()),
-        ("line", pa.int64()),
-        ("reason", pa.string()),
-        ("text", pa.string()),
-    ]
-)
 
-#: Columns of the simulation that a row is of.
-_SIMULATION = (("cluster", pa.string()), ("policy", pa.string()), ("seed", pa.int64()))
+def schema_of(columns: str) -> pa.Schema:
+    """Return the schema of columns like `ts:time cluster`: each with its kind behind a colon, texts without."""
+    named = (column.partition(":") for column in columns.split())
+    return pa.schema([(name, _TYPES[kind or "text"]) for name, _, kind in named])
+
+
+#: Records that could not be used: their source and line, the reason, and the beginning of the record.
+QUARANTINE = schema_of("table source line:integer reason text")
+
+# A run's tables begin with the columns of the simulation that a row is of: `cluster policy seed`.
 
 #: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without
 #: `bundle`).
-DECISIONS = pa.schema(
-    [
-        *_SIMULATION,
-        ("ts", _TS),
-        ("bundle", pa.string()),
-        ("key", pa.string()),
-        ("broker", pa.string()),
-        ("propensity", pa.float64()),
-        ("declined", pa.string()),
-        ("count", pa.int64()),
-        ("weight", pa.float64()),
-        ("odds", pa.map_(pa.string(), pa.float64())),
-        ("rejected", pa.map_(pa.string(), pa.int64())),
-        ("margin", pa.float64()),
-        ("ties", pa.int64()),
-        ("fingerprint", pa.string()),
-    ]
-)
+DECISIONS = schema_of("""
+    cluster policy seed:integer ts:time bundle key broker propensity:number declined count:integer weight:number
+    odds:numbers rejected:counts margin:number ties:integer fingerprint
+""")
 
 #: DECISIONS of the decision server: one row per request and policy that was asked, with all that is needed to decide
-#: again. `key`, `count` and `weight` are a replay's and null here.
-SERVED_DECISIONS = pa.schema(
-    [
-        *DECISIONS,
-        ("decision", pa.string()),
-        # true: the answer that was sent to a broker which carries answers out
-        ("carried", pa.bool_()),
-        ("asked_broker", pa.string()),
-        # by the clock of the broker that asked
-        ("asked_ts", _TS),
-        ("topic", pa.string()),
-        ("client", pa.string()),
-        ("listener", pa.string()),
-        ("properties", pa.string()),
-        ("candidates", pa.list_(pa.string())),
-        ("view", pa.string()),
-        # state of OWNER_CHANGES that was decided on; null if the policy does not read owners
-        ("owners", pa.string()),
-        # number the dice were rolled with, and the number in [0, 1) they gave; null if no dice were needed
-        ("rolls", pa.int64()),
-        ("dice", pa.float64()),
-        ("settings", pa.string()),
-    ]
-)
+#: again. `key`, `count` and `weight` are a replay's and null here. `carried`: the answer that was sent to a broker that
+#: carries answers out; `asked_ts`: by the clock of the broker that asked; `owners`: state of OWNER_CHANGES that was
+#: decided on, null if the policy does not read owners; `rolls`: number the dice were rolled with, and `dice` the number
+#: in [0, 1) they gave, null if no dice were needed.
+SERVED_DECISIONS = pa.schema([*DECISIONS, *schema_of("""
+    decision carried:flag asked_broker asked_ts:time topic client listener properties candidates:texts view owners
+    rolls:integer dice:number settings
+""")])  # fmt: skip
 
 #: What brokers knew of each other when they asked the decision server: one row per view and broker.
-VIEWS = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("ts", _TS),
-        ("view", pa.string()),
-        ("broker", pa.string()),
-        ("lookup_data", pa.string()),
-        ("load", pa.string()),
-    ]
-)
+VIEWS = schema_of("cluster ts:time view broker lookup_data load")
 
 #: Changes of owners that the decision server has followed, numbered from 1 within a series that begins without owners:
 #: applied in order they give every state that a policy saw. A bundle without broker has no owner any more.
-OWNER_CHANGES = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("ts", _TS),
-        ("series", pa.string()),
-        ("number", pa.int64()),
-        ("bundle", pa.string()),
-        ("broker", pa.string()),
-    ]
-)
+OWNER_CHANGES = schema_of("cluster ts:time series number:integer bundle broker")
 
 #: Intervals of ownership, `to` null if it outlasts the log; `reason` is the shedder's, if it has one for each unload.
-OWNERS = pa.schema(
-    [
-        *_SIMULATION,
-        ("bundle", pa.string()),
-        ("broker", pa.string()),
-        ("from", _TS),
-        ("to", _TS),
-        ("state", pa.string()),
-        ("ended_by", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
+OWNERS = schema_of("cluster policy seed:integer bundle broker from:time to:time state ended_by reason")
 
 #: One row per cycle of a policy's shedder, whether it unloaded anything or not.
-CYCLES = pa.schema(
-    [
-        *_SIMULATION,
-        ("ts", _TS),
-        ("role", pa.string()),
-        ("label", pa.string()),
-        ("reason", pa.string()),
-        ("average", pa.float64()),
-        ("deviation", pa.float64()),
-        ("modelled_deviation", pa.float64()),
-        ("over", pa.int64()),
-        ("excess", pa.float64()),
-        ("accepted", pa.int64()),
-        ("rejected", pa.map_(pa.string(), pa.int64())),
-    ]
-)
+CYCLES = schema_of("""
+    cluster policy seed:integer ts:time role label reason average:number deviation:number modelled_deviation:number
+    over:integer excess:number accepted:integer rejected:counts
+""")
 
 #: One row per balance cell and broker that was registered in it: the weight it served, and where it stands.
-CELLS = pa.schema(
-    [
-        *_SIMULATION,
-        ("ts", _TS),
-        ("broker", pa.string()),
-        ("region", pa.string()),
-        ("zone", pa.string()),
-        ("rack", pa.string()),
-        ("weight", pa.float64()),
-    ]
-)
+CELLS = schema_of("cluster policy seed:integer ts:time broker region zone rack weight:number")
 
 #: One row per place of clients and place of the brokers that served them; these are null for unanswered lookups.
-FLOWS = pa.schema(
-    [
-        *_SIMULATION,
-        ("client_region", pa.string()),
-        ("client_zone", pa.string()),
-        ("client_rack", pa.string()),
-        ("answered", pa.bool_()),
-        ("broker_region", pa.string()),
-        ("broker_zone", pa.string()),
-        ("broker_rack", pa.string()),
-        ("lookups", pa.float64()),
-        ("weight", pa.float64()),
-    ]
-)
+FLOWS = schema_of("""
+    cluster policy seed:integer client_region client_zone client_rack answered:flag broker_region broker_zone
+    broker_rack lookups:number weight:number
+""")
 
 #: Rows of one file and of its row group: a task's share of the log is neither many files nor many gigabytes.
 ROWS_PER_FILE = 1_000_000

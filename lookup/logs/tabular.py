@@ -6,6 +6,7 @@ Nothing is read with a mapping here; `recognising.py` tries what is proposed.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -206,7 +207,7 @@ def _has_use(names: Sequence[str]) -> bool:
     """Return if a table has columns that LOOKUPS does not have, but that a mapping has a use for."""
     others = [name for name in names if name not in _KNOWN and not name.startswith("properties.")]
     mapped = [what for what in ("client", "broker", "weight", "cluster") if what not in names]
-    return any(map(_is_label, others)) or any(_named(others, _NAMES[what]) for what in mapped)
+    return any(map(_label, others)) or any(_named(others, _NAMES[what]) for what in mapped)
 
 
 def _ignored(names: Iterable[str]) -> str:
@@ -232,9 +233,7 @@ def column_mappings(table: Table) -> list[Proposal]:
         }
     note = _note(columns, times[0], topics[0])
     return [
-        Proposal(
-            table.what, _mapping(table, times[0], topics[0], _timestamp(columns, times[0], each, doubt)), doubt, note
-        )
+        Proposal(table.what, _mapping(table, times[0], topics[0], each, doubt), doubt, note)
         for each, doubt in doubts.items()
     ]
 
@@ -285,27 +284,20 @@ def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES
     Of counted times one in twenty may be missing or wrong; which form a date has may be decided by a single one.
     """
     for form in forms:
-        if form in _COUNTED:
-            if sum(not _is_counted(value, form) for value in values) <= len(values) // 20:
-                return form
-            continue
-        parse = time_parser(form, UTC)
-        try:
-            for value in values:
-                parse(value)
-        except ValueError:
-            continue
-        return form
+        parse = float if form in _COUNTED else time_parser(form, UTC)
+        low, high = _COUNTED.get(form, (-math.inf, math.inf))
+        most = len(values) // 20 if form in _COUNTED else 0
+        wrong = 0
+        for value in values:
+            try:
+                wrong += not low <= parse(value) < high
+            except ValueError:
+                wrong += 1
+            if wrong > most:
+                break
+        else:
+            return form
     return None
-
-
-def _is_counted(text: str, form: str) -> bool:
-    """Return if a text is a number that is a time between 1990 and 2100 in the unit of a format."""
-    low, high = _COUNTED[form]
-    try:
-        return low <= float(text) < high
-    except ValueError:
-        return False
 
 
 def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
@@ -320,13 +312,15 @@ def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
             if _format_of([f"{day} {clock}" for day, clock in zip(columns[first], columns[second], strict=True)]):
                 times.append(f"{{{first}}} {{{second}}}")
     times = [_with_zone(columns, time) for time in times[:1]] + times[1:]
-    shaped = [[name for name in columns if is_all(columns[name])] for is_all in (_are_topics, _has_lookups, _are_paths)]
     encoded = [name for name in columns if _is_encoded_topic(columns[name])]
     # What three parts between slashes say in every row is no topic, but a server of some kind.
     short = [name for name in columns if _is_short_topic(name, columns[name]) and _may_tell(columns[name])]
     by_name = _named(columns, _NAMES["topic"])
     taken = {name for time in times[:1] for name in (time, *_columns_of(time))}
-    candidates = dict.fromkeys([*shaped[0], *shaped[1], *encoded, *by_name, *short, *shaped[2]])
+    topics = [name for name in columns if _mostly(_TOPIC, columns[name])]
+    requests = [name for name in columns if _has_lookups(columns[name])]
+    paths = [name for name in columns if _mostly(_PATH, columns[name])]
+    candidates = dict.fromkeys([*topics, *requests, *encoded, *by_name, *short, *paths])
     left = [name for name in candidates if name not in taken]
     return times, sorted(left, key=lambda name: not _may_tell(columns[name]))
 
@@ -351,17 +345,9 @@ def _behind(columns: Mapping[str, Sequence[str]], time: str) -> str | None:
     return next(iter(names[names.index(_columns_of(time)[-1]) + 1 :]), None)
 
 
-def _are_topics(values: Sequence[str]) -> bool:
-    return _mostly(_TOPIC, values)
-
-
 def _has_lookups(values: Sequence[str]) -> bool:
     """Return if a column holds requests of which some are Pulsar's lookups over HTTP, percent-encoded or not."""
     return any(_HTTP_LOOKUP.match(value) or _HTTP_LOOKUP.match(unquoted(value)) for value in values)
-
-
-def _are_paths(values: Sequence[str]) -> bool:
-    return _mostly(_PATH, values)
 
 
 def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
@@ -393,26 +379,32 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
     return not _named([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
 
 
-def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
+def _mapping(table: Table, time: str, topic: str, form: str, doubt: str) -> str:
     """Return the mapping of a table.
 
     Args:
         time: column, or template of two.
         topic: column.
-        when: lines about the time.
+        form: format of the time.
+        doubt: what is not sure about it, if anything.
     """
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
-    lines += [*when, _topic(columns, topic)]
+    if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
+        lines.append(
+            '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
+        )
+    lines += [f"# {doubt}"] if doubt else []
+    lines += [f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}", _topic(columns, topic)]
     for what in ("client", "broker", "cluster"):
         names = [name for name in _named(columns, _NAMES[what]) if name not in taken]
         if what == "client":
             # An address is a better client than a name, and a server's own name is none.
-            names = sorted(
-                filter(lambda name: _may_tell(columns[name]), names), key=lambda n: not _are_addresses(columns[n])
-            )
+            names = [name for name in names if _may_tell(columns[name])]
+            addresses = {name: sum(is_ip(host_of(value)) for value in columns[name]) for name in names}
+            names.sort(key=lambda name: not 0 < _MOST * len(columns[name]) <= addresses[name])
         if what == "broker":
             names = [name for name in names if _may_tell(columns[name]) or name.lower() in _OWNERS]
         name = next(iter(names), None)
@@ -445,10 +437,6 @@ def _mapping(table: Table, time: str, topic: str, when: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _are_addresses(values: Sequence[str]) -> bool:
-    return bool(values) and sum(map(is_ip, map(host_of, values))) >= _MOST * len(values)
-
-
 def _cutting(table: Table) -> list[str]:
     """Return the lines of a mapping that say how a line is cut."""
     if not table.delimiter:
@@ -460,18 +448,6 @@ def _cutting(table: Table) -> list[str]:
     lines += [f"quote = {toml_text(table.quote)}"] if table.quote else []
     lines += [f"comment = {toml_text(table.comment)}"] if table.comment else []
     lines += [] if table.header else ["header = false", f"columns = {toml_text(list(table.columns))}"]
-    return lines
-
-
-def _timestamp(columns: Mapping[str, Sequence[str]], time: str, form: str, doubt: str = "") -> list[str]:
-    """Return the lines of a mapping that say when a lookup came, with what is not sure about it."""
-    lines = []
-    if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
-        lines.append(
-            '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
-        )
-    lines += [f"# {doubt}"] if doubt else []
-    lines.append(f"timestamp = {{ column = {toml_text(time)}, format = {toml_text(form)} }}")
     return lines
 
 
@@ -501,8 +477,8 @@ def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) 
     """
     rules: dict[str, str] = {}
     for name in columns:
-        if name.startswith("properties.") or _is_label(name):
-            key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)
+        key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)
+        if key is not None:
             rules.setdefault(key, f"{{ column = {toml_text(name)} }}")
     rules |= _rules_of_texts(columns.get("properties", ()))
     if rules:
@@ -535,13 +511,10 @@ def _rules_of_texts(texts: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _label(name: str) -> str:
-    """Return the key of the lookup property that a column is: its name, or the last part of a nested key."""
-    return name.lower().rpartition(".")[2]
-
-
-def _is_label(name: str) -> bool:
-    return _label(name) in _LABELS and not name.startswith("properties.")
+def _label(name: str) -> str | None:
+    """Return the key of the lookup property that a column is by its name, or by the last part of a nested key."""
+    key = name.lower().rpartition(".")[2]
+    return key if key in _LABELS else None
 
 
 def _named(columns: Iterable[str], names: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ def taken(observer: Observer, some: Sequence[Record]) -> Observer:
 
 def rows_of(observer: Observer, table: str) -> list[dict[str, Any]]:
     """Return the rows that wait, by column; what is null or the cluster is left out."""
-    names = JOURNAL if table == "journal" else [column.name for column in TABLES[table]]
+    columns = [column.name for column in TABLES[table]] if table != "journal" else JOURNAL.split()
+    names = [column.partition(":")[0] for column in columns]
     rows = (zip(names, row, strict=True) for row in observer.pending[table])
     return [{name: value for name, value in row if value is not None and name != "cluster"} for row in rows]
