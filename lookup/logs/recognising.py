@@ -20,14 +20,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, reader_of
 from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
-from lookup.logs.tabular import (
-    Proposal,
-    canonical_mapping,
-    column_mappings,
-    missing_columns,
-    only_header,
-    tables_of,
-)
+from lookup.logs.tabular import Proposal, canonical_mapping, column_mappings, missing_columns, only_header, tables_of
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
 
@@ -139,8 +132,9 @@ class _Trial:
     def add(self, other: _Trial) -> None:
         """Add what another file holds."""
         self.lookups += other.lookups
-        for mine, theirs in ((self.others, other.others), (self.reasons, other.reasons), (self.brokers, other.brokers)):
-            mine.update(theirs)
+        self.others += other.others
+        self.reasons += other.reasons
+        self.brokers += other.brokers
         for key, counts in other.labels.items():
             self.labels.setdefault(key, Counter()).update(counts)
 
@@ -153,11 +147,6 @@ class _Trial:
     def is_readable(self) -> bool:
         """Return if nearly all records can be read; there may be none."""
         return self.reasons.total() <= MAX_QUARANTINE_RATIO * self.records
-
-    @property
-    def is_good(self) -> bool:
-        """Return if these are lookups, and nearly all of them can be read."""
-        return self.lookups > 0 and self.is_readable
 
     def recognised(self, doubt: str, notes: Sequence[str] = ()) -> Recognised:
         """Return what the log is; a doubt that the lines have decided is no comment of the mapping any more."""
@@ -185,14 +174,12 @@ def recognise(source: str, registry: Registry) -> Recognised:
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
         return _table(list_log(source)[0])
-    mistake: InputError | None = None
-    passed_over: list[str] = []
+    passed_over: list[InputError] = []
     for path in paths[:_FILES]:
         try:
             trials = _best_trials(path, _head(path), registry)
         except InputError as error:
-            mistake = mistake or error
-            passed_over.append(str(error))
+            passed_over.append(error)
             continue
         # What one file lacks, such as a broker that it does not name, others may have.
         for place, other in enumerate(paths[:_ALIKE]):
@@ -200,13 +187,11 @@ def recognise(source: str, registry: Registry) -> Recognised:
                 trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
         best = max(trials, key=lambda trial: trial.lookups)
         equals = [trial for trial in trials if trial.lookups == best.lookups]
-        notes = [f"nothing is read of {sentence}" for sentence in passed_over[:1]]
-        notes += (
-            [f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either"] if passed_over[1:] else []
-        )
+        notes = [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
+        if passed_over[1:]:
+            notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
         return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
-    assert mistake is not None
-    raise mistake
+    raise passed_over[0]
 
 
 def _head(path: str, lines: int = _HEAD) -> list[tuple[int, str]]:
@@ -228,7 +213,7 @@ def _best_trials(path: str, head: Sequence[tuple[int, str]], registry: Registry)
     for alternatives in _candidates(path, texts, registry):
         trials = [_Trial(proposal) for proposal in alternatives]
         tried += [trial for trial in trials if _read(trial, head, path, registry)]
-        good = [trial for trial in trials if trial.is_good]
+        good = [trial for trial in trials if trial.lookups > 0 and trial.is_readable]
         if good:
             best = max(good, key=lambda trial: trial.lookups)
             return [best, *(trial for trial in good if trial is not best and trial.proposal.doubt)]
@@ -351,21 +336,17 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
             "DEBUG only, see docs/getting-lookups.md; an ingest with the reader pulsar-broker has changes of owners"
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)
-    if nearest is not None:
-        reason, count = nearest.reasons.most_common(1)[0]
-        return (
-            f"looks like {nearest.proposal.what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
-        )
     header = only_header(texts)
-    if header:
+    if nearest is None and header:
         return f"has a header, {header}, and no record below it"
     # Words have blanks between them, and are no table for that.
     tables = [table for table in tables_of(texts) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
-    refused = [trial for trial in tried if table is not None and trial.proposal.what == table.what and trial.reasons]
-    if refused:
-        reason, count = refused[0].reasons.most_common(1)[0]
-        what = refused[0].proposal.what
+    if nearest is None and table is not None:
+        nearest = next((trial for trial in tried if trial.proposal.what == table.what and trial.reasons), None)
+    if nearest is not None:
+        reason, count = nearest.reasons.most_common(1)[0]
+        what = nearest.proposal.what
         return f"looks like {what}, but {quantity(count, 'line')} of {lines:,} cannot be read: {reason}"
     if table is not None:
         return (

@@ -104,7 +104,11 @@ class DelimitedReader:
         # Built here to check and again to use: functions do not survive pickle on the way to Spark's workers.
         fields = _field_map(self)
         if self.format == "json":
-            _refuse_beside_json(self)
+            # These say how a line of text is cut.
+            cuts = {name: getattr(self, name) for name in ("pattern", "columns", "quote")}
+            cuts["delimiter"] = self.delimiter != ","
+            for name in filter(cuts.get, cuts):
+                raise ValueError(f"`{name}` is for lines of text; leave it out where `format` is 'json'")
             return
         _cutter(self)
         if not self.pattern and not self.header and not self.columns:
@@ -200,15 +204,6 @@ def _beside(missing: str, names: Iterable[str], there: str) -> str:
     return f"{shown(missing)};{meant} {there} {listed(names)}"
 
 
-def _refuse_beside_json(reader: DelimitedReader) -> None:
-    """Refuse keys that say how a line of text is cut; ValueError names the first."""
-    cuts = {name: getattr(reader, name) for name in ("pattern", "columns", "quote")}
-    cuts["delimiter"] = reader.delimiter != ","
-    wrong = next((name for name, given in cuts.items() if given), None)
-    if wrong is not None:
-        raise ValueError(f"`{wrong}` is for lines of text; leave it out where `format` is 'json'")
-
-
 def _problem_of_objects(fields: _FieldMap, lines: Iterator[tuple[int, str]]) -> str | None:
     """Return which key none of the first objects has; None if there is no object either."""
     keys: dict[str, None] = {}
@@ -230,7 +225,7 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
     if reader.format == "json":
 
         def values_of_object(line: str) -> dict[str, str]:
-            """Return the values of the mapping's keys; a key that is absent has an empty one, like an empty column."""
+            # A key that is absent has an empty value, like an empty column.
             found = object_of(line)
             return {column: value_at(found, column) for column in fields.columns}
 
@@ -238,7 +233,6 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
     cut = _cutter(reader)
 
     def values_of_columns(line: str) -> dict[str, str] | None:
-        """Return the values of a line by the names of their columns."""
         values = cut(line)
         if values is None:
             return None
@@ -251,20 +245,15 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
 
 def _cutter(reader: DelimitedReader) -> _Cutter:
     """Return the function that cuts lines as the mapping says."""
-    if reader.pattern:
-        return _pattern_cutter(reader)
-    if not reader.delimiter:
+    if not reader.pattern and not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
-    if not reader.quote:
+    if not reader.pattern and not reader.quote:
         # Without quotes a plain split is right, several times faster than the csv module, and takes longer delimiters.
         return lambda line: line.split(reader.delimiter)
-    if len(reader.delimiter) != 1 or len(reader.quote) != 1:
-        raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
-
-    return lambda line: cut_quoted(line, reader.delimiter, reader.quote)
-
-
-def _pattern_cutter(reader: DelimitedReader) -> _Cutter:
+    if not reader.pattern:
+        if len(reader.delimiter) != 1 or len(reader.quote) != 1:
+            raise ValueError("`delimiter` and `quote` must be single characters where values are quoted")
+        return lambda line: cut_quoted(line, reader.delimiter, reader.quote)
     try:
         pattern = re.compile(reader.pattern)
     except re.error as error:
@@ -274,7 +263,6 @@ def _pattern_cutter(reader: DelimitedReader) -> _Cutter:
         raise ValueError("`pattern` must have named groups, (?P<name>...), and no others")
 
     def cut(line: str) -> Sequence[str] | None:
-        """Return the values of the pattern's groups."""
         match = pattern.fullmatch(line)
         if match is not None:
             return match.groups(default="")
@@ -367,7 +355,6 @@ def _number_maker(table: Mapping[str, Any], where: str) -> Callable[[_Record], f
     default, low = _figure(table, "default", where), _figure(table, "min", where)
 
     def make(record: _Record) -> float | None:
-        """Return a record's number, None if it has none."""
         text = template.fill(record).strip()
         # Access logs write `-` for no number.
         value = default if text in ("", "-") else number_of(text, where) * scale

@@ -83,16 +83,13 @@ def topic_template(text: str) -> Template:
             f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s, "
             "and neither {column} alone, of complete names, nor persistent://{column}"
         )
-    return _parsed(text, _encoder_behind)
 
+    def encoder(before: str) -> _Encoder:
+        slashes = before.count("/")
+        # A domain is one of two words: a value that is neither makes no topic, and encoding would hide that.
+        return str if slashes == 0 else _encode_namespace if slashes < 4 else _encode_local
 
-def _encoder_behind(before: str) -> _Encoder:
-    """Return the encoder of the position behind a part of a topic's template: domain, namespace or local name."""
-    slashes = before.count("/")
-    # A domain is one of two words: a value that is neither makes no topic, and encoding would hide that.
-    if slashes == 0:
-        return str
-    return _encode_namespace if slashes < 4 else _encode_local
+    return _parsed(text, encoder)
 
 
 def _parsed(text: str, encoder: Callable[[str], _Encoder]) -> Template:
@@ -169,7 +166,6 @@ def _domain_label(table: Mapping[str, Any]) -> _Finder:
     index, numeric = int(table.get("index", -1)), table.get("numeric")
 
     def find(text: str) -> str | None:
-        """Return one label of a host's name."""
         host = text.strip().rstrip(".").lower()
         if _NUMERIC.match(host):
             return numeric
@@ -189,7 +185,6 @@ def _regex(table: Mapping[str, Any]) -> _Finder:
     group = "value" if "value" in pattern.groupindex else min(1, pattern.groups)
 
     def find(text: str) -> str | None:
-        """Return what the pattern finds."""
         match = pattern.search(text)
         return match[group] if match else None
 
@@ -208,7 +203,6 @@ def _cidr(table: Mapping[str, Any]) -> _Finder:
     networks.sort(key=lambda entry: -entry[0].prefixlen)
 
     def find(text: str) -> str | None:
-        """Return the label of the narrowest network that an address is in."""
         try:
             addresses = ips_of(text.strip())
         except ValueError:
