@@ -162,9 +162,11 @@ def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) 
     Raises:
         InputError: if the first file lacks a column that is named, with the nearest one; or if rows have no cluster.
     """
-    if isinstance(reader, DelimitedReader) and not reader.cluster and cluster is None:
+    if not isinstance(reader, DelimitedReader):
+        return
+    if not reader.cluster and cluster is None:
         raise InputError("the mapping says no `cluster`; give ", Argument("cluster", "NAME"), ", or a column")
-    if isinstance(reader, DelimitedReader) and files:
+    if files:
         try:
             problem = reader.problem_of(open_lines(files[0]))
         except (OSError, EOFError):
@@ -235,9 +237,9 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         system, inner = locate(stage)
         remove_folder(system, inner)
         wrong: Counter[str] = Counter()
-        for part, counts in zip(parts, written, strict=True):
-            wrong[part.table] += counts.refuted
-        report = _summary(files, reports, wrong, sum(counts.doubled for counts in written), str(output))
+        for part, (refuted_rows, _) in zip(parts, written, strict=True):
+            wrong[part.table] += refuted_rows
+        report = _summary(files, reports, wrong, sum(doubled for _, doubled in written), str(output))
         if manifest is not None:
             target.write("manifest.json", manifest())
     return report
@@ -260,7 +262,14 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
     good = sum(report.rows.total() for report in reports)
     bad = sum(report.reasons.total() for report in reports)
     if not good and not bad:
-        raise InputError(_nothing_found(reports, reader))
+        lines = sum(report.lines for report in reports)
+        where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
+        if lines and getattr(reader, "has_header", False) and all(report.lines <= 1 for report in reports):
+            raise InputError(f"{where}: has a header and no record below it")
+        content = f"none of its {quantity(lines, 'line')} is" if lines else "it is empty: not one line is"
+        expected = getattr(reader, "expects", "")
+        hint = f"; it expects {expected}" if expected else ""
+        raise InputError(f"{where}: {content} a record that log reader {reader.name!r} knows{hint}")
     examples = "; ".join([example for report in reports for example in report.examples][:_SHOWN_REASONS])
     if bad > most * (good + bad):
         allowed = Argument("max_quarantine_ratio", most)
@@ -273,17 +282,6 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
         raise InputError(
             f"none of the {bad:,} records can be read, so there is no row to write; for instance {examples}"
         )
-
-
-def _nothing_found(reports: Sequence[SourceReport], reader: LogReader) -> str:
-    lines = sum(report.lines for report in reports)
-    where = reports[0].path if len(reports) == 1 else f"{reports[0].path} and {len(reports) - 1} more"
-    if lines and getattr(reader, "has_header", False) and all(report.lines <= 1 for report in reports):
-        return f"{where}: has a header and no record below it"
-    content = f"none of its {quantity(lines, 'line')} is" if lines else "it is empty: not one line is"
-    expected = getattr(reader, "expects", "")
-    hint = f"; it expects {expected}" if expected else ""
-    return f"{where}: {content} a record that log reader {reader.name!r} knows{hint}"
 
 
 def _parts(staged: Sequence[StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[PartJob]:

@@ -31,7 +31,7 @@ from lookup.model.quoting import printable
 from lookup.model.time import FIRST_US, LAST_US, QUARTER_US
 
 __all__ = [
-    "MINUTE_US", "PartJob", "PartReport", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine",
+    "MINUTE_US", "PartJob", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine",
     "write_part",
 ]  # fmt: skip
 
@@ -173,18 +173,13 @@ def read_source(job: SourceJob) -> SourceReport:
     return stage.report
 
 
-@dataclass(frozen=True, slots=True)
-class PartReport:
-    """The counts of one part of a table."""
+def write_part(job: PartJob) -> tuple[int, int]:
+    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several.
 
-    #: rows that were left out, since a source refutes them
-    refuted: int
-    #: rows of LOOKUPS that are the same as another one in every column but `seq`
-    doubled: int
-
-
-def write_part(job: PartJob) -> PartReport:
-    """Write the rows of a part, ordered by (ts, seq), into one file or, of a minute with very many rows, several."""
+    Returns:
+        How many rows were left out, since a source refutes them, and of LOOKUPS how many are the same as another one in
+        every column but `seq`.
+    """
     moment = CANONICAL[job.table].field("ts").type
     is_inside = (pc.field("ts") >= pa.scalar(job.from_us, moment)) & (pc.field("ts") < pa.scalar(job.until_us, moment))
     if job.cluster:
@@ -206,7 +201,7 @@ def write_part(job: PartJob) -> PartReport:
     if job.table == "lookups":
         columns = [name for name in rows.column_names if name != "seq"]
         doubled = rows.num_rows - rows.group_by(columns, use_threads=False).aggregate([]).num_rows
-    return PartReport(staged.num_rows - rows.num_rows, doubled)
+    return staged.num_rows - rows.num_rows, doubled
 
 
 def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:
@@ -217,12 +212,6 @@ def _covered(refuted: Refuted, job: PartJob) -> pc.Expression:
     first, last = (pa.scalar(ts, schema.field("ts").type) for ts in bounds)
     values = (pc.field(name) == pa.scalar(value, schema.field(name).type) for name, value in refuted.values.items())
     return reduce(and_, values, (pc.field("ts") >= first) & (pc.field("ts") < last))
-
-
-def _require_columns(refuted: Refuted) -> None:
-    """Raise the mistake of a reader that refutes rows by what no row of the table can have."""
-    for name, value in refuted.values.items():
-        pa.scalar(value, CANONICAL[refuted.table].field(name).type)
 
 
 def stitch_quarantine(staged: Sequence[str], target: str) -> None:
@@ -280,7 +269,9 @@ class _Stage:
         is_turned = entry.line < self._last_line
         self._last_line = entry.line
         if isinstance(entry, Refuted):
-            _require_columns(entry)
+            # It is the reader's mistake if it names what no row of the table can have.
+            for name, value in entry.values.items():
+                pa.scalar(value, CANONICAL[entry.table].field(name).type)
             self.report.refuted.append(entry)
             return
         if isinstance(entry, Unreadable):

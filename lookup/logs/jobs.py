@@ -43,7 +43,6 @@ _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
 _Shared = TypeVar("_Shared")
 
-
 #: Called with how far a job is: tasks done, tasks in all, and rows that all of them read together, 0 if not known.
 Watch = Callable[[int, int, int], None]
 
@@ -140,7 +139,6 @@ def run_tasks(
     watch = _WATCH.get()
 
     def report(done: int) -> None:
-        """Say how many tasks are done."""
         if watch is not None:
             watch(done, len(items), rows)
 
@@ -160,7 +158,6 @@ def run_tasks(
     context = workers.sparkContext
 
     def run(item: _Item) -> _Answer | Failed:
-        """Run one task on a worker."""
         # Read before the attempt: unpickling it switches Python's collector on again.
         value = broadcast.value
         return attempt(lambda: task(item, value), pauses_collector=pauses_collector)
@@ -197,7 +194,6 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
     is_over = threading.Event()
 
     def look() -> None:
-        """Add up the tasks of all stages until the body is over."""
         while not is_over.wait(_LOOK_S):
             try:
                 done = sum(stage.numCompletedTasks for stage in stages_of(context, group))

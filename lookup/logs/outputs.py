@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -116,18 +117,12 @@ def _take_place(folder: Path, target: Path, names: Sequence[str]) -> bool:
                     shutil.copytree(path, folder / path.name, symlinks=True, copy_function=os.link)
                 else:
                     os.link(path, folder / path.name, follow_symlinks=False)
-        return _exchanged(folder, target)
+        # Linux has it since 3.15, and Python no function for it.
+        renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+        paths = _HERE, os.fsencode(folder), _HERE, os.fsencode(target)
+        return renameat2 is not None and bool(renameat2(*paths, _EXCHANGE) == 0)
     folder.rename(target)
     return True
-
-
-def _exchanged(first: Path, second: Path) -> bool:
-    """Exchange two folders in one step; return False if the system has no such step."""
-    # Linux has it since 3.15, and Python no function for it.
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
-        return False
-    return bool(renameat2(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0)
 
 
 def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:
@@ -311,14 +306,9 @@ def create_file(path: str) -> Iterator[Any]:
         if error.errno is None or error.filename is not None:
             raise
         reason = _ARROW_PREFIX.sub("", str(error.strerror))
-        raise OSError(error.errno, reason, _before_hidden(path)) from error
-
-
-def _before_hidden(path: str) -> str:
-    """Return a path up to its first hidden folder, which no user knows."""
-    parts = path.split("/")
-    hidden = next((place for place, part in enumerate(parts) if part.startswith(".") and part.strip(".")), len(parts))
-    return "/".join(parts[:hidden]) or "."
+        # Up to the first hidden folder, which no user knows.
+        known = takewhile(lambda part: not part.startswith(".") or not part.strip("."), path.split("/"))
+        raise OSError(error.errno, reason, "/".join(known) or ".") from error
 
 
 def _located(output: str) -> tuple[arrow_fs.FileSystem, str]:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from lookup.logs.jobs import InProcess, usable_cores
 from lookup.logs.sources import locate
@@ -75,7 +76,7 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def is_local(master: str | None) -> bool:
+def is_local(master: str | None) -> TypeGuard[str]:
     """Return whether a master is this machine."""
     return master is not None and _LOCAL.match(master) is not None
 

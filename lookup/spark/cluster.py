@@ -98,7 +98,6 @@ def join_workers(
     wanted = {**_wheels(), **compiled}
 
     def look() -> dict[str, str | None]:
-        """Return the versions of what is installed on a worker."""
         # It must name nothing of this package, which would be loaded first, with all that this needs.
         found: dict[str, str | None] = {}
         for name in wanted:
@@ -254,7 +253,6 @@ def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str,
     stay_s = _STAY_S
 
     def visit(_: Iterable[int]) -> Iterator[tuple[str, Any]]:
-        """Answer for the worker this task runs on."""
         answer = look()
         # Else a core that is quick would take the next task as well.
         time.sleep(stay_s)
@@ -278,7 +276,6 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
     group, failures = f"lookup-first-{uuid4().hex}", list[BaseException]()
 
     def ask() -> None:
-        """Run one task that does nothing."""
         context.setJobGroup(group, "is there a worker?", interruptOnCancel=True)
         try:
             context.parallelize([0], 1).count()
@@ -363,7 +360,7 @@ def unshipped() -> dict[str, str]:
     return {
         distribution.name: distribution.version
         for distribution, modules in _distributions()
-        if any(_is_compiled(file) for module in modules for _, file in _files(module))
+        if any(file.name.endswith(tuple(EXTENSION_SUFFIXES)) for module in modules for _, file in _files(module))
     }
 
 
@@ -410,7 +407,3 @@ def _files(module: str) -> Iterator[tuple[str, Path]]:
         for file in sorted(location.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{module}/{file.relative_to(location).as_posix()}", file
-
-
-def _is_compiled(file: Path) -> bool:
-    return file.name.endswith(tuple(EXTENSION_SUFFIXES))

@@ -56,6 +56,17 @@ _EVERYWHERE = {
     "spark.hadoop.parquet.dictionary.page.size": str(16 * 1024 * 1024),
 }
 
+#: Settings of a session on this machine. Of shuffles it has as many partitions as cores: the default of 200 makes 200
+#: files and tasks of nothing.
+_LOCAL = {
+    # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
+    # Nor to other users of this machine: Spark makes a secret for its own processes.
+    "spark.authenticate": "true",
+    # Executor and driver are one JVM on this machine; 1 GiB, the default, spills when a big log is sorted.
+    "spark.driver.memory": "2g",
+}
 #: Lines the JVM prints while it starts, before any log level holds; each says nothing about the run.
 _STARTUP_NOISE = (
     # The JVM itself, about a module that Spark's launcher always adds.
@@ -134,27 +145,13 @@ def create_session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = {**_settings_of(master), **(settings or {})}
-    return SparkSession(_start(SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))))
-
-
-def _settings_of(master: str | None) -> dict[str, str]:
     chosen = dict(_EVERYWHERE)
     if master is not None:
         chosen["spark.master"] = master
-    if master is not None and is_local(master):
-        chosen |= {
-            # The driver is the only machine: no port of it may be open to others, nor a host name be needed.
-            "spark.driver.host": _LOOPBACK,
-            "spark.driver.bindAddress": _LOOPBACK,
-            # Nor to other users of this machine: Spark makes a secret for its own processes.
-            "spark.authenticate": "true",
-            # The default of 200 makes 200 files and tasks of nothing.
-            "spark.sql.shuffle.partitions": str(local_cores(master)),
-            # Executor and driver are one JVM on this machine; 1 GiB, the default, spills when a big log is sorted.
-            "spark.driver.memory": "2g",
-        }
-    return chosen
+    if is_local(master):
+        chosen |= {**_LOCAL, "spark.sql.shuffle.partitions": str(local_cores(master))}
+    chosen |= settings or {}
+    return SparkSession(_start(SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))))
 
 
 def _start(conf: SparkConf) -> SparkContext:

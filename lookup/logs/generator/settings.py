@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.quoting import closest
@@ -16,91 +17,72 @@ __all__ = ["LOGGING_POLICIES", "GenerateSettings"]
 #: How the logged brokers were chosen: not logged at all, uniformly, or with a preference for the client's rack.
 LOGGING_POLICIES = ("none", "random", "rack-random")
 
-#: Smallest and largest value of every figure. The upper ends keep client addresses (10.x.y.z by cluster and rack)
-#: distinct and column codes within 32 bits.
-_RANGES = {
-    "lookups": (1, 10_000_000_000),
-    "clusters": (1, 40),
-    "hours": (0.02, 24.0 * 366),
-    "topics": (1, 1_000_000),
-    "tenants": (1, 10_000),
-    "namespaces": (1, 100_000),
-    "bundles_per_namespace": (1, 4_096),
-    "brokers": (1, 3_000),
-    "racks": (1, 26),
-    "clients": (1, 50_000),
-    "property_sets": (1, 200),
-    "losses": (0, 1_000),
-    "joins": (0, 1_000),
-    "leaves": (0, 1_000),
-    "updates": (0, 1_000),
-    "unloads": (0, 10_000),
-    "sheds": (0, 10_000),
-    "splits": (0, 10_000),
-    "zipf": (0.0, 3.0),
-    "rack_affinity": (0.0, 1.0),
-    "load_report_s": (0, 86_400),
-    "seed": (0, 2**63 - 1),
-}
-
 #: Brokers started a day before the log, and no timestamp is below zero.
 _FIRST_START = moment_at(86_400 * US_PER_S)
 #: Last moment at which a log may end: later ones have no date.
 _LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
+def _figure(default: float, least: float, most: float) -> Any:
+    """Declare a figure with its default, its smallest and its largest value."""
+    return field(default=default, metadata={"range": (least, most)})
+
+
 @dataclass(frozen=True)
 class GenerateSettings:
     """Size, shape and seed of a synthetic log; counts of brokers, clients and events are per cluster.
+
+    Upper ends of figures keep client addresses (10.x.y.z by cluster and rack) distinct and column codes within 32 bits.
 
     Raises:
         SettingsError: naming every figure out of range and every combination that cannot be.
     """
 
     #: rows of LOOKUPS over all clusters, hops and reconnects included
-    lookups: int = 300_000
-    clusters: int = 2
+    lookups: int = _figure(300_000, 1, 10_000_000_000)
+    clusters: int = _figure(2, 1, 40)
     #: length of the log
-    hours: float = 6.0
+    hours: float = _figure(6.0, 0.02, 24.0 * 366)
     #: start of the log; without zone it is UTC
     start: datetime = datetime(2026, 1, 5, tzinfo=UTC)
     #: partitions count as topics
-    topics: int = 2_000
-    tenants: int = 8
-    namespaces: int = 24
-    bundles_per_namespace: int = 16
+    topics: int = _figure(2_000, 1, 1_000_000)
+    tenants: int = _figure(8, 1, 10_000)
+    namespaces: int = _figure(24, 1, 100_000)
+    bundles_per_namespace: int = _figure(16, 1, 4_096)
     #: brokers that are ever registered
-    brokers: int = 12
-    racks: int = 3
-    clients: int = 900
+    brokers: int = _figure(12, 1, 3_000)
+    racks: int = _figure(3, 1, 26)
+    clients: int = _figure(900, 1, 50_000)
     #: distinct client property sets, the empty one among them
-    property_sets: int = 12
+    property_sets: int = _figure(12, 1, 200)
     #: brokers that vanish; all but the last come back
-    losses: int = 2
+    losses: int = _figure(2, 0, 1_000)
     #: brokers that register late
-    joins: int = 1
+    joins: int = _figure(1, 0, 1_000)
     #: brokers that leave for good
-    leaves: int = 1
+    leaves: int = _figure(1, 0, 1_000)
     #: brokers that register without a rack and get it later, by an update
-    updates: int = 1
+    updates: int = _figure(1, 0, 1_000)
     #: bundles unloaded by an administrator
-    unloads: int = 2
+    unloads: int = _figure(2, 0, 10_000)
     #: bundles unloaded by the logging cluster's own shedding
-    sheds: int = 4
-    splits: int = 2
+    sheds: int = _figure(4, 0, 10_000)
+    splits: int = _figure(2, 0, 10_000)
     #: exponent of the popularity of topics, 0 is uniform; partitions divide what their topic draws
-    zipf: float = 1.0
+    zipf: float = _figure(1.0, 0.0, 3.0)
     #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
-    rack_affinity: float = 0.6
+    rack_affinity: float = _figure(0.6, 0.0, 1.0)
     #: seconds between load reports, 0 writes none
-    load_report_s: int = 60
+    load_report_s: int = _figure(60, 0, 86_400)
     logging_policy: str = "random"
-    seed: int = 1
+    seed: int = _figure(1, 0, 2**63 - 1)
 
     def __post_init__(self) -> None:
+        ranges = {each.name: each.metadata["range"] for each in fields(self) if each.metadata}
         problems = [
             Sentence(Argument(name), f" is {getattr(self, name)}, it must lie between {least} and {most}")
-            for name, (least, most) in _RANGES.items()
+            for name, (least, most) in ranges.items()
             if not least <= getattr(self, name) <= most
         ]
         # Without valid hours there is no latest start.
