@@ -174,8 +174,11 @@ class Observer:
             match record:
                 case StateRecord():
                     self._state(record)
-                case BrokerReport() | TopBundles():
-                    self._report(record)
+                # A tombstone says that a broker is gone, for which there is the registry.
+                case BrokerReport(broker, text, ts_us) if text:
+                    self._add("loads", "loads", load_row(broker, text, ts_us))
+                case TopBundles(text, ts_us) if text:
+                    self._add("bundles", "bundles", *bundle_rows(text, ts_us))
                 case Registry(brokers, ts_us):
                     self._registry(brokers, ts_us)
                 case Bundles():
@@ -197,16 +200,6 @@ class Observer:
         # JSON of a server may hold half a surrogate pair, which Parquet cannot.
         detail = None if detail is None else detail.encode(errors="replace").decode()
         self._keep("journal", (ts_us, self.cluster, event, source or None, since_us, detail))
-
-    def _report(self, record: BrokerReport | TopBundles) -> None:
-        # A tombstone says that a broker is gone, for which there is the registry.
-        if not record.text:
-            return
-        if isinstance(record, BrokerReport):
-            self._add("loads", "loads", load_row(record.broker, record.text, record.ts_us))
-        else:
-            for row in bundle_rows(record.text, record.ts_us):
-                self._add("bundles", "bundles", row)
 
     # The state topic.
 
@@ -336,12 +329,13 @@ class Observer:
 
     # Rows.
 
-    def _add(self, source: str, table: TableName, values: Mapping[str, Any]) -> None:
-        row = check_row(table, values, self.cluster)
-        if isinstance(row, str):
-            self._refuse(source, row)
-        else:
-            self._keep(table, tuple([row.get(column.name) for column in TABLES[table]]))
+    def _add(self, source: str, table: TableName, *rows: Mapping[str, Any]) -> None:
+        for values in rows:
+            row = check_row(table, values, self.cluster)
+            if isinstance(row, str):
+                self._refuse(source, row)
+            else:
+                self._keep(table, tuple([row.get(column.name) for column in TABLES[table]]))
 
     def _keep(self, table: str, row: tuple[Any, ...]) -> None:
         if len(self.pending[table]) < _MOST_PENDING:

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from lookup.errors import InvalidNameError
@@ -33,32 +33,11 @@ MAX_WEIGHT = 1e10
 
 #: Values of `result` in LOOKUPS; `redirect` rows are hops and no demand.
 RESULTS = ("connect", "redirect", "failed", "unknown")
-_BROKER_EVENTS = ("registered", "updated", "unregistered")
-_OWNERSHIP_EVENTS = ("owned", "unloaded", "split")
-_CAUSES = ("policy", "admin")
 
 #: Types of columns. `json` is Pulsar's JSON and `properties` a mapping of texts, both kept as text in files.
 Kind = Literal["time", "integer", "number", "flag", "text", "json", "properties", "texts"]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a canonical table."""
-
-    name: str
-    kind: Kind
-    #: turns a value into what the column holds, or raises ValueError with a clause that says what would be right
-    check: Callable[[Any], Any]
-    #: meaning, unit and range, in Markdown
-    meaning: str
-    #: meaning of an absent or null value, in Markdown; of a required column: from what else it may come
-    absent: str = ""
-    #: a row for which nothing gives a value is refused
-    is_required: bool = False
-    #: what `ingest` writes for an absent value; None: null
-    default: object = None
 
 
 def canonical_json(properties: Mapping[str, str]) -> str:
@@ -172,7 +151,6 @@ class Bounds:
 
 def _one_of(*known: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
-        """Return a text that is one of those known."""
         if value not in known:
             raise ValueError(f"{shown(value)} is none of {', '.join(known)}")
         return str(value)
@@ -228,24 +206,37 @@ def _boundaries(value: Any) -> list[str]:
     return [f"0x{hashed:08x}" for hashed in hashes]
 
 
-_TS = Column("ts", "time", _time, "µs since the Unix epoch in UTC, years 1 to 9999", is_required=True)
-_CLUSTER = Column(
-    "cluster",
-    "text",
-    _cluster,
-    "name of the cluster",
-    "that of the folder `cluster=...`, or given to `ingest`",
-    is_required=True,
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a canonical table."""
+
+    name: str
+    #: meaning, unit and range, in Markdown
+    meaning: str
+    #: meaning of an absent or null value, in Markdown; of a required column: from what else it may come
+    absent: str = ""
+    kind: Kind = "text"
+    #: turns a value into what the column holds, or raises ValueError with a clause that says what would be right
+    check: Callable[[Any], Any] = _text
+    #: a row for which nothing gives a value is refused
+    is_required: bool = False
+    #: what `ingest` writes for an absent value; None: null
+    default: object = None
+
+
+_required = partial(Column, is_required=True)
+_flag_of = partial(Column, kind="flag", check=_flag, default=False)
+_json_of = partial(Column, kind="json", check=_json)
+_number_of = partial(Column, kind="number")
+
+_TS = _required("ts", "µs since the Unix epoch in UTC, years 1 to 9999", kind="time", check=_time)
+_CLUSTER = _required(
+    "cluster", "name of the cluster", "that of the folder `cluster=...`, or given to `ingest`", check=_cluster
 )
-_BROKER = Column("broker", "text", _text, "broker, as `host:port`", is_required=True)
+_BROKER = _required("broker", "broker, as `host:port`")
 # In one spelling: Pulsar's tools also write hashes in upper case and without leading zeros.
-_BUNDLE = Column(
-    "bundle",
-    "text",
-    _parsed(lambda text: str(NamespaceBundle.parse(text)), 1 << 16),
-    "bundle, as `tenant/namespace/0x00000000_0x40000000`",
-    is_required=True,
-)
+_bundle = _parsed(lambda text: str(NamespaceBundle.parse(text)), 1 << 16)
+_BUNDLE = _required("bundle", "bundle, as `tenant/namespace/0x00000000_0x40000000`", check=_bundle)
 
 #: Columns of each canonical table, in the order of its files.
 TABLES: Mapping[str, tuple[Column, ...]] = {
@@ -253,77 +244,70 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         _TS,
         Column(
             "seq",
-            "integer",
-            _integer,
             "decides between lookups of one instant, 64 bits",
             "the order of files and rows; a DataFrame must have it",
+            kind="integer",
+            check=_integer,
         ),
         _CLUSTER,
-        Column(
-            "topic", "text", _parsed(_topic, 1 << 18), "full name, with domain, tenant and namespace", is_required=True
-        ),
-        Column("client", "text", _text, "address or name of the client"),
+        _required("topic", "full name, with domain, tenant and namespace", check=_parsed(_topic, 1 << 18)),
+        Column("client", "address or name of the client"),
         Column(
             "properties",
-            "properties",
-            _properties,
             "lookup properties: a mapping of texts, as JSON",
             "none",
+            kind="properties",
+            check=_properties,
             default="{}",
         ),
-        Column("asked_broker", "text", _text, "broker that was asked"),
-        Column("broker", "text", _text, "broker that was answered, as `host:port`"),
+        Column("asked_broker", "broker that was asked"),
+        Column("broker", "broker that was answered, as `host:port`"),
         Column(
             "result",
-            "text",
-            _one_of(*RESULTS),
             "`connect`, `redirect`, `failed` or `unknown`",
             "`unknown`",
+            check=_one_of(*RESULTS),
             default="unknown",
         ),
-        Column("read_only", "flag", _flag, "lookup of a read-only client", "false", default=False),
-        Column("authoritative", "flag", _flag, "a redirect told the broker to answer itself", "false", default=False),
-        Column("listener", "text", _text, "name of the advertised listener that was asked for", "the broker's default"),
-        Column(
-            "weight", "number", Bounds(0.0, MAX_WEIGHT), f"demand of the row, 0 to {MAX_WEIGHT:g}", "1", default=1.0
+        _flag_of("read_only", "lookup of a read-only client", "false"),
+        _flag_of("authoritative", "a redirect told the broker to answer itself", "false"),
+        Column("listener", "name of the advertised listener that was asked for", "the broker's default"),
+        _number_of(
+            "weight", f"demand of the row, 0 to {MAX_WEIGHT:g}", "1", check=Bounds(0.0, MAX_WEIGHT), default=1.0
         ),
-        Column(
+        _number_of(
             "propensity",
-            "number",
-            Bounds(0.0, 1.0, excludes_low=True),
             "probability with which the logging policy chose the broker, above 0 and at most 1",
+            check=Bounds(0.0, 1.0, excludes_low=True),
         ),
-        Column("latency_ms", "number", Bounds(0.0, math.inf), "time until the answer, ms, 0 or more"),
+        _number_of("latency_ms", "time until the answer, ms, 0 or more", check=Bounds(0.0, math.inf)),
     ),
     "brokers": (
         _TS,
         _CLUSTER,
         _BROKER,
-        Column(
-            "event", "text", _one_of(*_BROKER_EVENTS), "`registered`, `updated` or `unregistered`", is_required=True
+        _required(
+            "event",
+            "`registered`, `updated` or `unregistered`",
+            check=_one_of("registered", "updated", "unregistered"),
         ),
-        Column("lookup_data", "json", _json, "Pulsar's `BrokerLookupData`", "every key has its default"),
+        _json_of("lookup_data", "Pulsar's `BrokerLookupData`", "every key has its default"),
     ),
-    "loads": (_TS, _CLUSTER, _BROKER, Column("load", "json", _json, "Pulsar's `BrokerLoadData`", is_required=True)),
-    "bundles": (
-        _TS,
-        _CLUSTER,
-        _BUNDLE,
-        Column("stats", "json", _json, "Pulsar's `NamespaceBundleStats`", is_required=True),
-    ),
+    "loads": (_TS, _CLUSTER, _BROKER, _json_of("load", "Pulsar's `BrokerLoadData`", is_required=True)),
+    "bundles": (_TS, _CLUSTER, _BUNDLE, _json_of("stats", "Pulsar's `NamespaceBundleStats`", is_required=True)),
     "ownership": (
         _TS,
         _CLUSTER,
         _BUNDLE,
-        Column("event", "text", _one_of(*_OWNERSHIP_EVENTS), "`owned`, `unloaded` or `split`", is_required=True),
-        Column("broker", "text", _text, "owner, as `host:port`", "not known; refused if the event is `owned`"),
-        Column("by", "text", _one_of(*_CAUSES), "cause of the event: `policy` or `admin`"),
+        _required("event", "`owned`, `unloaded` or `split`", check=_one_of("owned", "unloaded", "split")),
+        Column("broker", "owner, as `host:port`", "not known; refused if the event is `owned`"),
+        Column("by", "cause of the event: `policy` or `admin`", check=_one_of("policy", "admin")),
         Column(
             "boundaries",
-            "texts",
-            _boundaries,
             "hashes at which a bundle is split, like `0x40000000`",
             "none; a `split` needs one inside its bundle",
+            kind="texts",
+            check=_boundaries,
         ),
     ),
 }

@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
@@ -31,6 +31,7 @@ from lookup.errors import Argument, InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.documents import TableName, special_kind
+from lookup.model.time import to_us
 
 __all__ = [
     "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines", "list_files",
@@ -426,14 +427,10 @@ def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
     for file in files:
         with open_parquet(file.path) as parquet:
             for _, statistics in statistics_of(parquet, ("ts",)):
-                instants += [_micros(statistics.min), _micros(statistics.max)]
+                # Numbers, or datetimes, which are in UTC whether they say so or not.
+                both = (statistics.min, statistics.max)
+                instants += [each if isinstance(each, int) else to_us(each.replace(tzinfo=UTC)) for each in both]
     return (min(instants), max(instants)) if instants else None
-
-
-def _micros(instant: Any) -> int:
-    if isinstance(instant, int):
-        return instant
-    return int(np.datetime64(instant.replace(tzinfo=None), "us").astype(np.int64))
 
 
 def statistics_of(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:

@@ -67,8 +67,6 @@ _LOOK_S = 0.25
 _STAY_S, _ROUNDS = 0.3, 4
 #: Distributions whose versions decide how figures come out.
 _SAME = frozenset({"networkx", "numpy", "pyarrow"})
-#: Brought by Spark itself.
-_SPARKS = frozenset({"pyspark"})
 #: Whose workers have been found to have everything.
 _JOINED: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*(?:;\s*extra == ["'](\w+)["'])?""")
@@ -203,7 +201,8 @@ def _wheels() -> dict[str, str]:
         if match is not None and match[2] in {None, "spark"}
     ]
     found = {}
-    for name in sorted({*names} - _SPARKS):
+    # Spark brings itself.
+    for name in sorted({*names} - {"pyspark"}):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

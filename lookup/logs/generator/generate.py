@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ from lookup.logs.generator.traffic import (
     make_pieces,
 )
 from lookup.logs.generator.world import cluster_names, make_brokers, make_clients, make_topics
-from lookup.logs.outputs import Draft, draft
+from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of, write_parquet
 from lookup.model.time import moment_at
 
@@ -112,19 +112,15 @@ def generate(
             # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
             _write_lookups(log, name, f"{target.path}/lookups")
         rows = {"lookups": settings.lookups}
-        for table in _TABLES[1:]:
-            rows[table] = _write_table(target, table, chain.from_iterable(log.rows(table) for log in logs))
+        for name in _TABLES[1:]:
+            # Small tables: one file of rows in order of time.
+            ordered = sorted((row for log in logs for row in log.rows(name)), key=itemgetter("ts", "cluster"))
+            table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
+            write_parquet(table, f"{target.path}/{name}/part-00000.parquet")
+            rows[name] = len(ordered)
         if manifest is not None:
             target.write("manifest.json", manifest())
     return GenerateReport(str(output), rows, sum(log.reconnects for log in logs), names)
-
-
-def _write_table(target: Draft, name: str, rows: Iterable[Mapping[str, object]]) -> int:
-    """Write a small canonical table, one file of rows in order of time, and return how many rows it has."""
-    ordered = sorted(rows, key=lambda row: (row["ts"], row["cluster"]))
-    table = pa.Table.from_pylist(ordered, schema=CANONICAL[name])
-    write_parquet(table, f"{target.path}/{name}/part-00000.parquet")
-    return len(ordered)
 
 
 def _write_lookups(log: ClusterLog, name: str, directory: str) -> None:

@@ -85,7 +85,7 @@ class PulsarBrokerReader(LogOrigin):
                 except (ValueError, PulsarLookupError) as error:
                     rows.put(unreadable(entry.line, str(error), entry.text))
             yield from rows.ready(entry.ts)
-        yield from rows.rest()
+        yield from rows.ready()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,19 +88,21 @@ class Pairing:
         entry = self._claims.pop(claim)
         entry.is_withdrawn, entry.claim = True, None
 
-    def ready(self, now: int) -> Iterator[Row | Unreadable | Refuted]:
-        """Yield what need not be held any longer at a time, µs."""
+    def ready(self, now: float = math.inf) -> Iterator[Row | Unreadable | Refuted]:
+        """Yield what need not be held any longer at a time, µs; at the end of a log everything."""
         while self._entries:
             first = self._entries[0]
             waits = first.topic is not None or first.claim is not None
             if waits and now - first.ts <= _PATIENCE_US and len(self._entries) <= _MOST_HELD:
                 return
-            yield from self._released()
-
-    def rest(self) -> Iterator[Row | Unreadable | Refuted]:
-        """Yield everything that is still held."""
-        while self._entries:
-            yield from self._released()
+            self._entries.popleft()
+            if first.topic is not None:
+                # The oldest entry of all is the oldest of its topic as well.
+                self._take(first.topic)
+            if first.claim is not None and self._claims.get(first.claim) is first:
+                del self._claims[first.claim]
+            if not first.is_withdrawn:
+                yield first.other or Row(first.table, first.line, first.values or {})
 
     def _take(self, topic: str) -> _Entry | None:
         """Return the oldest waiting request of a topic and let it wait no longer."""
@@ -112,13 +115,3 @@ class Pairing:
         if not queue:
             del self._waiting[topic]
         return request
-
-    def _released(self) -> Iterator[Row | Unreadable | Refuted]:
-        entry = self._entries.popleft()
-        if entry.topic is not None:
-            # The oldest entry of all is the oldest of its topic as well.
-            self._take(entry.topic)
-        if entry.claim is not None and self._claims.get(entry.claim) is entry:
-            del self._claims[entry.claim]
-        if not entry.is_withdrawn:
-            yield entry.other or Row(entry.table, entry.line, entry.values or {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from json import JSONDecodeError
 from typing import Any
 from urllib.parse import unquote
@@ -111,17 +111,13 @@ def value_at(record: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def flattened(record: Mapping[str, Any]) -> dict[str, str]:
+def flattened(record: Mapping[str, Any], before: str = "") -> dict[str, str]:
     """Return the texts of all values of an object, nested ones under their keys with dots between them."""
-    return dict(_leaves(record, ""))
-
-
-def _leaves(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
+    texts: dict[str, str] = {}
     for key, value in record.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{before}{key}.")
-        else:
-            yield before + key, _text(value)
+        name = before + key
+        texts |= flattened(value, f"{name}.") if isinstance(value, dict) else {name: _text(value)}
+    return texts
 
 
 def _text(value: object) -> str:

@@ -22,7 +22,7 @@ def test_an_answer_completes_the_oldest_request_of_its_topic() -> None:
     pairing.ask(_row(2, 2, client="c2"))
     pairing.answer(_row(3, 3, broker="b1"))
 
-    first, second = pairing.rest()
+    first, second = pairing.ready()
     assert first == Row(
         "lookups", 1, {"ts": _SECOND, "topic": "x", "client": "c1", "broker": "b1", "latency_ms": 2000.0}
     )
@@ -33,7 +33,7 @@ def test_an_answer_without_request_is_a_row_of_its_own() -> None:
     """Where the request was not logged, the answer stands for the lookup."""
     pairing = Pairing()
     pairing.answer(_row(3, 3, broker="b1"))
-    assert list(pairing.rest()) == [_row(3, 3, broker="b1")]
+    assert list(pairing.ready()) == [_row(3, 3, broker="b1")]
 
 
 def test_rows_wait_behind_an_open_request_for_half_a_minute() -> None:
@@ -45,7 +45,7 @@ def test_rows_wait_behind_an_open_request_for_half_a_minute() -> None:
     assert list(pairing.ready(20 * _SECOND)) == []
     assert [row.line for row in pairing.ready(32 * _SECOND)] == [1, 2]
     pairing.answer(_row(9, 40))
-    assert [row.line for row in pairing.rest()] == [9]
+    assert [row.line for row in pairing.ready()] == [9]
 
 
 @given(st.lists(st.tuples(st.sampled_from("apr"), st.sampled_from("xyz"), st.integers(0, 50))))
@@ -57,7 +57,7 @@ def test_nothing_is_lost_and_the_order_of_lines_stays(events: list[tuple[str, st
         row = _row(line, second, topic)
         {"a": pairing.ask, "r": pairing.answer, "p": pairing.put}[kind](row)
         out += list(pairing.ready(row.values["ts"]))
-    out += list(pairing.rest())
+    out += list(pairing.ready())
 
     lines = [entry.line for entry in out]
     assert lines == sorted(set(lines))
@@ -74,7 +74,7 @@ def test_a_row_can_be_withdrawn_while_it_is_held() -> None:
     assert pairing.claimed_at("a") == 2 * _SECOND
     pairing.withdraw("a")
     assert pairing.claimed_at("a") is None
-    assert [row.line for row in pairing.rest()] == [1, 3]
+    assert [row.line for row in pairing.ready()] == [1, 3]
 
 
 def test_a_row_with_a_claim_is_out_after_half_a_minute() -> None:
