@@ -183,9 +183,9 @@ class _Recording:
     def begin(self, until_us: int | None) -> None:
         """Mark the start, and the gap since the record that goes on."""
         now = now_us()
-        self.observer.note("started", now, detail=None)
+        self.observer.note("started", now)
         if until_us is not None:
-            self.observer.note("gap", now, since_us=until_us, detail=None)
+            self.observer.note("gap", now, since_us=until_us)
             self.warn(f"the record goes on; nothing was recorded from {time_text(until_us)} until now")
         self._write()
 
@@ -206,7 +206,7 @@ class _Recording:
 
     def end(self) -> None:
         """Mark the end and write what is left."""
-        self.observer.note("stopped", now_us(), detail=None)
+        self.observer.note("stopped", now_us())
         self._write()
 
     def _write(self) -> None:

@@ -194,7 +194,7 @@ class Observer:
             self._refuse(_SOURCES[type(record)], str(error))
 
     def note(
-        self, event: str, ts_us: int, *, source: str = "", since_us: int | None = None, detail: str | None
+        self, event: str, ts_us: int, *, source: str = "", since_us: int | None = None, detail: str | None = None
     ) -> None:
         """Write a row of the journal."""
         # JSON of a server may hold half a surrogate pair, which Parquet cannot.
@@ -322,7 +322,7 @@ class Observer:
         is_known = record.source in self.troubles
         if record.reason is None and is_known:
             del self.troubles[record.source]
-            self.note("back", record.ts_us, source=record.source, detail=None)
+            self.note("back", record.ts_us, source=record.source)
         elif record.reason is not None and not is_known:
             self.troubles[record.source] = record.reason
             self.note("lost", record.ts_us, source=record.source, detail=record.reason)

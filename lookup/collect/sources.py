@@ -211,7 +211,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _origin(url: str) -> tuple[str, str]:
-    """Return scheme and host with port of a URL."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, f"{parts.hostname}:{port}"
@@ -274,8 +273,8 @@ class AdminRest:
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""
-        tenants = self._names("tenants")
-        return [namespace for tenant in tenants for namespace in self._names(f"namespaces/{quote(tenant)}")]
+        tenants = self.get("tenants", _names_of)
+        return [name for tenant in tenants for name in self.get(f"namespaces/{quote(tenant)}", _names_of)]
 
     def topics(self, namespace: str) -> list[str] | None:
         """Return all topics of a namespace, as the brokers' own listing has them, None if there is no such namespace.
@@ -294,9 +293,6 @@ class AdminRest:
                 return None
             raise
 
-    def _names(self, path: str) -> list[str]:
-        return self.get(path, _names_of)
-
     def cluster(self) -> str:
         """Return the name of the cluster.
 
@@ -304,14 +300,14 @@ class AdminRest:
             OSError: if that cannot be asked.
             InputError: if the answer does not name one.
         """
-        names = [name for name in self._names("clusters") if name != "global"]
+        names = [name for name in self.get("clusters", _names_of) if name != "global"]
         if len(names) != 1:
             raise InputError(f"there are {len(names)} clusters, {', '.join(sorted(names))}")
         return names[0]
 
     def brokers(self, cluster: str) -> list[str]:
         """Return the ids of all brokers; errors as of `get`."""
-        return self._names(f"brokers/{quote(cluster)}")
+        return self.get(f"brokers/{quote(cluster)}", _names_of)
 
     def leader(self) -> str | None:
         """Return the id of the leader, None if there is none, as between two leaders; errors as of `get`."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from lookup.engine.build import PartBuilder
@@ -213,7 +214,6 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     check_mapping(reader, files, cluster)
 
     def read(job: SourceJob, shipped: PluginContents) -> SourceReport:
-        """Read one source, on a worker."""
         _load_shipped(shipped)
         return read_source(job)
 
@@ -287,30 +287,25 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
 def _parts(staged: Sequence[StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
-        files = [file for file in staged if file.table == table]
-        # Rows by minute, apart for every folder; in a folder of all clusters the cluster is empty.
-        cells: dict[tuple[str, str], Counter[int]] = {}
-        for file in files:
+        # Rows by staged file and minute, apart for every folder; in a folder of all clusters the cluster is empty.
+        cells: dict[tuple[str, str], dict[int, Counter[str]]] = {}
+        for file in (file for file in staged if file.table == table):
             for (owner, minute), count in file.cells.items():
                 cluster, inner = "", table
                 if table == "lookups":
                     date = moment_at(minute * MINUTE_US).date().isoformat()
                     cluster, inner = owner, f"{table}/{partition_of(owner, date)}"
-                cells.setdefault((cluster, inner), Counter())[minute] += count
-        spans = [(file.path, file.spans()) for file in files]
+                cells.setdefault((cluster, inner), {}).setdefault(minute, Counter())[file.path] += count
         for (cluster, inner), minutes in sorted(cells.items()):
-            for number, (first, last) in enumerate(_runs(minutes)):
+            for number, (first, last) in enumerate(_runs({minute: minutes[minute].total() for minute in minutes})):
+                inside = (minutes[minute] for minute in sorted(minutes) if first <= minute <= last)
                 yield PartJob(
                     table=table,
                     cluster=cluster,
                     from_us=first * MINUTE_US,
                     until_us=(last + 1) * MINUTE_US,
                     # A part opens only the staged files that have rows of its cluster in its minutes.
-                    staged=tuple(
-                        path
-                        for path, by_cluster in spans
-                        if cluster in by_cluster and by_cluster[cluster][0] <= last and first <= by_cluster[cluster][1]
-                    ),
+                    staged=tuple(dict.fromkeys(chain.from_iterable(inside))),
                     refuted=tuple(
                         entry
                         for entry in refuted

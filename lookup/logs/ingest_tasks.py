@@ -85,15 +85,6 @@ class StagedFile:
     #: rows by (cluster, minute since the epoch)
     cells: Mapping[tuple[str, int], int]
 
-    def spans(self) -> dict[str, tuple[int, int]]:
-        """Return the first and last minute of every cluster, and of all of them under an empty name."""
-        spans: dict[str, tuple[int, int]] = {}
-        for cluster, minute in self.cells:
-            for name in (cluster, ""):
-                first, last = spans.get(name, (minute, minute))
-                spans[name] = min(first, minute), max(last, minute)
-        return spans
-
 
 @dataclass
 class SourceReport:

@@ -31,7 +31,7 @@ from lookup.logs.sources import forks_are_safe
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
-    from pyspark import Broadcast, SparkContext, SparkStageInfo
+    from pyspark import SparkContext, SparkStageInfo
     from pyspark.sql import SparkSession
 
 __all__ = [
@@ -156,35 +156,23 @@ def run_tasks(
             report(len(answers))
         return successes(answers)
     context = workers.sparkContext
+    broadcast = context.broadcast(shared)
 
     def run(item: _Item) -> _Answer | Failed:
         # Read before the attempt: unpickling it switches Python's collector on again.
         value = broadcast.value
         return attempt(lambda: task(item, value), pauses_collector=pauses_collector)
 
-    with (
-        _sent(context, shared) as broadcast,
-        _looked_at(context, report) if watch is not None else nullcontext(),
-    ):
-        # One partition per item, so that Spark hands them out as workers become free.
-        answers = context.parallelize(items, len(items)).map(run).collect()
+    try:
+        with _looked_at(context, report) if watch is not None else nullcontext():
+            # One partition per item, so that Spark hands them out as workers become free.
+            answers = context.parallelize(items, len(items)).map(run).collect()
+    finally:
+        # After Ctrl-C Spark is most likely stopped next, and would print that it cannot remove it from the workers.
+        if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            broadcast.destroy()
     report(len(items))
     return successes(answers)
-
-
-@contextmanager
-def _sent(context: SparkContext, shared: _Shared) -> Iterator[Broadcast[_Shared]]:
-    """Send a value to every worker once, and remove it there afterwards."""
-    broadcast = context.broadcast(shared)
-    try:
-        yield broadcast
-    except KeyboardInterrupt:
-        # Most likely Spark is stopped next, and would print that it cannot remove it any more; else it does so later.
-        raise
-    except BaseException:
-        broadcast.destroy()
-        raise
-    broadcast.destroy()
 
 
 @contextmanager

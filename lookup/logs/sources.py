@@ -208,7 +208,7 @@ def _files_in(base: str, system: arrow_fs.FileSystem, folder: str) -> list[str]:
     return [f"{base}/{name}" for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
 
 
-def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
+def open_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a text file, without their ends; gzip, bzip2 and zstd are unpacked.
 
     Bytes that are no UTF-8 are read as Latin-1, so that names which differ stay apart.
@@ -223,7 +223,7 @@ def open_lines(path: str, encoding: str = "utf-8-sig") -> Iterator[tuple[int, st
     refused = next((what for magic, what in _REFUSED.items() if start.startswith(magic)), None)
     if refused is not None:
         raise OSError(f"it is {refused}; unpack it, or pack its files with gzip")
-    errors = LATIN_1
+    encoding, errors = "utf-8-sig", LATIN_1
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding, errors = "utf-16", "replace"
     # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.

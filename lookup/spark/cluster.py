@@ -211,7 +211,6 @@ def _wheels() -> dict[str, str]:
 
 
 def _sizes(path: str) -> dict[str, int]:
-    """Return the size of each file of a table."""
     return {file: locate(file)[0].get_file_info(locate(file)[1]).size for file in list_files([path])}
 
 
@@ -379,7 +378,6 @@ def _distributions() -> list[tuple[Distribution, list[str]]]:
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file of the archive."""
     left_out = unshipped()
     for distribution, modules in _distributions():
         if distribution.name in left_out:

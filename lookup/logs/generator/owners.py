@@ -205,7 +205,6 @@ class Owners:
     def _note(
         self, ts: int, bundle: int, event: str, broker: int, *, by: str, boundaries: list[str] | None = None
     ) -> None:
-        """Add a row of OWNERSHIP."""
         row = {"ts": ts, "bundle": f"{self._namespaces[bundle]}/{self._ranges[bundle]}", "event": event, "by": by}
         owner = self._brokers[broker].id if broker >= 0 else None
         self.rows.append({**row, "broker": owner, "boundaries": boundaries})

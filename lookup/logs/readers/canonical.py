@@ -31,7 +31,6 @@ class JsonLinesReader:
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a table that does not exist."""
         _require_table(self.table)
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
@@ -63,7 +62,6 @@ class CsvReader:
     has_header: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse parameters that cannot work."""
         _require_table(self.table)
         if len(self.delimiter) != 1:
             raise ValueError(f"`delimiter` must be one character, it is {shown(self.delimiter)}")

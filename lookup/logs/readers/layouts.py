@@ -33,9 +33,9 @@ _SERVICE_URL = re.compile(
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
 # A thread's name may hold brackets, but not 200 characters: the bound keeps hostile lines from costing their square.
 _LAYOUTS = (
-    re.compile(rf"\[.{{0,200}}?\]\s+{_LEVEL}\s+(?P<logger>[\w.$@/-]+)\s+-\s(?P<message>.*)"),
-    re.compile(rf"\s-\s{_LEVEL}\s+-\s\[.{{0,200}}?:(?P<logger>[\w.$]+)\]\s-\s(?P<message>.*)"),
-    re.compile(rf"\|\s*{_LEVEL}\s*\|\s*\[.{{0,200}}?\]\s*\|\s(?P<message>.*)\s\|\s(?P<logger>[\w.$]+)\s\([^()]*\)"),
+    re.compile(rf"\[.{{0,200}}?\]\s+{_LEVEL}\s+[\w.$@/-]+\s+-\s(?P<message>.*)"),
+    re.compile(rf"\s-\s{_LEVEL}\s+-\s\[.{{0,200}}?:[\w.$]+\]\s-\s(?P<message>.*)"),
+    re.compile(rf"\|\s*{_LEVEL}\s*\|\s*\[.{{0,200}}?\]\s*\|\s(?P<message>.*)\s\|\s[\w.$]+\s\([^()]*\)"),
 )
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\s?(Z|[+-]\d\d:?\d\d)?")
 _CLOCK = re.compile(r"(?<![\d:.])(\d\d:\d\d:\d\d[.,]\d{3})(?!\d)")
@@ -131,8 +131,6 @@ class LogEvent:
     #: µs since the Unix epoch
     ts: int
     message: str
-    #: name of the logger, which a layout may abbreviate
-    logger: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -190,13 +188,13 @@ class LineLayout:
             context = record.get("contextMap")
             if isinstance(context, Mapping):
                 attributes = {**attributes, **{str(key): str(value) for key, value in context.items()}}
-            return LogEvent(self._json_time(record), message, str(record.get("loggerName", "")), attributes)
+            return LogEvent(self._json_time(record), message, attributes)
         for layout in _LAYOUTS:
             match = layout.search(line)
             if match is not None:
                 message, attributes = _split(match["message"])
                 # Not where the match begins: `[pod/broker-0/broker]` before the time is taken for the thread.
-                return LogEvent(self.time_before(line, match.start("level")), message, match["logger"], attributes)
+                return LogEvent(self.time_before(line, match.start("level")), message, attributes)
         return None
 
     def time_before(self, line: str, end: int) -> int:
