@@ -279,14 +279,15 @@ class _Fork:
         assert self.running is not None
         number, self.running = self.running, None
         try:
-            answer = self.pipe.recv()
+            answer, error = self.pipe.recv()
         except (EOFError, ConnectionResetError):
             self._process.join()
             code = self._process.exitcode or 0
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise PulsarLookupError(f"a process that ran a task ended too early, with {how}; out of memory?") from None
-        if isinstance(answer, _Crash):
-            raise answer.error
+        # No mistake of the user's, which would be an answer.
+        if error is not None:
+            raise error
         return number, answer
 
     def end(self) -> None:
@@ -294,13 +295,6 @@ class _Fork:
         self.pipe.close()
         self._process.kill()
         self._process.join()
-
-
-@dataclass(frozen=True)
-class _Crash:
-    """An error that is no mistake of the user's, on its way out of a fork."""
-
-    error: Exception
 
 
 def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Callable[[], object]]) -> None:
@@ -316,11 +310,11 @@ def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Cal
         while True:
             call = calls[pipe.recv()]
             try:
-                answer = call()
+                sent: tuple[object, Exception | None] = call(), None
             except Exception as error:  # noqa: BLE001  it is raised again by the process that forked
                 error.add_note(traceback.format_exc())
-                answer = _Crash(error)
-            pipe.send(answer)
+                sent = None, error
+            pipe.send(sent)
 
 
 def successes(answers: Sequence[_Answer | Failed]) -> list[_Answer]:
