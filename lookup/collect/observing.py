@@ -30,7 +30,7 @@ __all__ = [
 
 #: The canonical tables of a record.
 COLLECTED: tuple[TableName, ...] = ("brokers", "loads", "bundles", "ownership")
-#: Columns of the table that says how the record was made: start, stop, gaps, lost sources, leaders.
+#: Columns, as of `schema_of`, of the table that says how the record was made: start, stop, gaps, lost sources, leaders.
 JOURNAL = "ts:time cluster event source since:time detail"
 #: Rows of a table that wait to be written at most; they are many only while nothing can be written.
 _MOST_PENDING = 200_000

@@ -250,7 +250,7 @@ class AdminRest:
                 request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
                 with self._opener.open(request, timeout=_REQUEST_S) as answer:
                     content = whole_body(answer)
-                result = read(json.loads(content))
+                result = read(_parsed(content))
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -260,9 +260,6 @@ class AdminRest:
                 failure = error
             except http.client.HTTPException as error:
                 failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
-            # Brackets may be nested deeper than Python can follow.
-            except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-                failure = ValueError(f"{address} answered {path} with no JSON")
             except ValueError as error:
                 failure = ValueError(f"{address} answered {path} with {error}")
             else:
@@ -316,6 +313,14 @@ class AdminRest:
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
         return self._found(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    # Brackets may be nested deeper than Python can follow.
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
 
 
 def _names_of(answer: Any) -> list[str]:

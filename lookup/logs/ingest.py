@@ -21,16 +21,7 @@ from lookup.engine.build import PartBuilder
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents
 from lookup.errors import Argument, InputError, PluginError, Sentence, SettingsError
 from lookup.hooks import LogReader
-from lookup.logs.ingest_tasks import (
-    MINUTE_US,
-    PartJob,
-    SourceJob,
-    SourceReport,
-    StagedFile,
-    read_source,
-    stitch_quarantine,
-    write_part,
-)
+from lookup.logs import ingest_tasks as tasks
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.readers.delimited import DelimitedReader
@@ -213,15 +204,15 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
     files = list_files([source if "://" in source else locate(source)[1] for source in map(str, sources)])
     check_mapping(reader, files, cluster)
 
-    def read(job: SourceJob, shipped: PluginContents) -> SourceReport:
+    def read(job: tasks.SourceJob, shipped: PluginContents) -> tasks.SourceReport:
         _load_shipped(shipped)
-        return read_source(job)
+        return tasks.read_source(job)
 
     with draft(str(output), (*CANONICAL, QUARANTINE_TABLE, "manifest.json"), force=force) as target:
         ready(files, target.path)
         stage = f"{target.path}/.stage"
         packed = pickle.dumps(reader)
-        jobs = [SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]
+        jobs = [tasks.SourceJob(path, number, packed, cluster, stage) for number, path in enumerate(files)]
         # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
         reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
@@ -229,8 +220,8 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         refuted = [entry for report in reports for entry in report.refuted]
         parts = list(_parts(staged, refuted, target.path))
         rows = sum(report.rows.total() for report in reports)
-        written = run_tasks(workers, parts, None, lambda part, _: write_part(part), rows=rows)
-        stitch_quarantine(
+        written = run_tasks(workers, parts, None, lambda part, _: tasks.write_part(part), rows=rows)
+        tasks.stitch_quarantine(
             [path for report in reports for path in report.quarantine],
             f"{target.path}/{QUARANTINE_TABLE}/part-00000.parquet",
         )
@@ -252,7 +243,7 @@ def _load_shipped(plugin_files: PluginContents) -> None:
         load_contents(plugin_files)
 
 
-def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: float) -> None:
+def _require_readable(reports: Sequence[tasks.SourceReport], reader: LogReader, most: float) -> None:
     """Raise the first failure of a source, or refuse a log of which too little can be used."""
     for report in reports:
         if report.failure and report.is_reader_fault:
@@ -284,7 +275,7 @@ def _require_readable(reports: Sequence[SourceReport], reader: LogReader, most: 
         )
 
 
-def _parts(staged: Sequence[StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[PartJob]:
+def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
         # Rows by staged file and minute, apart for every folder; in a folder of all clusters the cluster is empty.
@@ -293,25 +284,25 @@ def _parts(staged: Sequence[StagedFile], refuted: Sequence[Refuted], folder: str
             for (owner, minute), count in file.cells.items():
                 cluster, inner = "", table
                 if table == "lookups":
-                    date = moment_at(minute * MINUTE_US).date().isoformat()
+                    date = moment_at(minute * tasks.MINUTE_US).date().isoformat()
                     cluster, inner = owner, f"{table}/{partition_of(owner, date)}"
                 cells.setdefault((cluster, inner), {}).setdefault(minute, Counter())[file.path] += count
         for (cluster, inner), minutes in sorted(cells.items()):
             for number, (first, last) in enumerate(_runs({minute: minutes[minute].total() for minute in minutes})):
                 inside = (minutes[minute] for minute in sorted(minutes) if first <= minute <= last)
-                yield PartJob(
+                yield tasks.PartJob(
                     table=table,
                     cluster=cluster,
-                    from_us=first * MINUTE_US,
-                    until_us=(last + 1) * MINUTE_US,
+                    from_us=first * tasks.MINUTE_US,
+                    until_us=(last + 1) * tasks.MINUTE_US,
                     # A part opens only the staged files that have rows of its cluster in its minutes.
                     staged=tuple(dict.fromkeys(chain.from_iterable(inside))),
                     refuted=tuple(
                         entry
                         for entry in refuted
                         if entry.table == table
-                        and entry.from_us < (last + 1) * MINUTE_US
-                        and first * MINUTE_US < entry.until_us
+                        and entry.from_us < (last + 1) * tasks.MINUTE_US
+                        and first * tasks.MINUTE_US < entry.until_us
                     ),
                     target=f"{folder}/{inner}/part-{number:05}",
                 )
@@ -331,7 +322,7 @@ def _runs(minutes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
 
 
 def _summary(
-    files: Sequence[str], reports: Sequence[SourceReport], left_out: Counter[str], doubled: int, output: str
+    files: Sequence[str], reports: Sequence[tasks.SourceReport], left_out: Counter[str], doubled: int, output: str
 ) -> IngestReport:
     rows, reasons = Counter[str](), Counter[str]()
     for report in reports:
@@ -349,12 +340,12 @@ def _summary(
         rows={name: rows[name] for name in CANONICAL if rows[name]},
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
-        first_us=min(minutes) * MINUTE_US,
+        first_us=min(minutes) * tasks.MINUTE_US,
         unread={report.path: report.lines for report in reports if report.lines and not report.used_lines},
         quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},
         doubled=doubled,
         # The minute after the last of the calendar has no date.
-        last_us=min((max(minutes) + 1) * MINUTE_US, LAST_US),
+        last_us=min((max(minutes) + 1) * tasks.MINUTE_US, LAST_US),
         output=output,
     )

@@ -63,9 +63,9 @@ class Owners:
         self._registered = np.zeros(len(brokers), dtype=bool)
         # A broker that will be updated has no rack until then.
         self._labelled = np.ones(len(brokers), dtype=bool)
-        self._labelled[[event.broker for event in events if event.kind == "updated" and event.broker is not None]] = (
-            False
-        )
+        for event in events:
+            if event.kind == "updated" and event.broker is not None:
+                self._labelled[event.broker] = False
         self._odds = self._state_odds()
         #: OWNERSHIP without the cluster
         self.rows: list[dict[str, object]] = []
