@@ -150,14 +150,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def _clear_up(output: str, folder: Path) -> None:
-    """Remove hidden folders that killed processes have left of an output.
-
-    Args:
-        folder: a hidden folder of this output, which need not exist.
-
-    Raises:
-        InputError: if a process lives that writes there.
-    """
+    """Remove hidden folders like this one that killed processes have left of an output; refuse one that is in use."""
     stem = folder.name.rpartition(".")[0]
     for left in folder.parent.glob(f"{glob.escape(stem)}.{'[0-9a-f]' * 8}"):
         descriptor = os.open(left, os.O_RDONLY)

@@ -158,7 +158,7 @@ class RollingFiles:
             OSError: if they cannot be written.
             pa.ArrowException: if a value does not fit its column.
         """
-        is_hidden = has_folders(self._system)
+        is_hidden, schema = has_folders(self._system), self._schemas[table]
         begun = []
         try:
             for name, rows in files.items():
@@ -167,7 +167,9 @@ class RollingFiles:
                 # row may be there twice. In a store an object appears when it is complete.
                 path = target.with_name(f".{target.name}") if is_hidden else target
                 begun.append((f"{self._root}/{path}", f"{self._root}/{target}"))
-                write_parquet(_filled(self._schemas[table], rows), f"{self.folder}/{path}", metadata)
+                columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
+                arrays = [_array(values, column.type) for values, column in columns]
+                write_parquet(pa.Table.from_arrays(arrays, schema=schema), f"{self.folder}/{path}", metadata)
                 if is_hidden:
                     keep_on_disk(Path(self._root) / path)
         except BaseException:
@@ -184,11 +186,6 @@ class RollingFiles:
             for table in self._schemas:
                 for hidden in (Path(self._root) / table).rglob(".part-*"):
                     hidden.unlink()
-
-
-def _filled(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
-    return pa.Table.from_arrays([_array(values, column.type) for values, column in columns], schema=schema)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

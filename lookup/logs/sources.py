@@ -350,11 +350,7 @@ _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
 
 
 def _require_once(source: str, schema: pa.Schema) -> None:
-    """Refuse columns of one name: Parquet permits them, and nobody knows which is meant.
-
-    Raises:
-        InputError: naming source and column.
-    """
+    """Refuse columns of one name: Parquet permits them, and nobody knows which is meant."""
     for name, count in Counter(schema.names).items():
         if count > 1:
             raise InputError(f"{source}: column {name!r} is there {count} times; a table has each column once")

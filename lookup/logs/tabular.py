@@ -380,14 +380,7 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
 
 
 def _mapping(table: Table, time: str, topic: str, form: str, doubt: str) -> str:
-    """Return the mapping of a table.
-
-    Args:
-        time: column, or template of two.
-        topic: column.
-        form: format of the time.
-        doubt: what is not sure about it, if anything.
-    """
+    """Return the mapping of a table with the column of its time, or template of two, and what is not sure about it."""
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_cutting(table)]

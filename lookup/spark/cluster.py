@@ -11,6 +11,7 @@ compiled modules stay behind, since Python loads none of these from an archive. 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -24,14 +25,7 @@ import weakref
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.metadata import (
-    Distribution,
-    PackageNotFoundError,
-    entry_points,
-    packages_distributions,
-    requires,
-    version,
-)
+from importlib.metadata import Distribution, PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
@@ -371,7 +365,7 @@ def _distributions() -> list[tuple[Distribution, list[str]]]:
             found[point.dist.name] = point.dist
             modules.setdefault(point.dist.name, set()).add(point.module.partition(".")[0])
     # What an entry point names may import other modules of its distribution.
-    for module, names in packages_distributions().items():
+    for module, names in importlib.metadata.packages_distributions().items():
         for name in modules.keys() & set(names):
             modules[name].add(module)
     return [(found[name], sorted(modules[name])) for name in sorted(found)]

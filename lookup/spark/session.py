@@ -179,14 +179,7 @@ def _start(conf: SparkConf) -> SparkContext:
 
 
 def _require_java(without: str | Argument) -> None:
-    """Refuse to go on without a Java to start Spark with: that of JAVA_HOME, else one on the path.
-
-    Args:
-        without: what the caller may say to do without Spark.
-
-    Raises:
-        SettingsError: that says what to install.
-    """
+    """Refuse to go on without a Java to start Spark with: that of JAVA_HOME, else one on the path."""
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
         raise SettingsError(f"JAVA_HOME is {home!r}, but there is no bin/java; Spark needs Java 17 or newer")

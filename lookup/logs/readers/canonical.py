@@ -95,11 +95,7 @@ def _require_table(table: str) -> None:
 
 
 def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
-    """Turn texts into what the columns hold; null and empty values are left out.
-
-    Raises:
-        ValueError: naming the column and what it should have been.
-    """
+    """Turn texts into what the columns hold, null and empty values left out; ValueError names the column."""
     kinds = _KINDS[table]
     values: dict[str, Any] = {}
     for name, value in given.items():

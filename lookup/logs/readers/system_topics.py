@@ -60,11 +60,7 @@ class SystemTopicsReader:
 
 
 def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Iterator[Row]:
-    """Yield the rows of one message.
-
-    Raises:
-        PulsarLookupError: if the message is not as Pulsar writes it.
-    """
+    """Yield the rows of one message; PulsarLookupError if it is not as Pulsar writes it."""
     topic = text(record.get("topic"), "topic")
     if topic not in (BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC):
         return
