@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from lookup.hooks import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter, hookimpl
-from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.avg import Avg, AvgPlacement
 from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
-from lookup_policies.isolation import Isolation
+from lookup_policies.isolation import AntiAffinity, Isolation
 from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
-from lookup_policies.power_of_two import PowerOfTwo
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.score_selectors import Best, Random, Softmax, WeightedRandom
+from lookup_policies.score_selectors import Best, PowerOfTwo, Random, Softmax, WeightedRandom
 from lookup_policies.scorers import FewestBundles, Headroom, PropertyMatch, TopologyDistance
 from lookup_policies.splits import (
     FlowOrQpsEquallyDivide,

@@ -1,9 +1,9 @@
-"""Chooses by scores alone, or by nothing: the best, any in proportion to its score, any at all."""
+"""Chooses by scores alone, or by nothing: the best, any in proportion, any at all, the best of a few that are drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from lookup.hooks import Ge, Gt
 from lookup.model import Candidates, ClusterView, LookupRequest
 
-__all__ = ["Best", "Random", "Softmax", "WeightedRandom"]
+__all__ = ["Best", "PowerOfTwo", "Random", "Softmax", "WeightedRandom"]
+
+FloatArray = NDArray[np.float64]
 
 #: Scores this close count as equal.
 _TIED = 1e-9
@@ -33,9 +35,7 @@ class Best:
     #: the least score worth an answer, in units of the weighted sum of scores
     min_score: Annotated[float, Ge(0)] = 0.0
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the highest scores, 0 for the others."""
         top = scores.max()
         if top < self.min_score:
@@ -58,9 +58,7 @@ class Random:
     name: ClassVar[str] = "random"
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for every candidate."""
         return np.ones(len(brokers))
 
@@ -82,15 +80,13 @@ class WeightedRandom:
     #: exponent of the scores
     power: Annotated[float, Ge(0)] = 1.0
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Raise the scores, relative to the highest one, to the power."""
         top = scores.max()
         if top <= 0.0:
             return np.zeros(len(scores))
         # Relative to the highest, so that a large power leaves at least that one's odds above 0.
-        odds: NDArray[np.float64] = (scores / top) ** self.power
+        odds: FloatArray = (scores / top) ** self.power
         return odds
 
 
@@ -111,10 +107,69 @@ class Softmax:
     #: difference of scores, in (0, inf), over which odds fall by a factor of e
     temperature: Annotated[float, Gt(0)] = 0.1
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Exponentiate the scores' distances from the highest one."""
         # Distances are at most 0, so nothing overflows however low the temperature is; ratios of odds stay the same.
-        odds: NDArray[np.float64] = np.exp((scores - scores.max()) / self.temperature)
+        odds: FloatArray = np.exp((scores - scores.max()) / self.temperature)
+        return odds
+
+
+#: By measure of `power-of-two`, what it reads.
+_READS = {"scores": frozenset[str](), "usage": frozenset({"view.load"}), "bundles": frozenset({"view.ownership"})}
+
+
+@dataclass(frozen=True)
+class PowerOfTwo:
+    """Choose as if `choices` candidates were drawn with replacement and the best of them taken.
+
+    The odds are exact, nothing is drawn: with K candidates in ranks r = 0 (best) to K-1 and d choices,
+
+        P(rank r) = ((K-r)**d - (K-r-1)**d) / K**d,
+
+    and candidates tied with each other share the sum over their ranks equally. Drawing few keeps a burst of requests
+    with the same stale load figures from flooding the one broker that looked idlest.
+
+    Match -> Result -> Reason:
+        * `by = "scores"` -> the highest score ranks best
+        * `by = "usage"` -> the lowest usage ranks best, brokers without a report last
+        * `by = "bundles"` -> the fewest owned bundles rank best
+        * `choices` 1 -> all candidates alike
+
+    Source: Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE TPDS 12 (2001); the closed form in
+    page "Policies" of the documentation.
+    """
+
+    name: ClassVar[str] = "power-of-two"
+
+    #: what candidates are ranked by
+    by: Literal["scores", "usage", "bundles"] = "scores"
+    #: how many candidates are compared
+    choices: Annotated[int, Ge(1)] = 2
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return the part of the view that the ranks come from."""
+        return _READS[self.by]
+
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
+        """Return the probability of each candidate's rank."""
+        if self.by == "scores":
+            burden = -scores
+        elif self.by == "bundles":
+            burden = view.ownership.bundles()[brokers.index].astype(np.float64)
+        else:
+            usage = view.load.usage[brokers.index]
+            # Not infinity, whose differences are NaN: brokers without a report are to tie with each other.
+            burden = np.where(np.isnan(usage), np.finfo(np.float64).max, usage)
+        # The best candidate has the least burden.
+        order = np.argsort(burden, kind="stable")
+        ranked = burden[order]
+        # Chains of neighbours that are tied form one group, from rank `edges[g]` up to `edges[g + 1]`.
+        # "Not within" instead of "beyond", so that a NaN starts a group of its own.
+        starts = np.flatnonzero(~(ranked[1:] - ranked[:-1] <= _TIED)) + 1
+        edges = np.concatenate(([0], starts, [len(order)]))
+        sizes = edges[1:] - edges[:-1]
+        beyond = (1.0 - edges / len(order)) ** self.choices
+        odds = np.empty(len(order))
+        odds[order] = np.repeat((beyond[:-1] - beyond[1:]) / sizes, sizes)
         return odds

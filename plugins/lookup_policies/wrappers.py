@@ -1,6 +1,6 @@
 """Wraps other selectors: explores, falls back from one to the next, keeps requests in a zone, tells namespaces apart.
 
-The wrappers share `shares_of`, which asks a child for its odds, and `OneChild`, the base of those with a single child.
+The wrappers share `shares_of`, which asks a child for its odds, and a base, `Wrapper`.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import ContractError
-from lookup.hooks import Ge, Le, Observing, Offer, Remembering, Selector, reads_of
-from lookup.model import Broker, Candidates, ClusterView, LookupRequest
+from lookup.hooks import Ge, Le, Selector, reads_of
+from lookup.model import Candidates, ClusterView, LookupRequest
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best
 from lookup_policies.strategies import LeastResourceUsage
 
-__all__ = ["ByNamespace", "Explore", "Fallback", "OneChild", "ZoneSpill", "shares_of"]
+__all__ = ["ByNamespace", "Explore", "Fallback", "Wrapper", "ZoneSpill", "shares_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -44,38 +44,62 @@ def shares_of(
     return odds / total if total > 0 else odds
 
 
-class OneChild:
-    """Base of wrappers with one child: order sensitivity and memory are those of the child."""
+class Wrapper:
+    """Base of wrappers: what they read, and whether order matters, is what any of the selectors inside does.
 
-    #: declared by the wrapper, with its default
+    What the selectors inside remember they keep in the wrapper's memory.
+    """
+
+    #: of a wrapper with one selector inside, declared by it with its default
     child: Selector
+
+    def inside_of(self) -> tuple[Selector, ...]:
+        """Return the selectors inside."""
+        return (self.child,)
+
+    def noting(self, request: LookupRequest) -> tuple[Selector, ...]:
+        """Return the selectors that hear what came of a request, all of them unless the wrapper says otherwise."""
+        return self.inside_of()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Return what any of the selectors inside reads."""
+        return frozenset[str]().union(*map(reads_of, self.inside_of()))
 
     @property
     def order_sensitive(self) -> bool:
-        """Return whether the child is."""
-        return getattr(self.child, "order_sensitive", False)
+        """Return whether one of the selectors inside is."""
+        return any(getattr(selector, "order_sensitive", False) for selector in self.inside_of())
 
     @property
-    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return the child's own `remember`; it gets the wrapper's memory.
+    def remember(self) -> Callable[..., None]:
+        """Return a function that calls `remember` of the selectors that hear of a request, if they have it.
 
         Raises:
-            AttributeError: if the child has none, so that the wrapper is not taken for one with memory.
+            AttributeError: if no selector inside has it, so that the wrapper is not taken for one with memory.
         """
-        return cast("Remembering", self.child).remember
+        return self._each("remember")
 
     @property
-    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return the child's own `observe`; it gets the wrapper's memory and offer.
+    def observe(self) -> Callable[..., None]:
+        """Return a function that calls `observe` likewise; raises `AttributeError` likewise."""
+        return self._each("observe")
 
-        Raises:
-            AttributeError: if the child has none.
-        """
-        return cast("Observing", self.child).observe
+    def _each(self, method: str) -> Callable[..., None]:
+        if not any(hasattr(selector, method) for selector in self.inside_of()):
+            raise AttributeError(f"no selector inside has {method!r}")
+
+        def call(memory: MutableMapping[str, Any], request: LookupRequest, *rest: Any) -> None:
+            """Let each note it in the wrapper's memory."""
+            for selector in self.noting(request):
+                if hasattr(selector, method):
+                    getattr(selector, method)(memory, request, *rest)
+
+        return call
 
 
 @dataclass(frozen=True)
-class Explore(OneChild):
+class Explore(Wrapper):
     """Follow a child selector, except for a share of the decisions that any candidate gets with equal odds.
 
         odds = (1 - epsilon) * child + epsilon / number of candidates
@@ -94,11 +118,6 @@ class Explore(OneChild):
     #: the selector to follow otherwise
     child: Selector = Best()
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """Return what the child reads."""
-        return reads_of(self.child)
-
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Mix the child's distribution with the uniform one."""
         shares = shares_of(self.child, request, brokers, scores, view)
@@ -109,7 +128,7 @@ class Explore(OneChild):
 
 
 @dataclass(frozen=True)
-class Fallback:
+class Fallback(Wrapper):
     """Ask child selectors in order and follow the first that does not decline.
 
     `best` with a `min_score` in front of another selector makes a preference: this rack if it has a broker, else the
@@ -131,51 +150,9 @@ class Fallback:
         if not self.children:
             raise ValueError("fallback has no children; name at least one selector")
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """Return what any of the children reads."""
-        return frozenset[str]().union(*map(reads_of, self.children))
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Return whether one of the children is."""
-        return any(getattr(child, "order_sensitive", False) for child in self.children)
-
-    @property
-    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return a function that calls `remember` of every child that has it; they share the wrapper's memory.
-
-        Raises:
-            AttributeError: if no child keeps anything, so that the wrapper is not taken for one with memory.
-        """
-        remembering = [cast("Remembering", child) for child in self.children if hasattr(child, "remember")]
-        if not remembering:
-            raise AttributeError("no child of this fallback keeps anything")
-
-        def remember_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-            """Let every child that has a memory note a new owner."""
-            for child in remembering:
-                child.remember(memory, request, broker)
-
-        return remember_all
-
-    @property
-    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return a function that calls `observe` of every child that has it, whichever child stated the odds.
-
-        Raises:
-            AttributeError: if no child observes anything.
-        """
-        observing = [cast("Observing", child) for child in self.children if hasattr(child, "observe")]
-        if not observing:
-            raise AttributeError("no child of this fallback observes anything")
-
-        def observe_all(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-            """Let every child that observes note an assignment and its offer."""
-            for child in observing:
-                child.observe(memory, request, broker, offer)
-
-        return observe_all
+    def inside_of(self) -> tuple[Selector, ...]:
+        """Return the children; all hear what came of a request, whichever stated the odds."""
+        return self.children
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the first child that does not decline."""
@@ -188,7 +165,7 @@ class Fallback:
 
 
 @dataclass(frozen=True)
-class ByNamespace:
+class ByNamespace(Wrapper):
     """Ask one selector about bundles of some namespaces, and the child about all others.
 
     Pulsar does so with namespaces that are excluded from shedding: what will not be unloaded again is given to brokers
@@ -220,48 +197,15 @@ class ByNamespace:
     @property
     def reads(self) -> frozenset[str]:
         """Return the namespace, and what either selector reads."""
-        return frozenset({"namespace"}) | reads_of(self.inside) | reads_of(self.child)
+        return super().reads | {"namespace"}
 
-    @property
-    def order_sensitive(self) -> bool:
-        """Return whether one of the two is."""
-        return any(getattr(part, "order_sensitive", False) for part in (self.inside, self.child))
+    def inside_of(self) -> tuple[Selector, ...]:
+        """Return both selectors."""
+        return self.inside, self.child
 
-    @property
-    def remember(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker], None]:
-        """Return a function that calls `remember` of the selector that was asked, if it has it.
-
-        Raises:
-            AttributeError: if neither has, so that the wrapper is not taken for one with memory.
-        """
-        if not hasattr(self.inside, "remember") and not hasattr(self.child, "remember"):
-            raise AttributeError("no child of this by-namespace keeps anything")
-
-        def remember_one(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-            """Let the selector that was asked note a new owner."""
-            part = self._asked(request)
-            if hasattr(part, "remember"):
-                part.remember(memory, request, broker)
-
-        return remember_one
-
-    @property
-    def observe(self) -> Callable[[MutableMapping[str, Any], LookupRequest, Broker, Offer], None]:
-        """Return a function that calls `observe` of the selector that was asked, if it has it.
-
-        Raises:
-            AttributeError: if neither has.
-        """
-        if not hasattr(self.inside, "observe") and not hasattr(self.child, "observe"):
-            raise AttributeError("no child of this by-namespace observes anything")
-
-        def observe_one(memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
-            """Let the selector that was asked note an assignment and its offer."""
-            part = self._asked(request)
-            if hasattr(part, "observe"):
-                part.observe(memory, request, broker, offer)
-
-        return observe_one
+    def noting(self, request: LookupRequest) -> tuple[Selector, ...]:
+        """Return the selector that was asked."""
+        return (self._asked(request),)
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return the odds of the selector for the bundle's namespace."""
@@ -276,7 +220,7 @@ _Shares = dict[str | None, float]
 
 
 @dataclass(frozen=True)
-class ZoneSpill(OneChild):
+class ZoneSpill(Wrapper):
     """Keep clients in their zone as far as its share of capacity covers its share of demand.
 
     A zone's origin share is its part of the demand, in weight of the last grid cell by the clients' property; its
@@ -306,7 +250,7 @@ class ZoneSpill(OneChild):
     @property
     def reads(self) -> frozenset[str]:
         """Return the client's zone, the demand, and what the child reads."""
-        return reads_of(self.child) | {f"properties.{self.key}", "view.load"}
+        return super().reads | {f"properties.{self.key}", "view.load"}
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Spread the request over zones, and in each as the child says."""

@@ -7,14 +7,12 @@ from typing import Any
 import lookup_policies
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.testing import parametrize_with_policies
-from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.broker_filters import LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
-from lookup_policies.isolation import Isolation
-from lookup_policies.power_of_two import PowerOfTwo
+from lookup_policies.isolation import AntiAffinity, Isolation
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.score_selectors import Best, Softmax, WeightedRandom
+from lookup_policies.score_selectors import Best, PowerOfTwo, Softmax, WeightedRandom
 from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.splits import FlowOrQpsEquallyDivide, TopicCountEquallyDivide
 from lookup_policies.strategies import LeastLongTermMessageRate, LeastResourceUsage, LeastResourceUsageWithWeight

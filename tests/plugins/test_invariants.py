@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 import lookup_policies
 from lookup.hooks import ALL_READS, LOAD_DETAILS, Filter, Scorer, Selector, reads_of
 from lookup.testing import candidates
-from lookup_policies.anti_affinity import AntiAffinity
 from lookup_policies.broker_filters import Version
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
-from lookup_policies.power_of_two import PowerOfTwo
+from lookup_policies.isolation import AntiAffinity
 from lookup_policies.round_robin import RoundRobin
-from lookup_policies.score_selectors import Best, Softmax, WeightedRandom
+from lookup_policies.score_selectors import Best, PowerOfTwo, Softmax, WeightedRandom
 from lookup_policies.scorers import Headroom, PropertyMatch
 from lookup_policies.wrappers import Explore, Fallback, ZoneSpill
 from tests.plugins.worlds import World, worlds
