@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lookup.settings.broker import BrokerProfile
-from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.files import BudgetFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile

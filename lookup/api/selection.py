@@ -18,7 +18,7 @@ from lookup.settings import (
     EvaluationFile,
     Findings,
     VerdictSection,
-    examine_evaluation,
+    examine_settings,
     load_manager_keys,
     load_manager_sources,
     policy_warnings,
@@ -103,7 +103,7 @@ def examine(
     config: str | os.PathLike[str] | Mapping[str, object], flags: Mapping[str, object], *, source: str
 ) -> Examined:
     """Read an evaluation and check as much of it as can be understood; arguments as for `select`."""
-    findings = examine_evaluation(config, flags, source=source)
+    findings = examine_settings(EvaluationFile, config, flags, source=source)
     problems = list(findings.problems)
     if not findings.sound:  # the file could not be read at all
         return Examined(findings, None, (), problems)

@@ -38,8 +38,16 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings import CollectSection, EvaluationFile, ServingSection, load_topics, obstacles_of, warnings_of
-from lookup.settings.loader import examine_serving
+from lookup.settings import (
+    CollectSection,
+    EvaluationFile,
+    ServingFile,
+    ServingSection,
+    examine_settings,
+    load_topics,
+    obstacles_of,
+    warnings_of,
+)
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 
@@ -111,7 +119,7 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     require_extra("serve", "pyarrow", extra="serve")
     if arguments.against is not None:
         raise SettingsError("--against: holds an evaluation against a log; these are settings of the decision server")
-    findings = examine_serving(arguments.config, settings_flags(arguments))
+    findings = examine_settings(ServingFile, arguments.config, settings_flags(arguments))
     settings = findings.settings
     if settings is not None:
         for sentence in settings.serving.warnings:

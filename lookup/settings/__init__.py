@@ -3,7 +3,6 @@
 from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import (
     ClientEntry,
     ClientMatch,
@@ -14,8 +13,8 @@ from lookup.settings.cluster import (
     TopologySection,
 )
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, InputsSection, VerdictSection
-from lookup.settings.files import load_broker_profile, load_budget, load_policies, load_topology
-from lookup.settings.loader import Findings, describe, examine_evaluation, load_evaluation, load_serving, load_topics
+from lookup.settings.files import BudgetFile, load_broker_profile, load_budget, load_policies, load_topology
+from lookup.settings.loader import Findings, describe, examine_settings, load_evaluation, load_serving, load_topics
 from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec
 from lookup.settings.resolve import (
     BrokerInterval,
@@ -37,7 +36,7 @@ __all__ = [
     "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile", "PolicySpec",
     "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile", "TopologySection",
-    "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_evaluation", "label_client",
+    "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_settings", "label_client",
     "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys", "load_manager_sources",
     "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data", "namespace_policies",
     "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",

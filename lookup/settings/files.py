@@ -6,25 +6,24 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lookup.errors import SettingsError
 from lookup.model.documents import NestingError, is_device, toml_table
 from lookup.model.quoting import shown
-from lookup.settings.base import Strict
+from lookup.settings.base import Share, Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.budget import BudgetFile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.shipped import shipped, shipped_path
 
 __all__ = [
-    "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies", "load_topology", "parsed_toml",
-    "read_text", "read_toml",
+    "BudgetFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies", "load_topology",
+    "parsed_toml", "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -48,6 +47,13 @@ _PATHS = (
     "topics.catalog",
     "topics.from_broker_conf",
 )
+
+
+class BudgetFile(Strict):
+    """Largest tolerated regressions."""
+
+    budget: Annotated[Mapping[str, Share], Field(min_length=1)]
+    """By metric, `name` or `name:key`, in the metric's own unit; a name alone means the whole, or else every key."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:

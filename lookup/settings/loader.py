@@ -47,10 +47,7 @@ from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
 
-__all__ = [
-    "Findings", "describe", "examine_evaluation", "examine_serving", "load_evaluation", "load_serving", "load_topics",
-    "named_policies", "sound_values",
-]  # fmt: skip
+__all__ = ["Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics"]
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)
@@ -94,25 +91,7 @@ def load_evaluation(
     Raises:
         SettingsError: all mistakes together.
     """
-    return examine_evaluation(path, overrides, environ).require()
-
-
-def examine_evaluation(
-    path: Written,
-    overrides: Mapping[str, object] | None = None,
-    environ: Mapping[str, str] | None = None,
-    *,
-    source: str = "command line",
-) -> Findings[EvaluationFile]:
-    """Read an evaluation as `load_evaluation` does, but return the mistakes, for a caller that checks more.
-
-    Args:
-        path: as for `load_evaluation`, like the next two.
-        overrides: flags by key path.
-        environ: variables.
-        source: what overrides are called in mistakes.
-    """
-    return _examined(EvaluationFile, path, overrides, environ, source=source)
+    return examine_settings(EvaluationFile, path, overrides, environ).require()
 
 
 def load_topics(
@@ -130,7 +109,7 @@ def load_topics(
     Raises:
         SettingsError: all mistakes together.
     """
-    return _examined(TopicsFile, {} if path is None else path, overrides, environ).require()
+    return examine_settings(TopicsFile, {} if path is None else path, overrides, environ).require()
 
 
 def load_serving(
@@ -143,16 +122,7 @@ def load_serving(
     Raises:
         SettingsError: all mistakes together.
     """
-    return examine_serving(path, overrides, environ).require()
-
-
-def examine_serving(
-    path: str | os.PathLike[str],
-    overrides: Mapping[str, object] | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Findings[ServingFile]:
-    """Read settings as `load_serving` does, but return the mistakes, for a caller that checks more."""
-    return _examined(ServingFile, path, overrides, environ)
+    return examine_settings(ServingFile, path, overrides, environ).require()
 
 
 def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
@@ -164,36 +134,40 @@ def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
     return rows
 
 
-def _examined(
+def examine_settings(
     model: type[File],
     path: Written,
-    overrides: Mapping[str, object] | None,
-    environ: Mapping[str, str] | None,
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
     *,
     source: str = "command line",
 ) -> Findings[File]:
-    """Read the settings of a kind of file from all their sources."""
+    """Read settings as the functions above do, but return the mistakes, for a caller that checks more.
+
+    Args:
+        model: the kind of file.
+        path: as for `load_evaluation`, like the next two.
+        overrides: flags by key path.
+        environ: variables.
+        source: what overrides are called in mistakes.
+    """
     flags, problems = flag_layers(overrides or {}, model, source)
     variables, misspelt = variable_layers(os.environ if environ is None else environ, model)
     problems += misspelt
-    written, conf = path, None
-    # A `broker.conf` says less than a file of settings, and is laid under all else.
-    if not isinstance(path, Mapping) and model is TopicsFile and Path(path).suffix != ".toml":
-        written, conf = {}, str(path)
+    conf = None
     try:
-        tree = joined(*flags, *variables, _layer_of(written))
+        if isinstance(path, Mapping):
+            file, written = "settings", sourced(anchored(path, Path.cwd()), "settings")
+        elif model is TopicsFile and Path(path).suffix != ".toml":
+            # A `broker.conf` says less than a file of settings, and is laid under all else.
+            file, written, conf = str(path), {}, str(path)
+        else:
+            toml = Path(shipped_path(os.fspath(path)))
+            file, written = str(path), sourced(anchored(read_toml(toml), toml.parent), str(toml))
+        tree = joined(*flags, *variables, written)
     except SettingsError as error:
         return Findings(None, {}, (*problems, *error.problems))
-    file = "settings" if isinstance(path, Mapping) else str(path)
     return _Reading(model, file, problems).finish(tree, conf)
-
-
-def _layer_of(written: Written) -> Tree:
-    """Return the layer of a file, or of what would stand in it."""
-    if isinstance(written, Mapping):
-        return sourced(anchored(written, Path.cwd()), "settings")
-    file = Path(shipped_path(os.fspath(written)))
-    return sourced(anchored(read_toml(file), file.parent), str(file))
 
 
 def _values_below(table: str, section: Collection[str], path: str) -> Mapping[str, Any]:
@@ -233,11 +207,11 @@ class _Reading(Generic[File]):
         self.incomplete |= {"plugin_files"} if missing else set()
         settings, recognised, wrong = self._validated(values)
         wrong |= {(name,) for name in self.incomplete}
-        sound = sound_values(self.model, recognised, wrong)
+        sound = _sound_values(self.model, recognised, wrong)
         comparable = dict(sound)
         if any(loc[0] == "policies" for loc in wrong):
             # Of policies only names are compared between tables, and only if those of all are known.
-            names = None if "policies" in self.incomplete else named_policies(recognised.get("policies"))
+            names = None if "policies" in self.incomplete else _named_policies(recognised.get("policies"))
             comparable["policies"] = names
         self._add(self.model.problems_between(comparable))
         if self.problems or settings is None:
@@ -321,7 +295,7 @@ class _Reading(Generic[File]):
             return None
 
 
-def sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
+def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Collection[Loc]) -> dict[str, Any]:
     """Return by key what is valid of a table, defaults included.
 
     Of a value that is wrong nothing is left, of a table with fixed keys an object with those that are valid, of
@@ -349,11 +323,11 @@ def sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Colle
                 )
             )
         elif table is not None and isinstance(written, Mapping):
-            sound[name] = SimpleNamespace(**sound_values(table, written, [loc for loc in inside if loc]))
+            sound[name] = SimpleNamespace(**_sound_values(table, written, [loc for loc in inside if loc]))
     return sound
 
 
-def named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
+def _named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
     """Return the policies with nothing but their names; None if there are none or a name cannot be read."""
     policies = []
     for entry in written if isinstance(written, list) else ():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lookup.settings import EvaluationSection, InputsSection, VerdictSection, examine_evaluation
+from lookup.settings import EvaluationFile, EvaluationSection, InputsSection, VerdictSection, examine_settings
 from lookup.settings.evaluation import cross_problems
 from tests.settings.files import MINIMAL, mistakes, write
 
@@ -169,7 +169,7 @@ def test_intervals_of_one_id_are_disjoint_in_a_cluster(tmp_path: Path, first: st
     """Half-open intervals may touch, and one id may stand in several clusters."""
     path = write(tmp_path, "e.toml", f"{MINIMAL}{_A}{first}\n{_A}{second}\n")
 
-    problems = examine_evaluation(path, environ={}).problems
+    problems = examine_settings(EvaluationFile, path, environ={}).problems
 
     told = f"{path}: brokers[1]: 'a:1' is registered by brokers[0] at the same time"
     assert problems == ((told,) if clash else ())

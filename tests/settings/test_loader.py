@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import EvaluationFile, EvaluationSection, PolicySpec, describe, examine_evaluation, load_evaluation
-from lookup.settings.loader import named_policies, sound_values
+from lookup.settings import EvaluationFile, describe, examine_settings, load_evaluation
 from tests.settings.files import MINIMAL, evaluation, mistakes, write
 
 _VARIABLE = "environment variable LOOKUP_EVALUATION__TICK_S"
@@ -248,7 +247,7 @@ def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
         policies = [{ name = "a", selector = 3 }, { name = "b", selector = "x" }, "no.toml"]
         """
 
-    findings = examine_evaluation(write(tmp_path, "e.toml", text), environ={})
+    findings = examine_settings(EvaluationFile, write(tmp_path, "e.toml", text), environ={})
 
     assert [policy.name for policy in findings.sound["policies"]] == ["b"]
     assert (findings.sound["evaluation"].ownership, findings.sound["evaluation"].tick_s) == ("shared", 60)
@@ -340,7 +339,7 @@ def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
     """Whoever has more to check, the registry of parts above all, gets the tables that are right."""
     path = write(tmp_path, "e.toml", "inputs = 3\n" + MINIMAL)
 
-    findings = examine_evaluation(path, environ={})
+    findings = examine_settings(EvaluationFile, path, environ={})
 
     assert findings.settings is None
     assert findings.problems == (f"{path}: inputs: should be a table, not 3",)
@@ -353,7 +352,7 @@ def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
     text = MINIMAL + '[[brokers]]\nid = "a:1"\nprofile = "no.conf"'
     path = write(tmp_path, "e.toml", 'plugin_files = ["no.py"]\n' + text)
 
-    findings = examine_evaluation(path, environ={})
+    findings = examine_settings(EvaluationFile, path, environ={})
 
     assert {"plugin_files", "brokers"} & set(findings.sound) == set()
     assert findings.problems == (
@@ -393,59 +392,9 @@ def test_what_a_table_finds_wrong_is_told_with_what_set_it(tmp_path: Path) -> No
     path = write(tmp_path, "evaluation.toml", MINIMAL)
     flags = {"evaluation.seeds": "[1, 1]", "topology.levels": '["zone", "region"]'}
 
-    problems = examine_evaluation(path, flags, {"LOOKUP_EVALUATION__SESSION_S": "7"}).problems
+    problems = examine_settings(EvaluationFile, path, flags, {"LOOKUP_EVALUATION__SESSION_S": "7"}).problems
     assert sorted(" ".join(problem.split(": ")[:2]) for problem in problems) == [
         "command line evaluation.seeds",
         "command line topology.levels",
         "environment variable LOOKUP_EVALUATION__SESSION_S evaluation.session_s",
     ]
-
-
-_BEST = {"name": "a", "selector": "best"}
-
-
-def test_right_values_have_their_types_and_defaults() -> None:
-    """What is right is read, what is absent has its default, what is wrong is left out."""
-    values = {"incumbent": "x", "seeds": [7], "tick_s": "60"}
-    found = sound_values(EvaluationSection, values, {("tick_s",)})
-
-    assert (found["incumbent"], found["seeds"], found["session_s"]) == ("x", (7,), 60)
-    assert "tick_s" not in found
-
-
-def test_a_table_that_is_wrong_as_a_whole_has_right_keys() -> None:
-    """Keys that do not go together are still keys; what is no table has none."""
-    values = {"evaluation": {"incumbent": "x", "session_s": 90}, "verdict": 3}
-    found = sound_values(EvaluationFile, values, {("evaluation",), ("verdict",)})
-
-    assert found["evaluation"].session_s == 90
-    assert "verdict" not in found
-
-
-@pytest.mark.parametrize(
-    ("policies", "wrong", "names"),
-    [
-        ([_BEST, {}], {("policies", 1, "name"), ("policies", 1, "selector")}, ["a"]),
-        ([3, _BEST], {("policies", 0)}, ["a"]),
-        ([_BEST, PolicySpec.model_validate({**_BEST, "name": "b"})], set(), ["a", "b"]),
-        ([], {("policies",)}, []),
-    ],
-)
-def test_right_policies_stay(policies: list[object], wrong: set[tuple[str | int, ...]], names: list[str]) -> None:
-    """Policies are right or wrong one by one, as tables and as read from files."""
-    sound = sound_values(EvaluationFile, {"policies": policies}, {("evaluation",), *wrong})
-
-    assert [policy.name for policy in sound["policies"]] == names
-
-
-@pytest.mark.parametrize("written", [None, [], {}, [_BEST, 3], [_BEST, {"name": 3}], [{"selector": "best"}]])
-def test_names_are_known_of_all_policies_or_of_none(written: object) -> None:
-    """A name that cannot be read might be any."""
-    assert named_policies(written) is None
-
-
-def test_a_wrong_policy_has_a_name() -> None:
-    """Whatever else is wrong with it."""
-    policies = named_policies([{"name": "x", "selector": 3}, PolicySpec.model_validate(_BEST)])
-
-    assert [policy.name for policy in policies or ()] == ["x", "a"]
