@@ -17,12 +17,11 @@ from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity, suggestion
-from lookup.report.answer import answers
 from lookup.report.comparison import NOTHING
 from lookup.report.document import figure_table
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import conclusion, legend
+from lookup.report.wording import answers, conclusion, legend
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS, metric_rows, summary
 

@@ -100,8 +100,7 @@ class Demands:
             SettingsError: if the budget names what the run does not have.
         """
         from lookup.report.difference import compare_runs, sentences
-        from lookup.report.gate import CHECK_HEADS, gate_of
-        from lookup.report.pipeline import comment_markdown, github_annotations, junit_xml
+        from lookup.report.gate import CHECK_HEADS, comment_markdown, gate_of, github_annotations, junit_xml
 
         difference = None if self.earlier is None else compare_runs(self.earlier, run)
         gate = gate_of(run.scored, self.budget, difference)

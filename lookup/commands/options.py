@@ -22,30 +22,10 @@ from lookup.model.quoting import suggestion
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
-    "ANY_SETTINGS",
-    "Command",
-    "Parser",
-    "add_config",
-    "add_format",
-    "add_master",
-    "add_output",
-    "add_plugin_files",
-    "add_set",
-    "add_volume",
-]
-__all__ += [
-    "cluster",
-    "duration",
-    "moment",
-    "number",
-    "pairs",
-    "parsed",
-    "ratio",
-    "require_extra",
-    "settings_flags",
-    "settings_path",
-]
-__all__ += ["whole"]
+    "ANY_SETTINGS", "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
+    "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parsed",
+    "ratio", "require_extra", "settings_flags", "settings_path", "whole",
+]  # fmt: skip
 
 
 #: Seconds of the units of a duration.

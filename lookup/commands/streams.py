@@ -25,17 +25,9 @@ from lookup.model.documents import special_kind
 from lookup.model.quoting import json_text, printed_line, quantity
 
 __all__ = [
-    "DataConsole",
-    "Stages",
-    "data_console",
-    "detail",
-    "note",
-    "plain",
-    "plain_table",
-    "print_json",
-    "prints_apart",
-]
-__all__ += ["progress", "say", "stdout", "volume", "warn", "write_whole"]
+    "DataConsole", "Stages", "data_console", "detail", "note", "plain", "plain_table", "print_json",
+    "prints_apart", "progress", "say", "stdout", "volume", "warn", "write_whole",
+]  # fmt: skip
 
 #: Columns of files and pipes, which have no width and must not wrap.
 _PLAIN_WIDTH = 1000

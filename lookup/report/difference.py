@@ -2,6 +2,9 @@
 
 Runs are compared as if their luck had nothing in common. If both replayed one log with the same seeds it has, so that
 the interval of a difference is wider than it need be: a folder keeps no figures by replicate and bundle.
+
+Some settings of an evaluation are part of what a figure is, so that figures with others cannot be compared. One that
+changes what policies do, such as a bundle count, is no such part: the figure then shows its effect.
 """
 
 from __future__ import annotations
@@ -15,15 +18,14 @@ from typing import Any
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import listed, quantity
 from lookup.report.blocks import Block, Bullets, Heading, Table
-from lookup.report.comparability import why_incomparable
 from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown
 from lookup.score.luck import Estimate
 
 __all__ = [
-    "FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "check_comparable", "check_same_world", "compare_runs",
-    "difference_markdown", "sentences",
+    "FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "check_comparable", "check_same_world",
+    "compare_runs", "difference_markdown", "sentences", "why_incomparable",
 ]  # fmt: skip
 
 #: Heads of the two tables, behind the names of the runs.
@@ -257,3 +259,56 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _leaves(entry, f"{path}[{entry.get('name', number)}]")
     else:
         yield path, json.dumps(value, ensure_ascii=False)
+
+
+_EVERY: frozenset[str] = frozenset()
+_BALANCE = frozenset({"imbalance_cv", "imbalance_max_mean", "load_variation"})
+#: Figures that are about load, the weight of recent lookups.
+_LOAD = frozenset({"moved_weight", "overload_ratio"})
+_NETWORK = frozenset({"network_covered_ratio", "network_cost", "network_ms_mean", "network_ms_p95"})
+#: By key of `[evaluation]` the metrics that mean something else if it differs; all of them for the empty set.
+_MEANINGS: Mapping[str, frozenset[str]] = {
+    "ownership": _EVERY,
+    "warmup_s": _EVERY,
+    "balance_s": _BALANCE,
+    "load": _LOAD,
+    "session_s": _LOAD,
+    "tick_s": _LOAD,
+    "overload_threshold": frozenset({"overload_ratio"}),
+    "window_s": frozenset({"redundant_moves"}),
+    "bytes_per_weight": frozenset({"network_cost"}),
+    "handover_s": frozenset({"in_transition", "in_transition_weight"}),
+}
+#: The same by table, of which every key counts.
+_TABLES: Mapping[str, frozenset[str]] = {"topology": _NETWORK, "clients": _NETWORK | {"match_ratio"}}
+
+
+def why_incomparable(metric: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Return why a metric does not mean the same in two runs, one clause; an empty text if it does.
+
+    Args:
+        metric: its name, without a key.
+        first: settings of a run, as in its manifest; what one of both does not have is not compared.
+        second: those of the other.
+    """
+    before, after = first.get("evaluation", {}), second.get("evaluation", {})
+    clauses = [
+        f"{key} differs ({json.dumps(before[key])}, {json.dumps(after[key])})"
+        for key in _concerning(metric, _MEANINGS)
+        if key in before and key in after and before[key] != after[key]
+    ]
+    clauses += [
+        f"the table {table} differs"
+        for table in _concerning(metric, _TABLES)
+        if table in first and table in second and _content(first[table]) != _content(second[table])
+    ]
+    return " and ".join(clauses)
+
+
+def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable[str]:
+    return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
+
+
+def _content(table: Any) -> Any:
+    """Return a table without the name of its file: where it was read from does not matter."""
+    return {key: value for key, value in table.items() if key != "file"} if isinstance(table, Mapping) else table

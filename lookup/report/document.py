@@ -12,7 +12,6 @@ from dataclasses import fields
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
-from lookup.report.answer import answers, question
 from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Table
 from lookup.report.comparison import (
     NOTHING,
@@ -29,7 +28,7 @@ from lookup.report.comparison import (
     value_text,
     word_of,
 )
-from lookup.report.wording import IN_BRACKETS, conclusion, undecided_figures, winners_luck
+from lookup.report.wording import IN_BRACKETS, answers, conclusion, question, undecided_figures, winners_luck
 from lookup.score.scoring import Scored
 
 __all__ = [

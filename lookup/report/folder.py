@@ -1,27 +1,162 @@
-"""Read back what an evaluation left in its output: the scored comparison and the manifest, without replaying."""
+"""Read back what an evaluation left in its output: the scored comparison and the manifest, without replaying.
+
+Models state what `manifest.json` and `summary.json` hold as far as it is read back. Pages and sentences use these facts
+unchecked: a file that was edited by hand is refused here, by key and value.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, TypeVar, cast
 
-from pydantic import ValidationError
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookup.errors import InputError
 from lookup.hooks import Metric, Question
-from lookup.logs.sources import locate, require_finished
+from lookup.logs.sources import locate, open_parquet, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
-from lookup.report.shape import Manifest, Summary, shaped
+from lookup.replay.outcome import InputFacts, Number
+from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.score.luck import Estimate
-from lookup.score.scoring import Plan, Scored
+from lookup.score.scoring import Fidelity, Plan, Scored
 from lookup.score.series import Series
+from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
+from lookup.score.verdict import Verdict
+from lookup.score.winners import Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
-__all__ = ["Run", "read_run", "settings_given", "settings_of"]
+__all__ = ["Run", "open_result", "read_run", "settings_given", "settings_of"]
+
+_AGAIN = "the file was changed by hand, or written by another version; evaluate again"
+
+
+class _Record(BaseModel):
+    """JSON's types as they are, nothing converted; keys that are not read may be there."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _Input(_Record):
+    """The fingerprint of an input."""
+
+    path: str
+    files: int
+    rows: int | None
+    blake2b: str
+
+
+class _Topology(_Record):
+    """Distances and prices by level; the whole is checked with the settings."""
+
+    distance_ms: dict[str, float] = {}
+    price_per_gb: dict[str, float] = {}
+
+
+class _Settings(_Record):
+    """Settings that pages read one by one."""
+
+    evaluation: dict[str, Any]
+    verdict: dict[str, Any]
+    topology: _Topology = _Topology()
+    policies: list[dict[str, Any]] = []
+
+
+class _Manifest(_Record):
+    """`manifest.json`."""
+
+    schema_number: ClassVar[int] = MANIFEST_SCHEMA
+
+    command: list[str]
+    exit_code: int
+    versions: dict[str, str]
+    settings: _Settings
+    inputs: dict[str, _Input]
+    plugins: list[dict[str, str | None]]
+
+
+class _MetricRow(_Record):
+    """A figure, or that there is none."""
+
+    policy: str
+    cluster: str | None
+    metric: str
+    key: str | None
+    by: dict[str, str] | None
+    value: Number
+    low: Number
+    high: Number
+    unit: str
+    direction: str
+
+
+class _Notes(_Record):
+    """What `inputs` of a summary has besides the facts about the input."""
+
+    placed_once: dict[str, str]
+    cannot_act: dict[str, str]
+
+
+class _Summary(_Record):
+    """`summary.json`; what has a default is absent in runs of earlier versions."""
+
+    schema_number: ClassVar[int] = SUMMARY_SCHEMA
+
+    metrics: list[_MetricRow]
+    verdicts: list[Verdict]
+    winners: list[Winner] = []
+    guarded: frozenset[str] = frozenset()
+    fidelity: list[Fidelity]
+    inputs: InputFacts
+    notes: _Notes = Field(validation_alias="inputs")
+
+
+_Shape = TypeVar("_Shape", _Manifest, _Summary)
+
+
+def _shaped(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
+    """Return a document as far as it is read back.
+
+    Args:
+        file: its name in sentences.
+
+    Raises:
+        InputError: naming file, key, value and what would be right.
+    """
+    schema, right = document.get("schema"), shape.schema_number
+    if schema != right:
+        again = "evaluate again with this version"
+        raise InputError(f"{file}: its schema is {shown(str(schema))}, and {right} can be read; {again}")
+    try:
+        # As JSON, where a list may stand for a tuple and an object for a dataclass.
+        return shape.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        what = "is missing" if problem["type"] == "missing" else f"is {shown(problem['input'])}: {problem['msg']}"
+        raise InputError(f"{file}: {key} {what}; {_AGAIN}") from None
+
+
+@contextmanager
+def open_result(path: str, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """Open a table of results.
+
+    Raises:
+        InputError: if it cannot be read, or its columns are not those of the schema by names and types.
+    """
+    with open_parquet(path) as parquet:
+        present = parquet.schema_arrow
+        for field in schema:
+            position = present.get_field_index(field.name)
+            if position < 0 or present.field(position).type != field.type:
+                raise InputError(f"{path}: its column {field.name!r} is missing or holds no {field.type}; {_AGAIN}")
+        yield parquet
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +195,8 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     # The manifest first: it is written last, so without it the run is not complete.
     facts = _document(path, "manifest.json", manifest)
     summary = _document(path, "summary.json")
-    read = shaped(f"{path}/summary.json", summary, Summary)
-    shaped(f"{path}/manifest.json", facts, Manifest)
+    read = _shaped(f"{path}/summary.json", summary, _Summary)
+    _shaped(f"{path}/manifest.json", facts, _Manifest)
     try:
         return Run(path, _restored(read, facts), facts, summary)
     except ValidationError as error:
@@ -99,7 +234,7 @@ def settings_of(run: Run) -> EvaluationFile:
         ) from None
 
 
-def _restored(summary: Summary, manifest: Mapping[str, Any]) -> Scored:
+def _restored(summary: _Summary, manifest: Mapping[str, Any]) -> Scored:
     """Rebuild a scored replay from its summary: the same figures and sentences, without the sums behind them."""
     settings = manifest["settings"]
     metrics = {

@@ -21,7 +21,7 @@ from lookup.errors import InputError
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.logs.sources import list_files
 from lookup.model.broker import Location
-from lookup.report.shape import open_result
+from lookup.report.folder import open_result
 
 __all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 

@@ -19,12 +19,11 @@ from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
 from lookup.model.quoting import suggestion
 from lookup.model.time import time_text
 from lookup.replay.records import RunName
-from lookup.report.folder import Run
-from lookup.report.shape import open_result
+from lookup.report.folder import Run, open_result
 
 __all__ = [
-    "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of", "name_of",
-    "recorded_table",
+    "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of",
+    "name_of", "recorded_table",
 ]  # fmt: skip
 
 _OWNED = "Owned"

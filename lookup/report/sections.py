@@ -10,10 +10,19 @@ from typing import Any
 from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report import document, wording
-from lookup.report.answer import headline, locality
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.caveats import caveats
-from lookup.report.charts import CHART_WIDTH, TRADE_HEIGHT, TRADE_SIZES, delta_spec, trade_spec
+from lookup.report.charts import (
+    CHART_WIDTH,
+    TRADE_HEIGHT,
+    TRADE_SIZES,
+    Point,
+    Spot,
+    delta_spec,
+    extent,
+    place,
+    trade_spec,
+)
 from lookup.report.comparison import (
     ARROWS,
     NOTHING,
@@ -29,9 +38,8 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.report.folder import Run
-from lookup.report.glossary import terms
-from lookup.report.labels import Point, Spot, extent, place
 from lookup.report.pictures import pictures
+from lookup.report.wording import headline, locality, terms
 from lookup.score.luck import Estimate
 from lookup.score.scoring import Scored
 

@@ -1,10 +1,11 @@
-"""Write the sentences on verdicts that all forms of the report share: what decides, what is open, what luck does."""
+"""Write the sentences that all forms of the report share: what a run answers, what decides, and what its words mean."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from inspect import getdoc
 
 from lookup.model.quoting import quantity
 from lookup.report.comparison import (
@@ -12,20 +13,26 @@ from lookup.report.comparison import (
     MARKS,
     OPEN_MARKS,
     UNJUDGED,
+    interval_text,
     is_unjudged,
     label,
     number_text,
+    own_direction,
     scope_of,
+    signed_text,
+    value_text,
     word_of,
 )
 from lookup.score.luck import LEVEL
+from lookup.score.metrics import lookup_register_metrics
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
-    "IN_BRACKETS", "comparisons", "conclusion", "differing", "is_open", "legend", "meanings", "of_wholes", "opening",
-    "outcomes", "undecided", "undecided_figures", "winners_luck",
+    "IN_BRACKETS", "answers", "comparisons", "conclusion", "differing", "headline", "is_open", "legend",
+    "locality", "meanings", "opening", "outcomes", "question", "terms", "undecided", "undecided_figures",
+    "winners_luck",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -251,3 +258,140 @@ def winners_luck(scored: Scored) -> str | None:
         return None
     most = max(winner.candidates for winner in found)
     return f"By luck of the placement alone the best of {most} equal candidates would look {', '.join(texts)}."
+
+
+def locality(scored: Scored) -> Name | None:
+    """Return the figure that stands for locality: the match of a label that decides, else of a rack, else distance."""
+    primary = {verdict.name for verdict in scored.verdicts if verdict.primary}
+    keys = [key for _, metric, key in scored.pooled if metric == "match_ratio"]
+    names: list[Name] = [*sorted((name for name in primary if name[0] == "match_ratio"), key=str)]
+    names += [("match_ratio", "rack"), *(("match_ratio", key) for key in dict.fromkeys(keys))]
+    for metric, key in (*names, ("network_ms_mean", None)):
+        figures = [scored.pooled.get((policy, metric, key)) for policy in scored.plan.policies]
+        if any(figure and math.isfinite(figure.value) and figure.value for figure in figures):
+            return metric, key
+    return None
+
+
+def headline(scored: Scored) -> tuple[Name, ...]:
+    """Return the figures that are set against each other: locality, if there is any, imbalance and moves."""
+    near = locality(scored)
+    return (*([near] if near else []), ("imbalance_max_mean", None), ("moves", None))
+
+
+def question(scored: Scored) -> str | None:
+    """Say against what candidates are held, and by which metrics; None if there is no candidate."""
+    if not scored.verdicts:
+        return None
+    primary = dict.fromkeys(label(*verdict.name) for verdict in of_wholes(scored) if verdict.primary)
+    by = f" Primary metrics, by which this evaluation decides: {', '.join(primary)}." if primary else ""
+    return (
+        f"Each candidate against {scored.incumbent}, the incumbent; in brackets the difference with its 95 % "
+        f"interval.{by}"
+    )
+
+
+def answers(scored: Scored) -> list[str]:
+    """Answer for each candidate in one sentence that begins with its name and a colon.
+
+    It has the primary figures that are better or worse, those that are equivalent and those that are undecided, and
+    of the figures of `headline` that are not primary those that are better, worse or undecided.
+    """
+    if not scored.verdicts:
+        return []
+    return [f"{policy}: {'; '.join(_clauses(scored, policy))}." for policy in scored.candidates]
+
+
+def _clauses(scored: Scored, policy: str) -> Iterator[str]:
+    verdicts = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
+    primary = [verdict for verdict in verdicts if verdict.primary]
+    found = [_change(scored, verdict) for verdict in primary if verdict.is_decided]
+    if found or not primary:
+        yield ", ".join(found) or "no primary metric was measured"
+    for what, word in (("identical", "identical"), ("equivalent", "equivalent"), ("undecided", "inconclusive")):
+        names = [f"{label(*verdict.name)}{_scope(verdict)}" for verdict in primary if verdict.verdict == word]
+        if names:
+            yield f"{what} on {', '.join(names)}"
+    others = [verdict for verdict in verdicts if not verdict.primary and verdict.name in headline(scored)]
+    besides = [_change(scored, verdict) for verdict in others if verdict.is_decided]
+    open_ = [label(*verdict.name) for verdict in others if verdict.verdict == "inconclusive"]
+    besides += [f"undecided on {', '.join(open_)}"] if open_ else []
+    if besides:
+        yield f"not primary: {', '.join(besides)}"
+
+
+def _change(scored: Scored, verdict: Verdict) -> str:
+    """Write a figure of a candidate beside the incumbent's, with their difference in the metric's own direction."""
+    metric = scored.metric[verdict.metric]
+    ours, theirs = (
+        value_text(scored.pooled[policy, *verdict.name].value, metric.unit)
+        for policy in (verdict.policy, verdict.against)
+    )
+    change, low, high = own_direction(verdict, metric.better)
+    interval = interval_text(low, high, metric.unit).strip("[]").replace(", ", " to ")
+    word = f"{verdict.verdict}{_scope(verdict)}"
+    return f"{label(*verdict.name)} {ours} instead of {theirs} ({signed_text(change, metric.unit)}, {interval}, {word})"
+
+
+def _scope(verdict: Verdict) -> str:
+    return f" {scope_of(verdict)}".rstrip()
+
+
+_DIRECTIONS = {"up": "more is better", "down": "less is better", "info": "neither more nor less is better"}
+_WORDS = {
+    "incumbent": ("the policy that all others are held against, as a rule the one that the cluster runs today"),
+    "primary metric, *": (
+        "one of the few metrics that decide whether a candidate is worse; all other figures are for people to weigh"
+    ),
+    "95 % interval": (
+        "where the figure would lie with other luck of the demand, of the placement and of events; an "
+        "interval of a difference that has 0 in it leaves open which policy is better"
+    ),
+    "margin": ("the difference that counts as none, a share of the incumbent's figure as the settings say"),
+    "for demand like this, on this log": (
+        "two questions that are never mixed: whether a policy is better for lookups like these, drawn again, and "
+        "whether anything is lost on the lookups as they came; answers and overload are guarded on this log, "
+        "everything else is judged for demand like this"
+    ),
+    "undecided, inconclusive": (
+        "this log cannot tell whether the candidate is better or worse; a longer log or more replicates may"
+    ),
+    "fidelity": (
+        "how far the replayed incumbent is from what the log says really happened; a difference between "
+        "policies that is no larger may come from the replay itself"
+    ),
+    "floor": (
+        "the imbalance_max_mean of dealing lookups out to the brokers in turn: a policy near it has nothing "
+        "left to gain"
+    ),
+    "for this placement only, △ ▽": (
+        "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "
+        "a broker of another name, may turn the verdict; it does not decide"
+    ),
+    "for these hours only, △ ▽": (
+        "the difference drifts as slowly as the log is long, so that other hours may turn the verdict; it does not "
+        "decide"
+    ),
+    "▴ ▾": (
+        "better or worse if it were the only comparison, but among so many candidates chance brings such differences"
+    ),
+    "weight": "how much load the session behind a lookup brings, 1 where the log does not say",
+    "cell": "a stretch of time, as long as balance_s of the settings, in which what each broker served is added up",
+    "replicate": ("the same log replayed once more with other dice; figures are the mean of all replicates"),
+    "bundle": ("a range of a namespace's topics, which has one owner at a time; a move gives it to another broker"),
+}
+
+
+def terms(scored: Scored) -> list[tuple[str, str]]:
+    """Return the names of the run's figures, then the words of its report, each with what it means."""
+    described = {metric.name: getdoc(metric) or "" for metric in lookup_register_metrics()}
+    keys: dict[str, list[str]] = {}
+    for figure in scored.estimates:
+        keys.setdefault(figure.series.metric.name, []).append(label(*figure.series.name))
+    explained = []
+    for metric in scored.metrics:
+        text = described.get(metric.name, "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
+        if text and metric.name in keys:
+            names = ", ".join(dict.fromkeys(keys[metric.name]))
+            explained.append((names, f"{text} ({metric.unit}, {_DIRECTIONS[metric.better]})."))
+    return [*explained, *((word, f"{text[0].upper()}{text[1:]}.") for word, text in _WORDS.items())]

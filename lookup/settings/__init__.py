@@ -34,10 +34,10 @@ from lookup.settings.topics import ListingSection, TopicsFile, TopicsSection
 __all__ = [
     "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch", "ClientRule",
     "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
-    "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile", "PolicySpec",
-    "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile", "TopologySection",
-    "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_settings", "label_client",
-    "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys", "load_manager_sources",
-    "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data", "namespace_policies",
-    "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",
+    "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
+    "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile",
+    "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_settings",
+    "label_client", "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys",
+    "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",
+    "namespace_policies", "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",
 ]  # fmt: skip

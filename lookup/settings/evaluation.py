@@ -29,19 +29,8 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import LIST, NUMBER, Loc
 
 __all__ = [
-    "SLICE_ROWS",
-    "EvaluationFile",
-    "EvaluationSection",
-    "InputsSection",
-    "LintRule",
-    "LintSection",
-    "LoadReports",
-    "LoadSource",
-    "OwnerLoss",
-    "Ownership",
-    "Seed",
-    "VerdictSection",
-    "cross_problems",
+    "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
+    "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "Seed", "VerdictSection", "cross_problems",
 ]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]

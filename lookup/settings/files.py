@@ -22,8 +22,8 @@ from lookup.settings.problems import place, problems_of
 from lookup.settings.shipped import shipped, shipped_path
 
 __all__ = [
-    "BudgetFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies", "load_topology",
-    "parsed_toml", "read_text", "read_toml",
+    "BudgetFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
+    "load_topology", "parsed_toml", "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)

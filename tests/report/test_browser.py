@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from lookup.report.charts import Box
 from lookup.report.folder import read_run
-from lookup.report.labels import Box
 from lookup.report.page import html_report
 from tests.report.runs import broad
 

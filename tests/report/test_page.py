@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from lookup.report.answer import answers, question
 from lookup.report.caveats import caveats
 from lookup.report.comparison import (
     LIGHT_MARKS,
@@ -29,9 +28,17 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.report.folder import read_run
-from lookup.report.glossary import terms
 from lookup.report.page import html_report
-from lookup.report.wording import comparisons, conclusion, differing, outcomes, undecided_figures
+from lookup.report.wording import (
+    answers,
+    comparisons,
+    conclusion,
+    differing,
+    outcomes,
+    question,
+    terms,
+    undecided_figures,
+)
 from tests.report.results import result, varied
 from tests.report.runs import broad, write_earlier, write_run
 
