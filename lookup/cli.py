@@ -41,7 +41,7 @@ _MODULES = {
     "init": ("init",),
     "evaluate": ("evaluate",),
     "report": ("report",),
-    "diff": ("diff",),
+    "diff": ("report",),
     "ingest": ("ingest",),
     "inspect": ("inspect",),
     "collect": ("collect",),
@@ -49,9 +49,9 @@ _MODULES = {
     "explain": ("explain",),
     "simulate": ("simulate",),
     "serve": ("serve",),
-    "verify": ("verify",),
+    "verify": ("serve",),
     "plugins": ("plugins",),
-    "config": ("show", "shipped", "check"),
+    "config": ("show", "check"),
     "topics": ("topics", "topic_pairs", "topic_watch"),
 }
 _GROUPS = {
@@ -157,7 +157,7 @@ def _parsed(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
 
 def commands(first: str | None = None) -> tuple[Command, ...]:
     """Return the commands whose names begin with a word; all of them if none does."""
-    names = _MODULES.get(first or "") or [name for some in _MODULES.values() for name in some]
+    names = _MODULES.get(first or "") or dict.fromkeys(name for some in _MODULES.values() for name in some)
     modules = [import_module(f"lookup.commands.{name}") for name in names]
     # A module holds one command, or a few about the same things.
     return tuple(command for module in modules for command in getattr(module, "COMMANDS", None) or (module.COMMAND,))

@@ -70,11 +70,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a file; print a line and return 0 if it has no mistake.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Check a file; print a line and return 0 if it has no mistake."""
     if is_about_serving(arguments.config):
         return _check_serving(arguments)
     if is_about_topics(arguments.config):

@@ -58,12 +58,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record until the time is over or a signal comes, print how many rows there are, and return 0.
-
-    Raises:
-        SettingsError: for flags that are wrong or a package that is missing.
-        InputError: if the output cannot be a record of the cluster.
-    """
+    """Record until the time is over or a signal comes, print how many rows there are, and return 0."""
     _check(arguments)
     require_extra("collect", "pyarrow", "kazoo", "pulsar", extra="collect")
     from lookup.collect.collector import CollectReport, Endpoints, collect

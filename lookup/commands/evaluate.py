@@ -59,11 +59,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate, and return 0, or 3 or 4 by the verdict, or 4 or 5 by a budget.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
-    """
+    """Evaluate, and return 0, or 3 or 4 by the verdict, or 4 or 5 by a budget."""
     if arguments.config is not None and arguments.confirm is not None:
         raise SettingsError("--confirm: has the settings of the run it names; leave --config out")
     if arguments.candidate is not None and arguments.confirm is None:

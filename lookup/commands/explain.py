@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lookup.api.explaining import Scene, explain_selected
 from lookup.api.selection import select
-from lookup.commands.explain_run import run_explained
+from lookup.commands.explain_run import print_explanation, run_explained
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -31,7 +31,6 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import data_console, note, plain, print_json, warn
-from lookup.commands.voting import print_explanation
 from lookup.engine.edits import Change, Edit
 from lookup.engine.explain import Explanation
 from lookup.engine.policy import Policy
@@ -116,13 +115,7 @@ _OF_RUN |= {"master": "--master", "wait_s": "--wait"}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain one lookup, policy by policy, or what happened in a run, and return 0.
-
-    Raises:
-        SettingsError: for mistakes in the evaluation, or a cluster or broker that is unknown.
-        InvalidNameError: if the topic's name is malformed.
-        InputError: if the BROKERS table or the run's folder cannot be used.
-    """
+    """Explain one lookup, policy by policy, or what happened in a run, and return 0."""
     _check(arguments)
     return _explain_lookup(arguments) if arguments.run_dir is None else run_explained(arguments)
 

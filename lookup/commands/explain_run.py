@@ -1,4 +1,4 @@
-"""Print what happened in a finished run: a decision, a cycle of a shedder, the owners of a bundle."""
+"""Print how a policy answers a request, and what happened in a run: a decision, a cycle, the owners of a bundle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lookup.commands.options import require_extra
 from lookup.commands.streams import data_console, plain, plain_table, print_json, progress
-from lookup.commands.voting import print_explanation
+from lookup.engine.explain import Explanation
 from lookup.errors import SettingsError
 from lookup.model.decision import CYCLE_WORDS
 from lookup.model.names import TopicName
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from lookup.logs.jobs import Workers
     from lookup.report.past import BundleHistory, OwnerStep
 
-__all__ = ["run_explained"]
+__all__ = ["print_explanation", "run_explained"]
 
 #: Brokers of a cycle that are printed; the fullest and the emptiest of them.
 _SHOWN_BROKERS = 10
+#: Brokers that a conclusion names; of many with equal odds the table has the rest.
+_NAMED_BROKERS = 5
 #: Unloads of a cycle that are printed.
 _SHOWN_UNLOADS = 10
 _BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "hand-over": "after the hand-over"}
@@ -40,11 +42,7 @@ _ENDS |= {"settled": "the hand-over went on"}
 
 
 def run_explained(arguments: argparse.Namespace) -> int:
-    """Explain what the flags ask about in the run's folder, and return 0.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
+    """Explain what the flags ask about in the run's folder, and return 0."""
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.folder import read_run
@@ -328,3 +326,46 @@ def _figure(value: Any) -> str:
     if isinstance(value, float):
         return "not reported" if value != value else f"{value:.4g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def print_explanation(console: Console, explanation: Explanation) -> None:
+    """Print one policy's answer."""
+    console.print()
+    console.print(plain(f"policy {explanation.policy}", style="bold"))
+    # By odds, then by score, since policies that choose the best give all others odds of 0; ties by name.
+    candidates = sorted(
+        (vote for vote in explanation.votes if vote.reason is None),
+        key=lambda vote: (-vote.probability, -(vote.score or 0.0), vote.broker),
+    )
+    if candidates:
+        scorers = [f"{name} × {weight:g}" for name, weight in explanation.weights.items()]
+        rows = []
+        for vote in candidates:
+            scores = [f"{vote.scores[name]:.4f}" if name in vote.scores else "" for name in explanation.weights]
+            total = "" if vote.score is None else f"{vote.score:.4f}"
+            rows.append((vote.broker, f"{vote.probability:.4f}", total, *scores))
+        plain_table(console, ("broker", "odds", "score", *scorers), rows)
+    for line in _sentences(explanation):
+        # Soft: in a file or a pipe a reason stays one line, however long a plug-in words it.
+        console.print(plain(line), soft_wrap=not console.is_terminal)
+
+
+def _sentences(explanation: Explanation) -> Iterator[str]:
+    for vote in explanation.votes:
+        if vote.reason is not None:
+            why = f"{vote.reason.value}: {vote.detail}" if vote.detail else vote.reason.value
+            yield f"Rejected: {vote.broker} by {why}"
+    if explanation.failure:
+        yield f"A part failed: {explanation.failure}"
+    if explanation.declined is not None:
+        yield f"Declined: {explanation.declined.value}."
+        return
+    chosen = explanation.chosen
+    shown = ", ".join(f"{vote.broker} ({vote.probability:.4f})" for vote in chosen[:_NAMED_BROKERS])
+    rest = f" and {len(chosen) - _NAMED_BROKERS} more" if len(chosen) > _NAMED_BROKERS else ""
+    yield f"Chosen: {'one of, by odds: ' if len(chosen) > 1 else ''}{shown}{rest}."
+    if explanation.margin is None:
+        yield f"Margin: none, all {explanation.ties} candidates have the same score."
+    else:
+        tied = "" if explanation.ties == 1 else f"; {explanation.ties} brokers share the best score"
+        yield f"Margin: {explanation.margin:.4f} to the next best score{tied}."

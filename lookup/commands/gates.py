@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from lookup.api.files import PAGE
-from lookup.commands.diff import print_difference
 from lookup.commands.options import Parser
 from lookup.commands.streams import data_console, plain, plain_table, say, write_whole
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
     from lookup.hooks import Metric
+    from lookup.report.difference import Difference
     from lookup.report.folder import Run
 
-__all__ = ["Demands", "add_gate", "demands_of"]
+__all__ = ["Demands", "add_gate", "demands_of", "print_difference"]
 
 #: Flags that name files to be written.
 _FILES = ("junit", "comment")
@@ -169,3 +171,19 @@ def demands_of(arguments: argparse.Namespace) -> Demands:
         page_url=arguments.page_url,
         has_annotations=in_actions if arguments.annotations is None else arguments.annotations == "github",
     )
+
+
+def print_difference(console: Console, difference: Difference, *, has_figures: bool = True) -> None:
+    """Print in what two runs differ.
+
+    Args:
+        has_figures: else the table of figures is left out.
+    """
+    from lookup.report.difference import FIGURE_HEADS, SETTING_HEADS, sentences
+
+    for sentence in sentences(difference):
+        console.print(plain(sentence), soft_wrap=True)
+    if difference.settings:
+        plain_table(console, SETTING_HEADS, difference.settings)
+    if difference.changed and has_figures:
+        plain_table(console, FIGURE_HEADS, [change.row for change in difference.changed])

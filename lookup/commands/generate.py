@@ -76,12 +76,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a synthetic log and the manifest that says how to make it again, and print its tables.
-
-    Raises:
-        SettingsError: for figures that contradict each other, all together, or if Arrow is not installed.
-        InputError: if the output is a file, or not empty without force.
-    """
+    """Write a synthetic log and the manifest that says how to make it again, and print its tables."""
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")

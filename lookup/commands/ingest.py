@@ -77,11 +77,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read log files into tables, print how many rows they have, and return 0.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change; the output is then as it was.
-    """
+    """Read log files into tables, print how many rows they have, and return 0."""
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
     from lookup.commands.workers import java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader

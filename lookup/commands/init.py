@@ -106,12 +106,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, print the commands that use them, and return 0.
-
-    Raises:
-        SettingsError: if a file is there already.
-        InputError: if the log is in no form that is known; nothing is written then.
-    """
+    """Write the files, print the commands that use them, and return 0."""
     folder, log = Path(arguments.folder), arguments.log
     found: Recognised | None = None
     if log is not None:

@@ -47,11 +47,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what a log holds and return 0.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
+    """Print what a log holds and return 0."""
     if arguments.config is None and arguments.set:
         raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
     inspection = inspected(arguments.lookups, arguments.config, settings_flags(arguments))

@@ -47,7 +47,8 @@ class Command:
     #: pairs of a command line and what it does
     examples: tuple[tuple[str, str], ...]
     add_arguments: Callable[[Parser], None]
-    #: does the work and returns the exit code
+    #: does the work and returns the exit code; whatever the user has to change is raised as `PulsarLookupError`, in one
+    #: sentence for each mistake, and an output is then as it was
     run: Callable[[argparse.Namespace], int]
 
 

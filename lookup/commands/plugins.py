@@ -49,12 +49,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every class, or those of one kind, and return 0.
-
-    Raises:
-        SettingsError: if there is no such kind.
-        PluginError: if a plug-in cannot be loaded.
-    """
+    """Print every class, or those of one kind, and return 0."""
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")

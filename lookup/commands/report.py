@@ -1,15 +1,15 @@
-"""Carry out `lookup report`: draw the page of a finished run again, out of its folder."""
+"""Carry out `lookup report` and `lookup diff`: the page of a finished run, drawn again, and how two of them differ."""
 
 from __future__ import annotations
 
 import argparse
 
 from lookup.api.files import PAGE, PAGE_PACKAGES
-from lookup.commands.gates import add_gate, demands_of
-from lookup.commands.options import Command, Parser, require_extra
-from lookup.commands.streams import note
+from lookup.commands.gates import add_gate, demands_of, print_difference
+from lookup.commands.options import Command, Parser, add_format, require_extra
+from lookup.commands.streams import data_console, note, stdout
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMANDS", "add_arguments", "run"]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -19,11 +19,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
+    """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
     require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
     from lookup.logs.outputs import named_refusals, write_beside
     from lookup.report.folder import read_run
@@ -40,16 +36,48 @@ def run(arguments: argparse.Namespace) -> int:
     return code if demands.budget else 0
 
 
-COMMAND = Command(
-    name="report",
-    summary="draw the page of a finished evaluation again, without replaying",
-    examples=(
-        ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
-        (
-            "lookup report report --budget budget.toml --against main-report --comment comment.md",
-            "judge the run by a budget of changes since an earlier one; a comment for the pull request",
+def _add_diff(parser: Parser) -> None:
+    parser.need("first", nargs="?", metavar="RUN_A", help="folder or URI that `lookup evaluate` has written")
+    parser.need("second", nargs="?", metavar="RUN_B", help="another one; changes are from the first to this one")
+    add_format(parser, "table", "markdown")
+
+
+def _run_diff(arguments: argparse.Namespace) -> int:
+    """Print the settings and the figures that differ, and return 0."""
+    require_extra("diff", "pyarrow", "scipy", extra="report")
+    from lookup.report.difference import compare_runs, difference_markdown
+    from lookup.report.folder import read_run
+
+    difference = compare_runs(read_run(arguments.first), read_run(arguments.second))
+    if arguments.format == "markdown":
+        stdout().write(difference_markdown(difference))
+        return 0
+    print_difference(data_console(), difference)
+    return 0
+
+
+COMMANDS = (
+    Command(
+        name="report",
+        summary="draw the page of a finished evaluation again, without replaying",
+        examples=(
+            ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
+            (
+                "lookup report report --budget budget.toml --against main-report --comment comment.md",
+                "judge the run by a budget of changes since an earlier one; a comment for the pull request",
+            ),
         ),
+        add_arguments=add_arguments,
+        run=run,
     ),
-    add_arguments=add_arguments,
-    run=run,
+    Command(
+        name="diff",
+        summary="compare two finished evaluations: settings that differ, and figures of the policies both have",
+        examples=(
+            ("lookup diff before after", "what changed from before/ to after/, as tables"),
+            ("lookup diff before after --format markdown", "the same for a comment on a change"),
+        ),
+        add_arguments=_add_diff,
+        run=_run_diff,
+    ),
 )

@@ -1,6 +1,6 @@
-"""Carry out `lookup config show`: print an evaluation, or settings of topics, as the framework understands them.
+"""Carry out `lookup config show` and `lookup config list`: print settings as they are understood, and those that ship.
 
-The settings are written as TOML that reads back to the same settings, with the source of each value behind it.
+What is shown is TOML that reads back to the same settings, with the source of each value behind it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from lookup.api.selection import is_about_topics
 from lookup.commands.options import ANY_SETTINGS, Command, Parser, add_config, add_format, settings_flags
-from lookup.commands.streams import print_json, stdout, warn
+from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.model.quoting import one_line, toml_text
@@ -32,8 +33,9 @@ from lookup.settings import (
     policy_warnings,
 )
 from lookup.settings.problems import key_path
+from lookup.settings.shipped import shipped
 
-__all__ = ["COMMAND", "Comment", "add_arguments", "run", "to_toml"]
+__all__ = ["COMMANDS", "Comment", "add_arguments", "run", "to_toml"]
 
 #: Returns the comment behind a key, by its position; empty for none.
 Comment = Callable[[tuple[str | int, ...]], str]
@@ -55,11 +57,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print settings and return 0.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Print settings and return 0."""
     flags = settings_flags(arguments)
     settings: EvaluationFile | TopicsFile
     if is_about_topics(arguments.config):
@@ -223,15 +221,44 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
-COMMAND = Command(
-    name="config show",
-    summary="print an evaluation, or settings of topics, as they are understood",
-    examples=(
-        ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
-        ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
-        ("lookup config show --config topics.toml --resolved", "the same of settings of topics, or of a broker.conf"),
-        ("LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved", "what a variable does"),
+def _run_list(arguments: argparse.Namespace) -> int:
+    """Print name, kind and purpose of every file that ships, and return 0."""
+    entries = sorted(shipped().values(), key=lambda entry: (entry.kind, entry.name))
+    if arguments.format == "json":
+        print_json([{**asdict(entry), "name": f"shipped:{entry.name}", "path": str(entry.path)} for entry in entries])
+        return 0
+    rows = [(f"shipped:{entry.name}", entry.kind, entry.summary) for entry in entries]
+    plain_table(data_console(), ("name", "kind", "what it is"), rows)
+    return 0
+
+
+COMMANDS = (
+    Command(
+        name="config show",
+        summary="print an evaluation, or settings of topics, as they are understood",
+        examples=(
+            ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
+            ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
+            (
+                "lookup config show --config topics.toml --resolved",
+                "the same of settings of topics, or of a broker.conf",
+            ),
+            (
+                "LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved",
+                "what a variable does",
+            ),
+        ),
+        add_arguments=add_arguments,
+        run=run,
     ),
-    add_arguments=add_arguments,
-    run=run,
+    Command(
+        name="config list",
+        summary="list the settings that ship, which can be named in place of a file",
+        examples=(
+            ("lookup config list", "policies, mappings, scenarios and the rest, with their names"),
+            ("lookup config list --format json", "with their paths, to copy one"),
+        ),
+        add_arguments=lambda parser: add_format(parser, "table", "json"),
+        run=_run_list,
+    ),
 )

@@ -58,10 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     Returns:
         0, or 1 if an assertion does not hold or the output differs from what a file expects.
-
-    Raises:
-        SettingsError: for flags that exclude each other, a name that is unknown, or a file that is no scenario.
-        InputError: if a file cannot be read, or a part of the matrix has no defaults.
     """
     registry = load_plugins(arguments.plugin_file)
     # All files are read before the first is run, so that a mistake in the last one does not come after minutes.
