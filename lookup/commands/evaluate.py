@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
-from lookup.commands.gates import add_gate, demands_of
+from lookup.commands.gates import Demands, add_gate
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         from lookup.report.manifest import fingerprint
         from lookup.report.printing import show
 
-    clock, demands = Clock(), demands_of(arguments)
+    clock, demands = Clock(), Demands(arguments)
     earlier = None if arguments.confirm is None else read_run(arguments.confirm)
     config = arguments.config if earlier is None else confirming(earlier, arguments.candidate)
     # `--lookups` wins over `--set`, being the shorter way to say the same.

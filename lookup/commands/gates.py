@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from lookup.report.difference import Difference
     from lookup.report.folder import Run
 
-__all__ = ["Demands", "add_gate", "demands_of", "print_difference"]
+__all__ = ["Demands", "add_gate", "print_difference"]
 
 #: Flags that name files to be written.
 _FILES = ("junit", "comment")
@@ -53,22 +52,44 @@ def add_gate(parser: Parser) -> None:
 _BUDGET_DECIDES = "The budget alone decides the exit code, in place of the primary metrics (*):"
 
 
-@dataclass(frozen=True)
 class Demands:
-    """What a pipeline asks of a run."""
+    """What a pipeline asks of a run, by the flags.
 
-    #: largest tolerated regression by `metric` or `metric:key`
-    budget: Mapping[str, float] | None
-    earlier: Run | None
-    #: file by flag
-    files: Mapping[str, str]
-    page_url: str | None
-    has_annotations: bool
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._files = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
+        for name, path in self._files.items():
+            if not path or Path(path).is_dir():
+                raise SettingsError(f"--{name}: {path or 'an empty path'} is no file; name one to be written")
+            others = {"--budget": arguments.budget}
+            others |= {f"--{other}": file for other, file in self._files.items() if other != name}
+            for flag, other in others.items():
+                if other is not None and Path(other).resolve() == Path(path).resolve():
+                    raise SettingsError(f"--{name}: {path} is that of {flag} as well; name a file of its own")
+        if arguments.page_url is not None and arguments.comment is None:
+            raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
+        self._earlier = None
+        # Loaded if asked for: a parser of these flags needs none of it.
+        if arguments.against is not None:
+            from lookup.report.folder import read_run
+
+            self._earlier = read_run(arguments.against)
+        self.budget = None
+        if arguments.budget is not None:
+            from lookup.settings import load_budget
+
+            self.budget = load_budget(arguments.budget)
+        self._page_url = arguments.page_url
+        in_actions = os.environ.get("GITHUB_ACTIONS") == "true"
+        self._has_annotations = in_actions if arguments.annotations is None else arguments.annotations == "github"
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing is asked."""
-        return not (self.budget or self.earlier or self.files or self.has_annotations)
+        return not (self.budget or self._earlier or self._files or self._has_annotations)
 
     def check(
         self, metrics: Sequence[Metric], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
@@ -88,9 +109,9 @@ class Demands:
 
         if self.budget is not None:
             check_budget(self.budget, metrics)
-        if self.earlier is not None:
-            check_same_world(self.earlier, settings, inputs)
-            check_comparable(self.earlier, settings, self.budget or ())
+        if self._earlier is not None:
+            check_same_world(self._earlier, settings, inputs)
+            check_comparable(self._earlier, settings, self.budget or ())
 
     def deliver(self, run: Run, *, is_printed: bool) -> int:
         """Judge a finished run, write and print what was asked for, and return the exit code.
@@ -104,7 +125,7 @@ class Demands:
         from lookup.report.difference import compare_runs, sentences
         from lookup.report.gate import CHECK_HEADS, comment_markdown, gate_of, github_annotations, junit_xml
 
-        difference = None if self.earlier is None else compare_runs(self.earlier, run)
+        difference = None if self._earlier is None else compare_runs(self._earlier, run)
         gate = gate_of(run.scored, self.budget, difference)
         if is_printed:
             console = data_console()
@@ -123,54 +144,17 @@ class Demands:
         else:
             for text in (*(() if difference is None else sentences(difference)), *([gate.headline] * gate.has_budget)):
                 say(text)
-        page = self.page_url or f"{run.path.rstrip('/')}/{PAGE}"
+        page = self._page_url or f"{run.path.rstrip('/')}/{PAGE}"
         notes = () if difference is None else sentences(difference)
         contents = {"junit": lambda: junit_xml(gate)}
         contents["comment"] = lambda: comment_markdown(run.scored, gate, page, notes).encode()
-        for name, path in self.files.items():
+        for name, path in self._files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             write_whole(Path(path), contents[name]())
-        if self.has_annotations:
+        if self._has_annotations:
             # At the beginning of lines, where GitHub looks for them; stdout may be data.
             sys.stderr.write("".join(f"{line}\n" for line in github_annotations(gate)))
         return gate.exit_code
-
-
-def demands_of(arguments: argparse.Namespace) -> Demands:
-    """Read what the flags name.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
-    files = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
-    for name, path in files.items():
-        if not path or Path(path).is_dir():
-            raise SettingsError(f"--{name}: {path or 'an empty path'} is no file; name one to be written")
-        others = {"--budget": arguments.budget, **{f"--{other}": files[other] for other in files if other != name}}
-        for flag, other in others.items():
-            if other is not None and Path(other).resolve() == Path(path).resolve():
-                raise SettingsError(f"--{name}: {path} is that of {flag} as well; name a file of its own")
-    if arguments.page_url is not None and arguments.comment is None:
-        raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
-    earlier = None
-    # Loaded if asked for: a parser of these flags needs none of it.
-    if arguments.against is not None:
-        from lookup.report.folder import read_run
-
-        earlier = read_run(arguments.against)
-    budget = None
-    if arguments.budget is not None:
-        from lookup.settings import load_budget
-
-        budget = load_budget(arguments.budget)
-    in_actions = os.environ.get("GITHUB_ACTIONS") == "true"
-    return Demands(
-        budget=budget,
-        earlier=earlier,
-        files=files,
-        page_url=arguments.page_url,
-        has_annotations=in_actions if arguments.annotations is None else arguments.annotations == "github",
-    )
 
 
 def print_difference(console: Console, difference: Difference, *, has_figures: bool = True) -> None:

@@ -165,7 +165,7 @@ def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace)
     evaluate = f"lookup evaluate --config {config} --output {report}"
     if found is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
-    lookups = shlex.quote(_lookups(folder, arguments.log, found))
+    lookups = shlex.quote(str(folder / "tables" / "lookups") if found.mapping else arguments.log)
     check = f"lookup config check --config {config} --against {lookups}"
     inspect = f"lookup inspect {lookups} --config {config}"
     return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), check, inspect, evaluate]
@@ -179,10 +179,6 @@ def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
     has_java = os.environ.get("JAVA_HOME") or shutil.which("java")
     words += ["--output", str(folder / "tables"), *([] if has_java else ["--master", "none"])]
     return shlex.join(words)
-
-
-def _lookups(folder: Path, log: str, found: Recognised) -> str:
-    return str(folder / "tables" / "lookups") if found.mapping else log
 
 
 def _lengths(log: str, found: Recognised, registry: Registry) -> Mapping[str, str]:

@@ -108,7 +108,9 @@ def _print(inspection: Inspection) -> None:
 def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     minutes = cluster.per_minute
     yield "lookups", f"{cluster.lookups:,}, from {time_text(cluster.first_us)} to {time_text(cluster.last_us)}"
-    yield "left out", _left_out(cluster)
+    # No demand: the lookup that follows a redirect counts, and brokers' own topics do not.
+    own = f"{quantity(cluster.internal, 'lookup')} of topics that brokers use themselves"
+    yield "left out", f"{quantity(cluster.redirects, 'redirect')}, {own}"
     most = f"95 % at most {minutes['p95']:,.0f}, at most {minutes['max']:,.0f}"
     yield "per minute", f"{minutes['mean']:,.1f} on average, median {minutes['median']:,.0f}, {most}"
     yield "brokers", f"{cluster.brokers:,}"
@@ -136,12 +138,6 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     chance = f"{session.suggested_expected:,.1f} lookups, of which chance is {session.suggested_expected**-0.5:.0%}"
     again = "" if session.return_s is None else f"; a client asks again after {session.return_s:,.0f} s (median)"
     yield "suggested", f"session_s = {session.suggested_s}: {chance}{again}"
-
-
-def _left_out(cluster: ClusterInspection) -> str:
-    """Return how many rows are no demand: the lookup that follows a redirect counts, and brokers' own topics do not."""
-    own = quantity(cluster.internal, "lookup")
-    return f"{quantity(cluster.redirects, 'redirect')}, {own} of topics that brokers use themselves"
 
 
 def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:

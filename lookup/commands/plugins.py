@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -18,27 +17,10 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks import ENTRY_POINT_GROUP, reads_of
 from lookup.hooks.raised import guarded
 
-__all__ = ["COMMAND", "Listed", "add_arguments", "listed", "run"]
+__all__ = ["COMMAND", "add_arguments", "run"]
 
 #: Kinds of classes that take no part in decisions and so declare no reads.
 _WITHOUT_READS = frozenset({"listers", "log_readers", "metrics", "shedders", "splitters", "split_algorithms"})
-
-
-@dataclass(frozen=True)
-class Listed:
-    """One registered class."""
-
-    #: "filters", "scorers", ...
-    kind: str
-    name: str
-    #: "distribution 1.0", or the path of a file
-    origin: str
-    #: first line of the docstring
-    summary: str
-    #: one text per parameter, `key = default`, or the bare key if it must be given
-    parameters: tuple[str, ...]
-    #: fields that the part declares to read; empty for what takes no part in decisions
-    reads: tuple[str, ...]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -53,16 +35,27 @@ def run(arguments: argparse.Namespace) -> int:
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")
-    entries = [entry for entry in listed(registry) if arguments.kind in (None, entry.kind)]
+    entries = [
+        _described(kind, name, registered, registry)
+        for kind, classes in registry.classes.items()
+        if arguments.kind in (None, kind)
+        for name, registered in classes.items()
+    ]
     if arguments.format == "json":
-        print_json([asdict(entry) for entry in entries])
+        print_json(entries)
         return 0
     console = data_console()
     for kind in registry.classes:
         rows = [
-            (entry.name, entry.origin, "\n".join(entry.parameters), "\n".join(entry.reads), entry.summary)
+            (
+                entry["name"],
+                entry["origin"],
+                "\n".join(entry["parameters"]),
+                "\n".join(entry["reads"]),
+                entry["summary"],
+            )
             for entry in entries
-            if entry.kind == kind
+            if entry["kind"] == kind
         ]
         if rows:
             console.print(Text(kind.replace("_", " "), style="bold"))
@@ -70,16 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def listed(registry: Registry) -> list[Listed]:
-    """Describe every registered class, by kind and name."""
-    return [
-        _described(kind, name, registered, registry)
-        for kind, classes in registry.classes.items()
-        for name, registered in classes.items()
-    ]
+def _described(kind: str, name: str, registered: type[Any], registry: Registry) -> dict[str, Any]:
+    """Describe a registered class: where it comes from, what it does, its parameters as `key = default`, what it reads.
 
-
-def _described(kind: str, name: str, registered: type[Any], registry: Registry) -> Listed:
+    A parameter that must be given is a bare key. What takes no part in decisions reads nothing.
+    """
     try:
         instance = registered()
     except KeyboardInterrupt:
@@ -98,14 +86,14 @@ def _described(kind: str, name: str, registered: type[Any], registry: Registry) 
         )
         with guarded(f"{registered.__module__}.{registered.__qualname__} cannot say what it reads: "):
             reads = () if kind in _WITHOUT_READS else tuple(sorted(reads_of(instance)))
-    return Listed(
-        kind=kind,
-        name=name,
-        origin=_origin(registry, registered),
-        summary=(inspect.getdoc(registered) or "").partition("\n")[0],
-        parameters=parameters,
-        reads=() if kind in _WITHOUT_READS else reads,
-    )
+    return {
+        "kind": kind,
+        "name": name,
+        "origin": _origin(registry, registered),
+        "summary": (inspect.getdoc(registered) or "").partition("\n")[0],
+        "parameters": parameters,
+        "reads": () if kind in _WITHOUT_READS else reads,
+    }
 
 
 def _origin(registry: Registry, registered: type[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lookup.api.files import PAGE, PAGE_PACKAGES
-from lookup.commands.gates import add_gate, demands_of, print_difference
+from lookup.commands.gates import Demands, add_gate, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, stdout
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.report.folder import read_run
     from lookup.report.page import html_report
 
-    demands, finished = demands_of(arguments), read_run(arguments.folder)
+    demands, finished = Demands(arguments), read_run(arguments.folder)
     demands.check(finished.scored.metrics, finished.manifest["settings"], finished.manifest["inputs"])
     # First, since a budget may name what the run does not have.
     code = 0 if demands.is_empty else demands.deliver(finished, is_printed=True)

@@ -202,7 +202,8 @@ class Stages:
         seconds, since = self._advanced - self._stage_began, time.monotonic() - self._advanced
         if tasks and seconds:
             if rows:
-                parts.append(f"{_rounded(rows * tasks / of / seconds)} rows/s")
+                rate = rows * tasks / of / seconds
+                parts.append(f"{f'{rate / 1e6:.1f} M' if rate >= 1e6 else f'{rate:,.0f}'} rows/s")
             left = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
             if left > 0:
                 parts.append(f"{_lasting(left)} left")
@@ -211,10 +212,6 @@ class Stages:
     def _write(self) -> None:
         self._said = time.monotonic()
         say(f"[{self._said - self._began:6.1f} s] {self.text()}")
-
-
-def _rounded(rate: float) -> str:
-    return f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate:,.0f}"
 
 
 def _lasting(seconds: float) -> str:

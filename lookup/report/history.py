@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,16 +64,9 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         cell_us: width of a balance cell.
         most: values that all matrices of load may have together; columns are made wider to keep to it.
     """
-    cells: dict[str, dict[str, pa.Table]] = defaultdict(dict)
-    for table in _tables(folder, "cells", seed):
-        if table.num_rows:
-            cells[table["cluster"][0].as_py()][table["policy"][0].as_py()] = table
+    cells, owners = (_by_cluster(folder, name, seed) for name in ("cells", "owners"))
     if not cells:
         return None
-    owners: dict[tuple[str, str], pa.Table] = {}
-    for table in _tables(folder, "owners", seed):
-        if table.num_rows:
-            owners[table["cluster"][0].as_py(), table["policy"][0].as_py()] = table
     rows = len(policies) * sum(
         len(pc.unique(pa.concat_tables(of_policy.values())["broker"])) for of_policy in cells.values()
     )
@@ -87,10 +79,11 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         width = cell_us * max(1, -(-n_cells // max(1, most // rows)))
         columns = np.arange(first, last, width, dtype=np.int64)
         numbers = {broker: number for number, broker in enumerate(brokers)}
-        places = {row["broker"]: Location(*(row[level] for level in _PLACES)) for row in _distinct_places(every)}
-        of_owners = {policy: owners.get((cluster, policy)) for policy in of_policy}
+        distinct = every.group_by(["broker", *_PLACES]).aggregate([]).to_pylist()
+        places = {row["broker"]: Location(*(row[level] for level in _PLACES)) for row in distinct}
+        of_owners = {policy: owners[cluster][policy] for policy in of_policy if policy in owners[cluster]}
         losses = set[tuple[int, int]]()
-        for table in filter(None, of_owners.values()):
+        for table in of_owners.values():
             forced = table.filter(pc.equal(table["ended_by"], "forced")).filter(pc.field("broker").isin(list(brokers)))
             losses.update(zip(_numbered(forced["broker"], numbers).tolist(), _us(forced["to"]).tolist(), strict=True))
         clusters[cluster] = ClusterHistory(
@@ -99,12 +92,8 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
             brokers,
             places,
             {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
-            {
-                policy: _owned(table, numbers, columns + width)
-                for policy, table in of_owners.items()
-                if table is not None
-            },
-            {policy: _lost(table, columns, width) for policy, table in of_owners.items() if table is not None},
+            {policy: _owned(table, numbers, columns + width) for policy, table in of_owners.items()},
+            {policy: _lost(table, columns, width) for policy, table in of_owners.items()},
             tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
         )
     return History(seed, clusters)
@@ -231,9 +220,13 @@ def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Tabl
                 yield parquet.read()
 
 
-def _distinct_places(table: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.group_by(["broker", *_PLACES]).aggregate([]).to_pylist()
-    return rows
+def _by_cluster(folder: str, name: str, seed: int) -> dict[str, dict[str, pa.Table]]:
+    """Return the tables of one kind and seed that have rows, by cluster and policy."""
+    tables: dict[str, dict[str, pa.Table]] = defaultdict(dict)
+    for table in _tables(folder, name, seed):
+        if table.num_rows:
+            tables[table["cluster"][0].as_py()][table["policy"][0].as_py()] = table
+    return tables
 
 
 def _numbered(column: pa.ChunkedArray, numbers: Mapping[str, int]) -> NDArray[np.int64]:

@@ -34,7 +34,8 @@ _CODE = re.compile(r"`([^`]+)`")
 def html_report(run: Run) -> str:
     """Write the whole page."""
     content = sections(run)
-    scripts = [Markup(_script(name)) for name in _SCRIPTS]
+    # A map that lies beside a script is not in the page.
+    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
@@ -82,11 +83,6 @@ def _prose(text: str) -> Markup:
 def _visible(value: object) -> object:
     """Write characters that nobody sees, and those that turn a text round, as escapes; what is markup stays."""
     return one_line(value) if type(value) is str else value
-
-
-def _script(name: str) -> str:
-    # A map that lies beside the file is not in the page.
-    return _text(name).partition("//# sourceMappingURL")[0].rstrip()
 
 
 def _text(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -296,15 +296,11 @@ def _away_us(steps: Sequence[OwnerStep], step: OwnerStep) -> int | None:
     """Return for how long a broker that has a bundle again was without it; None if it is not back."""
     if step.broker is None or step.began_by in ("split", "hand-over"):
         return None
-    left = (earlier.to_us for earlier in _line_of(steps, step) if earlier.broker == step.broker)
-    left_us = next(left, None)
-    return None if left_us is None else step.from_us - left_us
-
-
-def _line_of(steps: Sequence[OwnerStep], step: OwnerStep) -> Iterator[OwnerStep]:
-    """Yield the steps before one that led to it, the last first: of its bundle, and of what that was split from."""
     ends = NamespaceBundle.parse(step.bundle).range
+    # The last step first: of the bundle, and of what it was split from.
     for earlier in reversed(steps):
         span = NamespaceBundle.parse(earlier.bundle).range
-        if span.lower <= ends.lower and ends.upper <= span.upper and (earlier.to_us or 0) <= step.from_us:
-            yield earlier
+        is_above = span.lower <= ends.lower and ends.upper <= span.upper
+        if earlier.broker == step.broker and is_above and (earlier.to_us or 0) <= step.from_us:
+            return None if earlier.to_us is None else step.from_us - earlier.to_us
+    return None

@@ -56,7 +56,9 @@ class Views:
         """
         known = self._by_sender.get(message.broker)
         if message.view is not None:
-            view = self._kept(message.view, now_us)
+            digest = view_digest(message.view)
+            view = self._by_digest.get(digest) or view_of(message.view, now_us, self._surroundings)
+            self._by_digest[digest] = view
             known = Recent(_VIEWS_EACH) if known is None else known
             # A broker that uses one id for two contents means the later one.
             known.put(message.view_id, view)
@@ -73,13 +75,6 @@ class Views:
             if len(view.offered) >= _MOST_INSTANTS:
                 view.offered.clear()
             view.offered.add(message.candidates)
-        return view
-
-    def _kept(self, records: Any, now_us: int) -> View:
-        digest = view_digest(records)
-        view = self._by_digest.get(digest)
-        if view is None:
-            view = self._by_digest[digest] = view_of(records, now_us, self._surroundings)
         return view
 
     @property

@@ -32,6 +32,8 @@ from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_
 
 __all__ = ["CAUSES", "Disagreement", "RunTasks", "Verified", "VerifyJob", "verify", "verify_files"]
 
+#: By broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`.
+ViewRecords = dict[str, tuple[str, str | None]]
 #: Causes for which a decision cannot be repeated, in the order in which they are looked for.
 CAUSES = ("view", "ownership", "load", "registry", "plug-in version", "settings", "policy")
 #: Rows of DECISIONS that one task takes.
@@ -149,7 +151,7 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
             read = parquet.read(names, use_threads=False).cast(schema)
         ts = names.index("ts")
         rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
-    recorded = _RecordedViews(job.record, {row["view"] for row in rows} - {None})
+    recorded = _recorded_views(job.record, {row["view"] for row in rows} - {None})
     # Records of servers without a collector may lack the column.
     references = {row["owners"] for row in rows if row.get("owners") is not None}
     owners = _RecordedOwners(job.record, references)
@@ -192,20 +194,14 @@ def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression)
         yield from read.to_pylist()
 
 
-class _RecordedViews:
-    """The rows of VIEWS that some decisions name."""
-
-    def __init__(self, record: str, references: set[str]) -> None:
-        self._records: dict[str, dict[str, tuple[str, str | None]]] = {}
-        wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
-        # Without any, every decision disagrees by its view.
-        for row in _rows_of(record, "views", ["view", "broker", "lookup_data", "load"], wanted):
-            self._records.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"] or "", row["load"]
-
-    def find(self, reference: str) -> dict[str, tuple[str, str | None]] | None:
-        """Return the records of a view, sorted by broker; None if there are none."""
-        records = self._records.get(reference)
-        return None if records is None else dict(sorted(records.items()))
+def _recorded_views(record: str, references: set[str]) -> Mapping[str, ViewRecords]:
+    """Return the records of the views that some decisions name, sorted by broker; those that are there."""
+    views: dict[str, ViewRecords] = {}
+    wanted = pc.field("view").isin(pa.array(sorted(references), pa.string()))
+    # Without any, every decision disagrees by its view.
+    for row in _rows_of(record, "views", ["view", "broker", "lookup_data", "load"], wanted):
+        views.setdefault(row["view"], {})[row["broker"]] = row["lookup_data"] or "", row["load"]
+    return {reference: dict(sorted(records.items())) for reference, records in views.items()}
 
 
 def _state_of(reference: str) -> tuple[str, int, str]:
@@ -278,10 +274,10 @@ class _Described:
         )
 
     def difference(
-        self, row: Mapping[str, Any], recorded: _RecordedViews, recorded_owners: _RecordedOwners
+        self, row: Mapping[str, Any], recorded: Mapping[str, ViewRecords], recorded_owners: _RecordedOwners
     ) -> tuple[str, str] | None:
         """Return cause and detail if a decision is not the same when it is taken again; None if it is."""
-        records = recorded.find(row["view"])
+        records = recorded.get(row["view"])
         if records is None or not row["view"].rpartition("@")[2].isdecimal():
             return "view", f"view {row['view']} is not in the record"
         absent = [broker for broker in row["candidates"] or () if broker not in records]
@@ -311,7 +307,7 @@ class _Described:
             cause, detail = "ownership", f"the owners {row['owners']} are not what was decided on"
         return cause, f"{different}: {detail}"
 
-    def _cause(self, row: Mapping[str, Any], records: Mapping[str, tuple[str, str | None]]) -> tuple[str, str]:
+    def _cause(self, row: Mapping[str, Any], records: ViewRecords) -> tuple[str, str]:
         registry, _, loads = row["view"].partition("@")[0].partition(".")
         registry_now, _, loads_now = view_digest(records).partition(".")
         if loads_now != loads:
@@ -324,7 +320,7 @@ class _Described:
             return "settings", f"the document {row['settings']}.json is not what was decided by"
         return "policy", "the same view, settings and plug-ins gave another answer"
 
-    def _view(self, reference: str, records: Mapping[str, tuple[str, str | None]]) -> View:
+    def _view(self, reference: str, records: ViewRecords) -> View:
         if reference not in self._views:
             self._views[reference] = view_of(records, int(reference.rpartition("@")[2]), self.surroundings)
         return self._views[reference]

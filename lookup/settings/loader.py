@@ -170,11 +170,8 @@ def examine_settings(
     return _Reading(model, file, problems).finish(tree, conf)
 
 
-def _values_below(table: str, section: Collection[str], path: str) -> Mapping[str, Any]:
-    """Read the file that a table names; of a `broker.conf` only what the keys of the table leave open."""
-    if table == "topology":
-        return load_topology(path).model_dump(exclude_unset=True)
-    return read_topics_conf(path, section)
+def _topology_values(path: str) -> Mapping[str, Any]:
+    return load_topology(path).model_dump(exclude_unset=True)
 
 
 @dataclass
@@ -230,7 +227,9 @@ class _Reading(Generic[File]):
                 section = tree.get(table, {})
                 if not isinstance(file, str) or not isinstance(section, dict):
                     continue
-                below = self._read(partial(_values_below, table, section), file, table)
+                # Of a `broker.conf` only what the keys of the table leave open.
+                load = _topology_values if table == "topology" else partial(read_topics_conf, written=section)
+                below = self._read(load, file, table)
                 tree = joined(tree, {table: sourced(below or {}, file)})
         return tree
 
