@@ -140,20 +140,17 @@ _RESPELT = {
 }
 
 
-def read_broker_conf(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> BrokerProfile:
+def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     """Read a `broker.conf`.
 
     An empty value means Pulsar's default, except for a lookup property, which may be empty. Of a key given several
     times the last one counts, as in Java; the profile's `duplicates` names such keys. A key that Pulsar does not know
     is no mistake; the profile's `slips` names those that resemble one it knows.
 
-    Args:
-        encoding: Java reads Latin-1, whatever an editor wrote.
-
     Raises:
         SettingsError: if the file is absent or a value is of the wrong kind; all mistakes together.
     """
-    return _profile(path, _pairs(Path(path), encoding))
+    return _profile(path, _pairs(Path(path)))
 
 
 def _profile(path: str | os.PathLike[str], pairs: Sequence[tuple[str, str]]) -> BrokerProfile:
@@ -180,13 +177,13 @@ def _profile(path: str | os.PathLike[str], pairs: Sequence[tuple[str, str]]) -> 
     return profile.note_duplicates(tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
 
 
-def conf_values(path: str | os.PathLike[str], *, encoding: str = "latin-1") -> dict[str, str]:
+def conf_values(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return every key of a `broker.conf` with its text; of a key given several times the last one.
 
     Raises:
         SettingsError: if the file is absent or no file of Java properties.
     """
-    return dict(_pairs(Path(path), encoding))
+    return dict(_pairs(Path(path)))
 
 
 @dataclass(frozen=True)
@@ -217,7 +214,7 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
         hint = _OLDER if is_older else suggestion(pulsar, list(PULSAR_DEFAULTS))
         problems.append(f"pulsar: there is no release {shown(pulsar)}; {hint}")
     defaults = PULSAR_DEFAULTS.get(pulsar or "4.x", PULSAR_DEFAULTS["4.x"])
-    pairs = _pairs(Path(path), "latin-1")
+    pairs = _pairs(Path(path))
     values = dict(pairs)
     profile = BrokerProfile(file=path, load_balancer=_load_manager_keys(values))
     given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **profile.load_balancer, **beside}
@@ -334,17 +331,18 @@ def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
     return str(keys[key]).lower() == "true"
 
 
-def _pairs(path: Path, encoding: str) -> list[tuple[str, str]]:
+def _pairs(path: Path) -> list[tuple[str, str]]:
     if is_device(path):
         raise SettingsError(f"{path}: is a device; expected a file of Java properties")
     try:
-        text = path.read_text(encoding=encoding)
+        # Java reads Latin-1, whatever an editor wrote.
+        text = path.read_text(encoding="latin-1")
         elements = list(javaproperties.parse(text))
     except FileNotFoundError:
         raise SettingsError(f"{path}: there is no such file") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # of the encoding, or of a malformed \u escape
+    except ValueError as error:  # of a malformed \u escape
         raise SettingsError(f"{path}: cannot be read as Java properties: {error}") from None
     if "\0" in text:  # Latin-1 has a character for every byte, and a line of anything is a key
         raise SettingsError(f"{path}: is no text; a broker.conf has lines like webServicePort=8080")

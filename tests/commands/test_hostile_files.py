@@ -41,27 +41,18 @@ def test_an_endless_file_is_one_sentence(lookup: Run, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "name"),
+    "text",
     [
-        ('[topology]\nfile = "deep.toml"\n', "deep.toml"),
-        ('[[brokers]]\nid = "b:1"\nprofile = "deep.toml"\n', "deep.toml"),
+        EVALUATION + '[topology]\nfile = "deep.toml"\n',
+        EVALUATION + '[[brokers]]\nid = "b:1"\nprofile = "deep.toml"\n',
+        'policies = ["deep.toml"]\nevaluation = { incumbent = "stock" }\n',
     ],
 )
-def test_a_file_that_another_names_is_one_sentence(lookup: Run, tmp_path: Path, more: str, name: str) -> None:
-    """Topology and profile are read by the same rule."""
-    (tmp_path / name).write_text(_DEEP, encoding="utf-8")
-
-    ran = lookup("config", "check", "--config", evaluation(tmp_path, more))
-
-    assert ran.mistakes == [f"{tmp_path / name}: {_LIMIT}"]
-
-
-def test_a_file_of_policies_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
-    """A policy that stands in a file of its own is read by the same rule."""
+def test_a_file_that_another_names_is_one_sentence(lookup: Run, tmp_path: Path, text: str) -> None:
+    """Topology, profile and policies of their own are read by the same rule."""
     (tmp_path / "deep.toml").write_text(_DEEP, encoding="utf-8")
-    start = 'policies = ["deep.toml"]\nevaluation = { incumbent = "stock" }\n'
 
-    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=start))
+    ran = lookup("config", "check", "--config", evaluation(tmp_path, start=text))
 
     assert ran.mistakes == [f"{tmp_path / 'deep.toml'}: {_LIMIT}"]
 

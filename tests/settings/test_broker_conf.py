@@ -57,89 +57,8 @@ loadBalancerServiceUnitTableViewSyncer=None
 maxUnloadPercentage=0.2
 """
 
-# Every key of Pulsar 4 about load managers, lookups and bundles, with a value of the kind it takes: those of the
-# broker.conf that ships, those that have a default only, and the deprecated ones that old files still have.
-_LOAD_MANAGEMENT = """\
-loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl
-loadManagerServiceUnitStateTableViewClassName=org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl
-loadBalancerEnabled=true
-loadBalancerDebugModeEnabled=false
-loadBalancerTransferEnabled=true
-loadBalancerMultiPhaseBundleUnload=true
-loadBalancerSheddingEnabled=true
-loadBalancerSheddingBundlesWithPoliciesEnabled=false
-loadBalancerDistributeBundlesEvenlyEnabled=true
-loadBalancerAutoBundleSplitEnabled=true
-loadBalancerAutoUnloadSplitBundlesEnabled=true
-lowerBoundarySheddingEnabled=false
-preferLaterVersions=false
-loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder
-loadBalancerLoadPlacementStrategy=org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate
-loadBalancerPlacementStrategy=leastLoadedServer
-loadBalancerServiceUnitTableViewSyncer=None
-loadBalancerOverrideBrokerNicSpeedGbps=
-loadBalancerHostUsageCheckIntervalMinutes=1
-loadBalancerSplitIntervalMinutes=1
-loadBalancerSheddingIntervalMinutes=1
-loadBalancerSheddingGracePeriodMinutes=30
-loadBalancerReportUpdateMinIntervalMillis=5000
-loadBalancerReportUpdateMaxIntervalMinutes=15
-loadBalancerReportUpdateThresholdPercentage=10
-loadBalancerResourceQuotaUpdateIntervalMinutes=15
-loadBalancerServiceUnitStateMonitorIntervalInSeconds=60
-loadBalancerServiceUnitStateMaxConcurrentOverrides=64
-loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds=3600
-loadBalancerInFlightServiceUnitStateWaitingTimeInMillis=30000
-loadBalancerBrokerLoadDataTTLInSeconds=1800
-loadBalanceSheddingDelayInSeconds=180
-namespaceBundleUnloadingTimeoutMs=60000
-loadBalancerBrokerMaxTopics=50000
-loadBalancerBrokerLoadTargetStd=0.25
-loadBalancerBrokerUnderloadedThresholdPercentage=50
-loadBalancerBrokerComfortLoadLevelPercentage=65
-loadBalancerBrokerOverloadedThresholdPercentage=85
-loadBalancerBrokerThresholdShedderPercentage=10
-loadBalancerAverageResourceUsageDifferenceThresholdPercentage=10
-loadBalancerMsgRateDifferenceShedderThreshold=50
-loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=4
-loadBalancerBundleUnloadMinThroughputThreshold=10
-loadBalancerHistoryResourcePercentage=0.9
-loadBalancerCPUResourceWeight=1.0
-loadBalancerMemoryResourceWeight=0
-loadBalancerDirectMemoryResourceWeight=0
-loadBalancerBandwidthInResourceWeight=1.0
-loadBalancerBandwidthOutResourceWeight=1.0
-loadBalancerBandwithInResourceWeight=1.0
-loadBalancerBandwithOutResourceWeight=1.0
-loadBalancerAvgShedderLowThreshold=15
-loadBalancerAvgShedderHighThreshold=40
-loadBalancerAvgShedderHitCountLowThreshold=8
-loadBalancerAvgShedderHitCountHighThreshold=2
-loadBalancerSheddingConditionHitCountThreshold=3
-loadBalancerMaxNumberOfBrokerSheddingPerCycle=3
-loadBalancerMaxNumberOfBundlesInBundleLoadReport=10
-loadBalancerMaxNumberOfBundlesToSplitPerCycle=10
-loadBalancerNamespaceBundleSplitConditionHitCountThreshold=3
-loadBalancerNamespaceBundleMaxTopics=1000
-loadBalancerNamespaceBundleMaxSessions=1000
-loadBalancerNamespaceBundleMaxMsgRate=30000
-loadBalancerNamespaceBundleMaxBandwidthMbytes=100
-loadBalancerNamespaceMaximumBundles=128
-defaultNumberOfNamespaceBundles=4
-minUnloadMessage=1000
-minUnloadMessageThroughput=1048576
-maxUnloadPercentage=0.2
-maxUnloadBundleNumPerShedding=-1
-atLeastOneBundleSelected=true
-flowOrQpsDifferenceThresholdPercentage=10
-defaultNamespaceBundleSplitAlgorithm=range_equally_divide
-supportedNamespaceBundleSplitAlgorithms=range_equally_divide,topic_count_equally_divide,specified_positions_divide
-topicBundleAssignmentStrategy=org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner
-failureDomainsEnabled=false
-lookupPropertyPrefix=lookup.
-maxConcurrentLookupRequest=50000
-maxLookupRequestPerSecond=0
-"""
+#: Every key of Pulsar 4 about load managers, lookups and bundles.
+_LOAD_MANAGEMENT = (Path(__file__).parents[1] / "assets" / "load-management.conf").read_text(encoding="latin-1")
 
 
 def _read(folder: Path, text: str | bytes) -> BrokerProfile:
@@ -242,9 +161,8 @@ def test_lookup_properties_are_those_under_the_prefix(tmp_path: Path, text: str,
 
 
 def test_bytes_are_latin_1_as_in_java(tmp_path: Path) -> None:
-    """What an editor wrote as UTF-8 comes out as it would in Java, unless the reader is told the encoding."""
+    """What an editor wrote as UTF-8 comes out as it would in Java."""
     assert _read(tmp_path, "lookup.city=Zürich".encode()).properties == {"lookup.city": "ZÃ¼rich"}
-    assert read_broker_conf(tmp_path / "broker.conf", encoding="utf-8").properties == {"lookup.city": "Zürich"}
 
 
 def test_of_a_key_given_twice_the_last_counts(tmp_path: Path) -> None:
