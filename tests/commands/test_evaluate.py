@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options
 from lookup.commands.evaluate import OUTPUTS
 from tests.commands.projects import FAILING, Run, evaluation, evaluation_of, names_in
 
@@ -180,15 +179,6 @@ def test_an_output_among_the_inputs_is_refused(lookup: Run, tmp_path: Path, outp
     for mistake, sentence in zip(mistakes, sentences, strict=True):
         assert mistake.startswith(sentence.format(folder=tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(options, "find_spec", lambda name: None)
-
-    mistakes = lookup("evaluate", "--config", evaluation(tmp_path), "--output", tmp_path / "o").mistakes
-
-    assert mistakes == ["`lookup evaluate` needs pyspark: install it with pip install 'pulsar-lookup[spark]'"]
 
 
 # With Spark.

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.commands import options
 from lookup.logs.generator.settings import GenerateSettings
 from tests.commands.projects import Run
 
@@ -89,15 +88,6 @@ def test_all_wrong_figures_are_named(lookup: Run, tmp_path: Path) -> None:
     mistakes = lookup("generate", "--output", tmp_path / "o", "--lookups", "0", "--racks", "0").mistakes
 
     assert len(mistakes) == 2
-
-
-def test_without_arrow_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(options, "find_spec", lambda name: None)
-
-    mistakes = lookup("generate", "--output", tmp_path / "o").mistakes
-
-    assert mistakes == ["`lookup generate` needs pyarrow: install it with pip install 'pulsar-lookup[spark]'"]
 
 
 def test_an_output_that_cannot_be_made_is_named(lookup: Run, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lookup.commands import options
 from tests.commands.projects import Run, names_in
 
 MAPPING = """
@@ -136,15 +135,6 @@ def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> Non
 
     assert any("has no parameter 'clinet'; did you mean 'client'?" in mistake for mistake in mistakes)
     assert any("header = 'yes'" in mistake for mistake in mistakes)
-
-
-def test_without_spark_it_says_what_to_install(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A core installation says in one sentence what to install."""
-    monkeypatch.setattr(options, "find_spec", lambda name: None)
-
-    mistakes = lookup("ingest", "log", "--reader", "csv", "--output", tmp_path / "o").mistakes
-
-    assert mistakes == ["`lookup ingest` needs pyspark: install it with pip install 'pulsar-lookup[spark]'"]
 
 
 @pytest.mark.spark

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import shlex
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from lookup.cli import commands, root_parser
+from lookup.commands import options
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import Argument, Sentence, SettingsError
-from tests.commands.projects import Run
+from tests.commands.projects import Run, evaluation
 
 
 def test_help_lists_every_command_in_a_line(lookup: Run) -> None:
@@ -167,3 +169,25 @@ def test_wrong_values_say_what_would_be_right(read: object, text: str, sentence:
 def test_moments_are_microseconds() -> None:
     """A time with any offset is µs since the Unix epoch."""
     assert moment("1970-01-01T01:00:00.000001+01:00") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        ("evaluate --config FILE --output out", "pyspark", "spark"),
+        ("ingest log --reader csv --output out", "pyspark", "spark"),
+        ("generate --output out", "pyarrow", "spark"),
+        ("report run", "altair", "report"),
+    ],
+)
+def test_without_an_extra_it_says_what_to_install(
+    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, package: str, extra: str
+) -> None:
+    """A core installation says in one sentence what to install."""
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
+    monkeypatch.chdir(tmp_path)
+
+    ran = lookup(*words.replace("FILE", str(evaluation(tmp_path))).split())
+
+    command = words.partition(" ")[0]
+    assert ran.mistakes == [f"`lookup {command}` needs {package}: install it with pip install 'pulsar-lookup[{extra}]'"]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from lookup.commands import options
 from tests.commands.projects import Run
 from tests.report.results import result
 from tests.report.runs import write_run
@@ -38,17 +35,6 @@ def test_a_folder_of_something_else_is_one_sentence(lookup: Run, tmp_path: Path)
 def test_the_folder_must_be_named(lookup: Run) -> None:
     """It has no default."""
     assert lookup("report").mistakes == ["RUN_DIR must be given; see `lookup report --help`"]
-
-
-def test_without_the_extra_it_says_what_to_install(
-    lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The extra is named."""
-    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "altair" else object())
-
-    mistakes = lookup("report", tmp_path).mistakes
-
-    assert mistakes == ["`lookup report` needs altair: install it with pip install 'pulsar-lookup[report]'"]
 
 
 def test_tables_and_markdown_have_the_same_rows(lookup: Run, tmp_path: Path) -> None:
