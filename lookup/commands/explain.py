@@ -107,11 +107,9 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-#: Flags by destination that are about a lookup that is made up, and about a run.
-_OF_LOOKUP = {"config": "--config", "set": "--set", "property": "--property", "client": "--client"}
-_OF_LOOKUP |= {"usage": "--usage", "wins": "--wins"}
-_OF_RUN = {"bundle": "--bundle", "decision": "--decision", "versus": "--versus", "seed": "--seed"}
-_OF_RUN |= {"master": "--master", "wait_s": "--wait"}
+#: Destinations of flags that are about a lookup that is made up, and about a run.
+_OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
+_OF_RUN = ("bundle", "decision", "versus", "seed", "master", "wait_s")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,10 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse flags of a lookup for a run, flags of a run for a lookup, and a lookup that lacks some."""
     is_run = arguments.run_dir is not None
-    for dest, flag in (_OF_LOOKUP if is_run else _OF_RUN).items():
+    for dest in _OF_LOOKUP if is_run else _OF_RUN:
         if getattr(arguments, dest) not in (None, []):
             where = "is about a made-up lookup, not about a run" if is_run else "needs the folder of a run"
-            raise SettingsError(f"{flag}: {where}; see `lookup explain --help`")
+            raise SettingsError(f"--{dest.removesuffix('_s')}: {where}; see `lookup explain --help`")
     missing = [f"--{flag}" for flag in ("config", "topic") if not getattr(arguments, flag)]
     if missing and not is_run:
         what = f"{' and '.join(missing)} must be given, or the folder of a run"

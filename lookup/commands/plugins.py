@@ -50,8 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             (
                 entry["name"],
                 entry["origin"],
-                "\n".join(entry["parameters"]),
-                "\n".join(entry["reads"]),
+                *("\n".join(entry[key]) for key in ("parameters", "reads")),
                 entry["summary"],
             )
             for entry in entries

@@ -203,7 +203,8 @@ class Stages:
         if tasks and seconds:
             if rows:
                 rate = rows * tasks / of / seconds
-                parts.append(f"{f'{rate / 1e6:.1f} M' if rate >= 1e6 else f'{rate:,.0f}'} rows/s")
+                written = f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate:,.0f}"
+                parts.append(f"{written} rows/s")
             left = seconds / tasks * (of - tasks) - min(since, seconds / tasks)
             if left > 0:
                 parts.append(f"{_lasting(left)} left")

@@ -15,8 +15,8 @@ from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",
-    "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts",
-    "scope_of", "signed_text", "value_text", "word_of",
+    "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts", "scope_of",
+    "signed_text", "value_text", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.

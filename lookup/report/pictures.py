@@ -98,17 +98,16 @@ def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
         name: {policy: matrix.tolist() for policy, matrix in each.lost.items()}
         for name, each in history.clusters.items()
     }
-    yield Matrix(
+    yield _over_time(
+        history,
         "moves-chart",
         "Bundles that lost their owner over time, by cause",
         "Stacked bars over time, one colour per cause, for the incumbent and one candidate.",
-        moves_spec(causes, _time_format(history)),
+        spec=moves_spec(causes, _time_format(history)),
         rows=dict.fromkeys(history.clusters, causes),
-        columns=_starts(history),
         values=lost,
         row_name="cause",
         value_name="bundles that lost their owner",
-        widths=_widths(history),
     )
     # A broker that is not registered owns nothing, and its cell is empty.
     owned = {
@@ -134,36 +133,30 @@ def _heat_map(history: History, name: str, title: str, **content: Any) -> Matrix
     Args:
         content: specification, values and what these are.
     """
-    return Matrix(
+    clusters = history.clusters.items()
+    return _over_time(
+        history,
         name,
         title,
         "One row per broker, one column per stretch of time, for the incumbent and one candidate.",
-        rows={name: each.brokers for name, each in history.clusters.items()},
-        columns=_starts(history),
+        rows={name: each.brokers for name, each in clusters},
         row_name="broker",
-        widths=_widths(history),
         has_lives=True,
-        losses=_losses(history),
+        losses={name: [(number, instant // 1000) for number, instant in each.losses] for name, each in clusters},
         **content,
     )
 
 
+def _over_time(history: History, name: str, title: str, description: str, **content: Any) -> Matrix:
+    """Return a chart whose columns are stretches of time; times in ms."""
+    clusters = history.clusters.items()
+    columns = {name: [int(start) // 1000 for start in each.starts] for name, each in clusters}
+    widths = {name: each.width_us // 1000 for name, each in clusters}
+    return Matrix(name, title, description, columns=columns, widths=widths, **content)
+
+
 def _of_replicate(history: History) -> str:
     return f"Shown is the replicate with seed {history.seed}, without the warm-up; times are UTC."
-
-
-def _starts(history: History) -> dict[str, list[int]]:
-    return {name: [int(start) // 1000 for start in each.starts] for name, each in history.clusters.items()}
-
-
-def _widths(history: History) -> dict[str, int]:
-    return {name: each.width_us // 1000 for name, each in history.clusters.items()}
-
-
-def _losses(history: History) -> dict[str, list[tuple[int, int]]]:
-    return {
-        name: [(number, instant // 1000) for number, instant in each.losses] for name, each in history.clusters.items()
-    }
 
 
 def _time_format(history: History) -> str:

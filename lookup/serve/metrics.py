@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -21,36 +21,29 @@ class Metrics:
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
-        requests = Counter("lookup_requests", "requests by path and status", ["path", "status"], registry=own)
-        decisions = Counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"], registry=own)
+        counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
+        requests = counter("lookup_requests", "requests by path and status", ["path", "status"])
+        decisions = counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"])
         self._requests, self._decisions = cache(requests.labels), cache(decisions.labels)
-        self.lookups = Counter("lookup_recorded_lookups", "lookups taken into the record", registry=own)
-        self.refused = Counter("lookup_refused_lookups", "lookups that cannot be recorded", registry=own)
-        self.shadow_lost = Counter(
-            "lookup_shadow_lost", "requests that policies in shadow were not asked", registry=own
+        self.lookups = counter("lookup_recorded_lookups", "lookups taken into the record")
+        self.refused = counter("lookup_refused_lookups", "lookups that cannot be recorded")
+        self.shadow_lost = counter("lookup_shadow_lost", "requests that policies in shadow were not asked")
+        self.clock_jumps = counter("lookup_clock_jumps", "times the clock went back")
+        self.reloads = counter("lookup_reloads", "settings loaded again, by outcome", ["outcome"])
+        self.dropped = gauge("lookup_sender_dropped", "lookups a broker lost since it started", ["broker"])
+        self.pending = gauge("lookup_pending_rows", "rows that wait to be written")
+        self.failing = gauge("lookup_record_failing", "1 if rows cannot be written")
+        self.written = gauge("lookup_written_rows", "rows written since the start", ["table"])
+        self.lost = gauge("lookup_lost_rows", "rows lost since the start, too many waited", ["table"])
+        self.owners_unknown = counter(
+            "lookup_owners_unknown", "requests refused since the owners of bundles are not known"
         )
-        self.clock_jumps = Counter("lookup_clock_jumps", "times the clock went back", registry=own)
-        self.reloads = Counter("lookup_reloads", "settings loaded again, by outcome", ["outcome"], registry=own)
-        self.dropped = Gauge(
-            "lookup_sender_dropped", "lookups a broker lost since it started", ["broker"], registry=own
-        )
-        self.pending = Gauge("lookup_pending_rows", "rows that wait to be written", registry=own)
-        self.failing = Gauge("lookup_record_failing", "1 if rows cannot be written", registry=own)
-        self.written = Gauge("lookup_written_rows", "rows written since the start", ["table"], registry=own)
-        self.lost = Gauge("lookup_lost_rows", "rows lost since the start, too many waited", ["table"], registry=own)
-        self.owners_unknown = Counter(
-            "lookup_owners_unknown", "requests refused since the owners of bundles are not known", registry=own
-        )
-        self.owners = Gauge("lookup_owners", "bundles that have an owner", registry=own)
-        self.owners_lag = Gauge(
-            "lookup_owners_lag_seconds", "from the latest change of an owner until it was applied", registry=own
-        )
-        self.owners_lost = Gauge("lookup_owners_lost", "1 if the state topic cannot be read", registry=own)
-        self.owners_losses = Gauge(
-            "lookup_owners_losses", "times the state topic was lost since the start", registry=own
-        )
-        self.owners_refused = Gauge(
-            "lookup_owners_refused", "records of the state topic that are not what Pulsar writes", registry=own
+        self.owners = gauge("lookup_owners", "bundles that have an owner")
+        self.owners_lag = gauge("lookup_owners_lag_seconds", "from the latest change of an owner until it was applied")
+        self.owners_lost = gauge("lookup_owners_lost", "1 if the state topic cannot be read")
+        self.owners_losses = gauge("lookup_owners_losses", "times the state topic was lost since the start")
+        self.owners_refused = gauge(
+            "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
         )
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
 

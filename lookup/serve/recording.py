@@ -137,14 +137,6 @@ class Recorder:
         self._views.put(view.reference, None)
         for broker, (data, load) in view.records.items():
             self._add("views", (self._cluster, view.ts_us, view.reference, broker, data, load))
-        self._note_brokers(view, current)
-
-    def add_owner_change(self, change: OwnerChange, ts_us: int) -> bool:
-        """Record a change of owners; return whether there was room for it."""
-        return self._add("owner_changes", (self._cluster, ts_us, *change))
-
-    def _note_brokers(self, view: View, current: Sequence[View]) -> None:
-        """Record as BROKERS and LOADS what a new view says that was not known."""
         for broker, (data, load) in view.records.items():
             if self._registered.get(broker) != data:
                 event = "updated" if broker in self._registered else "registered"
@@ -159,6 +151,10 @@ class Recorder:
         for broker in sorted(self._registered.keys() - {name for other in current for name in other.records}):
             del self._registered[broker]
             self._add("brokers", (view.ts_us, self._cluster, broker, "unregistered", None))
+
+    def add_owner_change(self, change: OwnerChange, ts_us: int) -> bool:
+        """Record a change of owners; return whether there was room for it."""
+        return self._add("owner_changes", (self._cluster, ts_us, *change))
 
     def _add(self, table: str, row: Sequence[Any]) -> bool:
         if self.pending >= self.max_pending:

@@ -27,8 +27,8 @@ from lookup.model.time import is_in_calendar
 from lookup.settings.problems import Loc, place
 
 __all__ = [
-    "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio",
-    "Share", "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
+    "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
+    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
 ]  # fmt: skip
 
 

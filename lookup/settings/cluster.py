@@ -17,8 +17,8 @@ from lookup.model.quoting import shown
 from lookup.settings.base import Count, Positive, Share, Strict, refuse
 
 __all__ = [
-    "ClientEntry", "ClientMatch", "EdgeEntry", "IsolationEntry", "NamespaceEntry", "TopologyFile",
-    "TopologySection", "parse_boundaries",
+    "ClientEntry", "ClientMatch", "EdgeEntry", "IsolationEntry", "NamespaceEntry", "TopologyFile", "TopologySection",
+    "parse_boundaries",
 ]  # fmt: skip
 
 Level = Literal["region", "zone", "rack"]

@@ -15,8 +15,8 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "LIST", "NUMBER", "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant",
-    "problems_of", "table_at", "unknown_keys", "without",
+    "LIST", "NUMBER", "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant", "problems_of",
+    "table_at", "unknown_keys", "without",
 ]  # fmt: skip
 
 #: Place of a value: keys and positions from the top of the settings.

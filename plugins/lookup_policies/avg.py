@@ -40,6 +40,8 @@ from lookup_policies._unloading import (
 
 __all__ = ["Avg", "AvgPlacement"]
 
+FloatArray = NDArray[np.float64]
+
 #: (number of the broker that takes, number of the broker that gives)
 _Pair = tuple[int, int]
 
@@ -226,9 +228,7 @@ class AvgPlacement:
     memory_key: ClassVar[str] = "avg"
     reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.memory"})
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the broker the bundle is bound to, or for all."""
         bound: Mapping[str, str] = view.memory.get("bound", {})
         destination = bound.get(request.bundle)

@@ -14,6 +14,8 @@ from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 
 __all__ = ["RoundRobin"]
 
+FloatArray = NDArray[np.float64]
+
 #: Pulsar's counter is a Java int that starts over before it overflows.
 _WRAP = 2**31 - 1
 
@@ -43,9 +45,7 @@ class RoundRobin:
     #: it uses positions in the list of candidates
     order_sensitive: ClassVar[bool] = True
 
-    def odds(
-        self, request: LookupRequest, brokers: Candidates, scores: NDArray[np.float64], view: ClusterView
-    ) -> NDArray[np.float64]:
+    def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
         """Return 1 for the candidate whose turn it is."""
         ids = brokers.ids
         odds = np.zeros(len(ids))

@@ -163,7 +163,7 @@ class Headroom:
     #: score of a broker without a load report
     unreported: Annotated[float, Ge(0), Le(1)] = 0.5
 
-    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
         """Turn every candidate's usage into a score."""
         usage = view.load.usage[brokers.index]
         # Usage may exceed 1.0, since capacities are stated, not measured; NaN passes through both bounds.
@@ -187,9 +187,9 @@ class FewestBundles:
     name: ClassVar[str] = "fewest-bundles"
     reads: ClassVar[frozenset[str]] = frozenset({"view.ownership"})
 
-    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.float64]:
+    def score(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> FloatArray:
         """Compare every candidate's bundles with the most."""
         counts = view.ownership.bundles()[brokers.index]
         # At least 1: if no candidate owns a bundle all are to score 1.0.
-        scores: NDArray[np.float64] = 1.0 - counts / max(1, int(counts.max()))
+        scores: FloatArray = 1.0 - counts / max(1, int(counts.max()))
         return scores
