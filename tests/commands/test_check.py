@@ -308,10 +308,14 @@ def test_a_table_that_cannot_be_read_is_warned_of(lookup: Run, tmp_path: Path, l
 _SERVING = '[serving]\ncluster = "c"\nrecord = "record"\n'
 
 
+def _serving(folder: Path, text: str = "") -> Path:
+    (folder / "serving.toml").write_text(_SERVING + text)
+    return folder / "serving.toml"
+
+
 def test_settings_of_the_server_are_checked(lookup: Run, tmp_path: Path) -> None:
     """It says what was looked at; the shipped ones and those without a policy are good."""
-    path = tmp_path / "serving.toml"
-    path.write_text(_SERVING)
+    path = _serving(tmp_path)
 
     ran = lookup("config", "check", "--config", path)
 
@@ -324,12 +328,12 @@ def test_settings_of_the_server_are_checked(lookup: Run, tmp_path: Path) -> None
 
 def test_what_the_server_would_refuse_is_said(lookup: Run, tmp_path: Path) -> None:
     """Policies that cannot be built, a token that is not there and a record that is no folder, all at once."""
-    path, record = tmp_path / "serving.toml", tmp_path / "record"
+    record = tmp_path / "record"
     record.write_text("")
     policy = '[[policies]]\nname = "a"\nselector = "bset"\n'
-    path.write_text(_SERVING + 'active = "a"\nbind = "0.0.0.0"\ntoken_file = "nowhere"\n' + policy)
+    text = 'active = "a"\nbind = "0.0.0.0"\ntoken_file = "nowhere"\n' + policy
 
-    ran = lookup("config", "check", "--config", path)
+    ran = lookup("config", "check", "--config", _serving(tmp_path, text))
 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines() == [
@@ -341,10 +345,9 @@ def test_what_the_server_would_refuse_is_said(lookup: Run, tmp_path: Path) -> No
 
 def test_a_mistake_in_the_form_of_the_servers_settings_hides_none_of_its_parts(lookup: Run, tmp_path: Path) -> None:
     """A key that is misspelt, a policy that is nowhere, and parts, a token and a collector that would be refused."""
-    path = tmp_path / "serving.toml"
-    path.write_text(
-        _SERVING
-        + """active = "b"
+    path = _serving(
+        tmp_path,
+        """active = "b"
 prot = 1
 token_file = "nowhere"
 [topics]
@@ -360,7 +363,7 @@ name = "c"
 filters = ["anti-affinity"]
 selector = "best"
 fliters = []
-"""
+""",
     )
 
     ran = lookup("config", "check", "--config", path)
@@ -398,10 +401,7 @@ def test_a_policy_that_reads_owners_needs_a_collector(lookup: Run, tmp_path: Pat
 
 def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
     """An address that others reach, without a token."""
-    path = tmp_path / "serving.toml"
-    path.write_text(_SERVING + 'bind = "0.0.0.0"\n')
-
-    ran = lookup("config", "check", "--config", path)
+    ran = lookup("config", "check", "--config", _serving(tmp_path, 'bind = "0.0.0.0"\n'))
 
     assert ran.code == 0
     assert ran.err.startswith("warning: serving.bind: '0.0.0.0' and no serving.token_file")
@@ -409,8 +409,7 @@ def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
 
 def test_settings_of_the_server_have_no_log_to_be_held_against(lookup: Run, tmp_path: Path) -> None:
     """`--against` is about evaluations."""
-    path = tmp_path / "serving.toml"
-    path.write_text(_SERVING)
+    path = _serving(tmp_path)
 
     assert lookup("config", "check", "--config", path, "--against", tmp_path).mistakes == [
         "--against: holds an evaluation against a log; these are settings of the decision server"

@@ -67,35 +67,16 @@ def test_what_cannot_be_evaluated_is_one_sentence(
     assert names_in(tmp_path) == before
 
 
-def test_a_truncated_table_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """A Parquet file that lost its end is named."""
+def test_a_table_without_its_end_or_without_rows_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """It is named."""
     file = next((log / "lookups").rglob("*.parquet"))
     (tmp_path / "cut.parquet").write_bytes(file.read_bytes()[:-100])
-
-    ran = lookup(
-        "evaluate",
-        "--config",
-        evaluation_of(tmp_path, log),
-        "--output",
-        tmp_path / "o",
-        "--lookups",
-        tmp_path / "cut.parquet",
-    )
-
-    (mistake,) = ran.mistakes
-    assert mistake.startswith(f"inputs.lookups: {tmp_path}/cut.parquet")
-
-
-def test_an_empty_table_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
-    """A table without rows is named."""
-    file = next((log / "lookups").rglob("*.parquet"))
     pq.write_table(pq.ParquetFile(file).read().slice(0, 0), tmp_path / "none.parquet")
-    config = evaluation_of(tmp_path, log)
+    words = ("evaluate", "--config", evaluation_of(tmp_path, log), "--output", tmp_path / "o", "--lookups")
 
-    ran = lookup("evaluate", "--config", config, "--output", tmp_path / "o", "--lookups", tmp_path / "none.parquet")
-
-    (mistake,) = ran.mistakes
-    assert mistake.startswith(f"inputs.lookups: {tmp_path}/none.parquet")
+    for name in ("cut.parquet", "none.parquet"):
+        (mistake,) = lookup(*words, tmp_path / name).mistakes
+        assert mistake.startswith(f"inputs.lookups: {tmp_path}/{name}")
 
 
 def test_all_missing_inputs_are_named(lookup: Run, tmp_path: Path) -> None:
