@@ -80,34 +80,25 @@ def test_sentences_follow_the_table() -> None:
         assert part in text
 
 
-def test_terminals_get_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Green for better, red for worse."""
+@pytest.mark.parametrize(
+    ("found", "shown", "absent"),
+    [
+        (result(), (r"\x1b\[32m", r"\x1b\[1;31m"), r"\x1b\[33m.*[△▽]"),
+        # What is better or worse for one placement, or in these hours, is neither a success nor an alarm.
+        (placed_once(), (r"\x1b\[33m",), r"\x1b\[(32|1;31)m"),
+        (varied(), (r"\x1b\[33m1\.6510 ▽", r"\x1b\[1;31m0\.4500 ▼"), r"\x1b\[1;31m.* ▽"),
+    ],
+)
+def test_terminals_get_colours(
+    monkeypatch: pytest.MonkeyPatch, found: Any, shown: tuple[str, ...], absent: str
+) -> None:
+    """Green for better, red for worse, and yellow for what may be turned."""
     monkeypatch.delenv("NO_COLOR", raising=False)
 
-    text = printed(force_terminal=True, color_system="standard", width=120)
+    text = printed(found, force_terminal=True, color_system="standard", width=120)
 
-    assert "\x1b[32m" in text
-    assert "\x1b[1;31m" in text
-
-
-def test_one_placement_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is better or worse for it only is neither green nor red."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-    text = printed(placed_once(), force_terminal=True, color_system="standard", width=120)
-
-    assert "\x1b[33m" in text
-    assert not re.search(r"\x1b\[(32|1;31)m", text)
-
-
-def test_hours_are_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loss in these hours only is yellow, one of the policy beside it red."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-    text = printed(varied(), force_terminal=True, color_system="standard", width=120)
-
-    assert re.search(r"\x1b\[33m1\.6510 ▽", text)
-    assert re.search(r"\x1b\[1;31m0\.4500 ▼", text)
+    assert all(re.search(each, text) for each in shown)
+    assert not re.search(absent, text)
 
 
 def test_the_luck_of_the_winner_stands_at_the_top() -> None:

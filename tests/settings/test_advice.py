@@ -71,27 +71,27 @@ def test_managers_of_one_s_own_are_taken_for_extensible(tmp_path: Path, manager:
     assert bool(warnings_of(evaluation(tmp_path, _TEMPLATE))) == told
 
 
-def test_keys_given_twice_are_told_once_per_file(tmp_path: Path) -> None:
-    """Two entries with one profile make one warning."""
-    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager\nlookup.rack=a\nlookup.rack=b")
-
-    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
-
-    assert found == [f"{tmp_path}/b.conf: lookup.rack is given more than once; the last one counts, as in Pulsar"]
-
-
-def test_a_key_that_was_probably_misspelt_is_told_once_per_file(tmp_path: Path) -> None:
-    """Pulsar passes over a key it does not know without a word; a near miss is said here, another is not."""
-    write(tmp_path, "b.conf", "loadManagerClassName=my.Manager\nloadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2")
-
-    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
-
-    assert found == [
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("lookup.rack=a\nlookup.rack=b", "lookup.rack is given more than once; the last one counts, as in Pulsar"),
         (
-            f"{tmp_path}/b.conf: Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know;"
-            " did you mean 'loadBalancerBrokerMaxTopics'?"
-        )
-    ]
+            "loadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2",
+            (
+                "Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know; did you mean "
+                "'loadBalancerBrokerMaxTopics'?"
+            ),
+        ),
+    ],
+    ids=["twice", "misspelt"],
+)
+def test_what_pulsar_passes_over_is_told_once_per_file(tmp_path: Path, lines: str, sentence: str) -> None:
+    """Two entries with one profile make one warning; a key that resembles none is not said."""
+    write(tmp_path, "b.conf", f"loadManagerClassName=my.Manager\n{lines}")
+
+    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
+
+    assert found == [f"{tmp_path}/b.conf: {sentence}"]
 
 
 def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
