@@ -11,7 +11,7 @@ import pytest
 from lookup.cli import main
 from tests.commands.projects import Run, evaluation_of
 from tests.report.results import result
-from tests.report.runs import write_run
+from tests.report.runs import edit, write_run
 
 
 @pytest.fixture
@@ -76,9 +76,7 @@ def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
 def test_other_brokers_of_the_settings_are_refused(lookup: Run, tmp_path: Path) -> None:
     """Where there is no table of brokers, the settings say which there were."""
     run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
-    manifest = json.loads((other / "manifest.json").read_text())
-    manifest["settings"]["brokers"] = [{"id": "broker-1:8080"}]
-    (other / "manifest.json").write_text(json.dumps(manifest))
+    edit(other, "manifest.settings.brokers", [{"id": "broker-1:8080"}])
 
     (mistake,) = lookup("report", run, "--against", other).mistakes
 
@@ -88,9 +86,7 @@ def test_other_brokers_of_the_settings_are_refused(lookup: Run, tmp_path: Path) 
 def test_a_pinned_run_of_another_meaning_is_refused(lookup: Run, tmp_path: Path) -> None:
     """If the budget names a figure that a setting has changed; without a budget its differences are left out."""
     run, other = (write_run(tmp_path / name, result()) for name in ("run", "other"))
-    manifest = json.loads((other / "manifest.json").read_text())
-    manifest["settings"]["evaluation"]["window_s"] = 60
-    (other / "manifest.json").write_text(json.dumps(manifest))
+    edit(other, "manifest.settings.evaluation.window_s", 60)
     (tmp_path / "redundant.toml").write_text("[budget]\nredundant_moves = 1\n")
     (tmp_path / "moves.toml").write_text("[budget]\nmoves = 5000\n")
 

@@ -19,7 +19,7 @@ from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from tests.score.cases import SEEDS, copies, moves, plan, ratios, scored, spread, sums
 
-__all__ = ["CELL_US", "START_US", "broad", "write_earlier", "write_run", "write_table"]
+__all__ = ["CELL_US", "START_US", "broad", "edit", "write_earlier", "write_run", "write_table"]
 
 #: 2026-01-05T00:00:00Z, and an hour, which is the width of a balance cell by default.
 START_US = 1_767_571_200_000_000
@@ -50,6 +50,17 @@ def write_run(folder: Path, result: Scored, **manifest: Any) -> Path:
     (folder / "summary.json").write_text(to_json(summary(result)), encoding="utf-8")
     (folder / "report.md").write_text(markdown_report(result), encoding="utf-8")
     return folder
+
+
+def edit(folder: Path, path: str, value: object) -> None:
+    """Change one value of a file of a run, by its name and key path, `summary.verdicts.0.guard`."""
+    name, *above, last = path.split(".")
+    file = folder / f"{name}.json"
+    content = table = json.loads(file.read_text(encoding="utf-8"))
+    for step in above:
+        table = table[int(step) if step.isdecimal() else step]
+    table[last] = value
+    file.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_earlier(folder: Path, result: Scored) -> Path:

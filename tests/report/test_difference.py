@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationSection
 from tests.report.results import result
-from tests.report.runs import write_run
+from tests.report.runs import edit, write_run
 from tests.score.cases import decided, ratios, spread
 
 
@@ -92,10 +91,8 @@ def test_settings_are_compared_by_their_paths(tmp_path: Path) -> None:
         ("first", [{"name": "a", "x": 1}, {"name": "b"}]),
         ("second", [{"name": "b"}, {"name": "a", "x": 2}]),
     ):
-        write_run(tmp_path / name, result())
-        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        manifest["settings"] |= {"policies": policies, **({"extra": True} if name == "second" else {})}
-        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+        edit(write_run(tmp_path / name, result()), "manifest.settings.policies", policies)
+    edit(tmp_path / "second", "manifest.settings.extra", True)
 
     difference = compare_runs(read_run(str(tmp_path / "first")), read_run(str(tmp_path / "second")))
 
@@ -107,10 +104,7 @@ def test_figures_of_another_meaning_are_not_compared(tmp_path: Path) -> None:
     """With a warm-up no figure is about the same time: there is no difference, no mark, and a sentence says why."""
     runs = []
     for name, warmup_s in (("first", 0), ("second", 600)):
-        write_run(tmp_path / name, result())
-        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        manifest["settings"]["evaluation"]["warmup_s"] = warmup_s
-        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+        edit(write_run(tmp_path / name, result()), "manifest.settings.evaluation.warmup_s", warmup_s)
         runs.append(read_run(str(tmp_path / name)))
 
     difference = compare_runs(*runs)

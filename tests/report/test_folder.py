@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -25,7 +24,7 @@ from lookup.score.summary import summary
 from lookup.score.verdict import Guard, Span
 from lookup.settings.evaluation import EvaluationFile
 from tests.report.results import placed_once, result, varied
-from tests.report.runs import broad, write_earlier, write_run
+from tests.report.runs import broad, edit, write_earlier, write_run
 
 
 @pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs=InputFacts()), varied()])
@@ -149,16 +148,11 @@ _TIMELESS = {"placed_once": {}, "cannot_act": {}, "first_us": 10**18}
 )
 def test_a_value_that_was_edited_is_named(tmp_path: Path, path: str, value: object, sentence: str) -> None:
     """By file, key and value, and what to do: what may be absent may not be anything."""
-    file = write_run(tmp_path / "run", varied()) / f"{path.partition('.')[0]}.json"
-    content = table = json.loads(file.read_text())
-    *above, last = path.split(".")[1:]
-    for step in above:
-        table = table[int(step) if step.isdecimal() else step]
-    table[last] = value
-    file.write_text(json.dumps(content))
+    folder = write_run(tmp_path / "run", varied())
+    edit(folder, path, value)
 
     with pytest.raises(InputError) as caught:
-        read_run(str(tmp_path / "run"))
+        read_run(str(folder))
 
     assert sentence in str(caught.value)
     assert str(caught.value).endswith("changed by hand, or written by another version; evaluate again")
@@ -169,15 +163,10 @@ def test_a_text_that_no_page_can_hold_is_refused(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", result(), versions={"python": "\U0001f600"})
     assert read_run(str(folder)).manifest["versions"]["python"] == "\U0001f600"
 
-    _break(folder, "manifest.json", versions={"python": "\ud800"})
+    edit(folder, "manifest.versions.python", "\ud800")
 
     with pytest.raises(InputError, match=r"manifest\.json: holds half a surrogate pair"):
         read_run(str(folder))
-
-
-def _break(folder: Path, name: str, **changes: Any) -> None:
-    content = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(content | changes))
 
 
 @pytest.mark.parametrize(
@@ -209,8 +198,7 @@ def test_what_is_no_run_is_one_sentence(tmp_path: Path, name: str, text: str | N
 def test_settings_of_another_version_are_one_sentence(tmp_path: Path) -> None:
     """The key that this version does not know is named."""
     folder = write_run(tmp_path / "run", result())
-    settings = json.loads((folder / "manifest.json").read_text())["settings"]
-    _break(folder, "manifest.json", settings={**settings, "verdict": {"dice": 3}})
+    edit(folder, "manifest.settings.verdict", {"dice": 3})
 
     with pytest.raises(InputError, match=r"its settings, of version '0\.1\.0', cannot be read by this one \(dice\)"):
         read_run(str(folder))

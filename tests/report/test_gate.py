@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from lookup.report.folder import read_run
 from lookup.report.gate import COMMENT_MARK, EXCEEDED, Gate, comment_markdown, gate_of, github_annotations, junit_xml
 from lookup.score.scoring import Scored
 from tests.report.results import placed_once, result, varied
-from tests.report.runs import write_run
+from tests.report.runs import edit, write_run
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
@@ -379,10 +378,7 @@ def test_chance_fails_few_runs_and_a_planted_regression_does() -> None:
 def test_a_change_of_meaning_is_not_judged(tmp_path: Path) -> None:
     """A budget of moves says nothing about a run that left half an hour out."""
     for name, warmup_s in (("first", 0), ("second", 1800)):
-        write_run(tmp_path / name, result())
-        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        manifest["settings"]["evaluation"]["warmup_s"] = warmup_s
-        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+        edit(write_run(tmp_path / name, result()), "manifest.settings.evaluation.warmup_s", warmup_s)
     first, second = (read_run(str(tmp_path / name)) for name in ("first", "second"))
 
     gate = gate_of(second.scored, {"moves": 0.0}, compare_runs(first, second))
