@@ -114,21 +114,18 @@ _OF_RUN = ("bundle", "decision", "versus", "seed", "master", "wait_s")
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain one lookup, policy by policy, or what happened in a run, and return 0."""
-    _check(arguments)
-    return _explain_lookup(arguments) if arguments.run_dir is None else run_explained(arguments)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Refuse flags of a lookup for a run, flags of a run for a lookup, and a lookup that lacks some."""
     is_run = arguments.run_dir is not None
     for dest in _OF_LOOKUP if is_run else _OF_RUN:
         if getattr(arguments, dest) not in (None, []):
             where = "is about a made-up lookup, not about a run" if is_run else "needs the folder of a run"
             raise SettingsError(f"--{dest.removesuffix('_s')}: {where}; see `lookup explain --help`")
+    if is_run:
+        return run_explained(arguments)
     missing = [f"--{flag}" for flag in ("config", "topic") if not getattr(arguments, flag)]
-    if missing and not is_run:
+    if missing:
         what = f"{' and '.join(missing)} must be given, or the folder of a run"
         raise SettingsError(f"{what}; see `lookup explain --help`")
+    return _explain_lookup(arguments)
 
 
 def _explain_lookup(arguments: argparse.Namespace) -> int:

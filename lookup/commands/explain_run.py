@@ -188,12 +188,11 @@ def _about_edits(explained: CycleExplained) -> Iterator[str]:
         return
     yield f"{what} in this cycle with any one of these, the smallest change first:"
     for edits in explained.edits:
-        yield f"  {' and '.join(map(_edit_text, edits))}"
-
-
-def _edit_text(edit: SettingEdit) -> str:
-    key = "" if edit.key is None else f"; {edit.key}"
-    return f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})"
+        changes = []
+        for edit in edits:
+            key = "" if edit.key is None else f"; {edit.key}"
+            changes.append(f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})")
+        yield f"  {' and '.join(changes)}"
 
 
 def _print_difference(console: Console, explained: DifferenceExplained) -> None:

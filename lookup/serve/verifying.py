@@ -21,7 +21,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import InputError, PolicyError, SettingsError
 from lookup.logs.schema import SERVED_DECISIONS
 from lookup.logs.sources import list_files, locate, open_parquet
-from lookup.model import LookupOptions, LookupRequest
+from lookup.model import LookupOptions
 from lookup.model.documents import parsed_object, texts, whole_number
 from lookup.model.request import request_of
 from lookup.model.view import OwnershipView
@@ -326,7 +326,9 @@ class _Described:
         return self._views[reference]
 
     def _ballot(self, policy: Policy, row: Mapping[str, Any], view: View, owners: OwnershipView | None) -> Ballot:
-        request = _request_of(row)
+        properties = texts(parsed_object(row["properties"] or "", "properties"), "properties")
+        options = LookupOptions(advertised_listener_name=row["listener"], properties=properties)
+        request = request_of(row["topic"], row["bundle"] or "", options, row["client"])
         instant = (row["ts"] if "view.now" in policy.reads else None, None if owners is None else row["owners"])
         key = (policy.name, view.reference, tuple(row["candidates"] or ()), instant, policy.decision_key(request))
         if key not in self._ballots:
@@ -334,12 +336,6 @@ class _Described:
                 self._ballots.clear()
             self._ballots[key] = ballot_at(policy, request, view, row["candidates"] or (), row["ts"], owners)
         return self._ballots[key]
-
-
-def _request_of(row: Mapping[str, Any]) -> LookupRequest:
-    properties = texts(parsed_object(row["properties"] or "", "properties"), "properties")
-    options = LookupOptions(advertised_listener_name=row["listener"], properties=properties)
-    return request_of(row["topic"], row["bundle"] or "", options, row["client"])
 
 
 def _compared(row: Mapping[str, Any], ballot: Ballot, seed: int) -> str | None:
