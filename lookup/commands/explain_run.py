@@ -22,7 +22,6 @@ from lookup.model.time import time_text
 
 if TYPE_CHECKING:
     from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
-    from lookup.engine.edits import SettingEdit
     from lookup.engine.explain import SeenBroker
     from lookup.logs.jobs import Workers
     from lookup.report.past import BundleHistory, OwnerStep

@@ -26,8 +26,7 @@ from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
-from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out
-from lookup.logs.spans import statistics_of, table_span
+from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out, statistics_of, table_span
 from lookup.model.quoting import quantity
 from lookup.replay.days import CodedPart, Codes, PartWriter, WrittenPart
 from lookup.replay.plan import RunPlan

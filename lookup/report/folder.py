@@ -28,8 +28,7 @@ from lookup.score.luck import Estimate
 from lookup.score.scoring import Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
-from lookup.score.verdict import Verdict
-from lookup.score.winners import Winner
+from lookup.score.verdict import Verdict, Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 
 __all__ = ["Run", "open_result", "read_run", "settings_given", "settings_of"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lookup.engine.service_unit import ServiceUnitState, ServiceUnitStateData, Storage, should_keep_left
+from lookup.engine.service_unit import ChannelStorage, ServiceUnitState, ServiceUnitStateData, should_keep_left
 from lookup.errors import InputError, PulsarLookupError
 from lookup.logs.readers.values import unreadable
 from lookup.model.bundles import BundleRange, NamespaceBundle
@@ -134,7 +134,7 @@ class OwnershipChanges:
         # Tools write hashes in several spellings; a bundle has one.
         bundle = str(name)
         before = self._records.get(bundle)
-        if should_keep_left(before, data, Storage.SYSTEM_TOPIC):
+        if should_keep_left(before, data, ChannelStorage.SYSTEM_TOPIC):
             return None
         owner = self._owners.pop(bundle, None)
         change: dict[str, Any] | None
