@@ -26,9 +26,9 @@ def _event(line: str, source: str = "broker.log", **origin: str) -> LogEvent | N
         "2023-09-20 08:27:32,188 | WARN  | [pool-1] | hello | a.b.Logger (Logger.java:7)",
     ],
 )
-def test_every_layout_has_time_logger_and_message(line: str) -> None:
+def test_every_layout_has_time_and_message(line: str) -> None:
     """Text layouts with and without a container's prefix mean the same event."""
-    assert _event(line) == LogEvent(_TS, "hello", "a.b.Logger")
+    assert _event(line) == LogEvent(_TS, "hello")
 
 
 def test_json_events_bring_their_context() -> None:
@@ -39,7 +39,7 @@ def test_json_events_bring_their_context() -> None:
         "message": "hello",
         "contextMap": {"topic": "x", "requestId": 7},
     }
-    expected = LogEvent(_TS, "hello", "a.b.Logger", {"topic": "x", "requestId": "7"})
+    expected = LogEvent(_TS, "hello", {"topic": "x", "requestId": "7"})
 
     assert _event(json.dumps(record)) == expected
     assert _event("broker-0 | " + json.dumps(record)) == expected
@@ -50,13 +50,13 @@ def test_json_events_bring_their_context() -> None:
 def test_attributes_behind_a_message_are_read() -> None:
     """A context map behind the message is cut into pairs; commas inside a value stay."""
     event = _event("2023-09-20T08:27:32,188+0000 [t] DEBUG a.L - Received {topic=x{1,2}, y, requestId=7}")
-    assert event == LogEvent(_TS, "Received", "a.L", {"topic": "x{1,2}, y", "requestId": "7"})
+    assert event == LogEvent(_TS, "Received", {"topic": "x{1,2}, y", "requestId": "7"})
 
 
 def test_braces_of_other_texts_are_no_attributes() -> None:
     """A record printed as `Name{...}` stays in the message."""
     event = _event("2023-09-20T08:27:32,188+0000 [t] DEBUG a.L - result LookupData{brokerUrl=u, httpUrl=h}")
-    assert event == LogEvent(_TS, "result LookupData{brokerUrl=u, httpUrl=h}", "a.L")
+    assert event == LogEvent(_TS, "result LookupData{brokerUrl=u, httpUrl=h}")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_braces_of_other_texts_are_no_attributes() -> None:
 def test_a_clock_takes_its_day_from_the_parameter_or_the_path(source: str, date: str) -> None:
     """Layout A gets the day the reader was told, or the one in the file's path."""
     event = _event("08:27:32.188 [pool-1] INFO  a.b.Logger - hello", source, date=date)
-    assert event == LogEvent(_TS, "hello", "a.b.Logger")
+    assert event == LogEvent(_TS, "hello")
 
 
 def test_a_clock_without_day_is_unreadable() -> None:
@@ -90,8 +90,8 @@ def test_midnight_is_noticed_even_on_lines_that_nobody_reads() -> None:
 def test_a_zone_applies_to_times_without_offset() -> None:
     """The parameter `timezone` shifts times that have no offset, and no others."""
     berlin = {"timezone": "Europe/Berlin"}
-    assert _event("2023-09-20 10:27:32.188 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello", "a.L")
-    assert _event("2023-09-20T08:27:32,188+0000 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello", "a.L")
+    assert _event("2023-09-20 10:27:32.188 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello")
+    assert _event("2023-09-20T08:27:32,188+0000 [t] WARN  a.L - hello", **berlin) == LogEvent(_TS, "hello")
 
 
 def test_other_lines_are_no_events() -> None:
