@@ -24,6 +24,7 @@ from lookup.model.topology import LEVELS
 
 __all__ = ["Change", "Edit", "SettingEdit", "changes", "cheapest", "cost_of", "edits_that_change", "smallest_changes"]
 
+Number = float | int
 Kind = Literal["client property", "broker property", "load", "weight"]
 #: A property is changed or not; a load of 1.0, and a weight that is left out, are changed as much as a property.
 _PROPERTY = 1.0
@@ -31,6 +32,14 @@ _PROPERTY = 1.0
 _STEPS = 100
 #: Odds this close are equal.
 _CLOSE = 1e-9
+#: Of a setting: steps away from a value, as shares of it; a value of 0 is left by powers of ten.
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)
+_FACTORS = (1.5, 2.0, 4.0, 9.0, 99.0, 999.0, 1e6)
+_FROM_ZERO = tuple(10.0**power for power in range(-3, 10))
+#: Halvings between the last value that changes nothing and the first that does.
+_HALVINGS = 12
+#: Changes of two settings that are returned.
+_MOST_PAIRS = 3
 
 
 def cheapest(
@@ -213,18 +222,6 @@ def _loaded(view: ClusterView, broker: str, usage: float) -> ClusterView:
         resources[number] = 100.0 * usage
     changed = replace(load, usage=usage_of, throughput=throughput, max_usage=max_usage, resources=resources)
     return replace(view, load=changed.read_only())
-
-
-#: Steps away from a value, as shares of it; a value of 0 is left by powers of ten.
-_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)
-_FACTORS = (1.5, 2.0, 4.0, 9.0, 99.0, 999.0, 1e6)
-_FROM_ZERO = tuple(10.0**power for power in range(-3, 10))
-#: Halvings between the last value that changes nothing and the first that does.
-_HALVINGS = 12
-#: Changes of two settings that are returned.
-_MOST_PAIRS = 3
-
-Number = float | int
 
 
 @dataclass(frozen=True, slots=True)

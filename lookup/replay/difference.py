@@ -32,6 +32,10 @@ from lookup.replay.work import WorkDir
 
 __all__ = ["CauseCount", "Parting", "PolicyDifference", "compared_by_key", "counts_by_cause"]
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Differences of odds up to this are rounding.
+_ROUNDING = 1e-12
 #: Examples that are kept of each cause: those with most lookups.
 _EXAMPLES = 3
 
@@ -111,13 +115,6 @@ class PolicyDifference:
     def parted(self) -> float:
         """Return how many lookups are answered by other brokers."""
         return sum(cause.lookups for cause in self.causes)
-
-
-#: Differences of odds up to this are rounding.
-_ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def compared_by_key(

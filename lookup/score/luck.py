@@ -30,29 +30,6 @@ __all__ = [
     "minus", "pooled", "sample", "spread",
 ]  # fmt: skip
 
-
-def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval around a value, of half this width where the ends are far away.
-
-    Towards each end the scale is straight for the first half of the way, and logarithmic from there: it comes ever
-    nearer to the end and never to it. Intervals that keep away from the ends are what they would be without any.
-
-    Args:
-        bounds: the least and the largest the figure can be; infinite where there is no end.
-    """
-    least, most = bounds
-    return value - _way(half, value - least), value + _way(half, most - value)
-
-
-def _way(half: float, room: float) -> float:
-    """Return how far it is to go towards an end that is so far away."""
-    if room <= 0:
-        return 0.0
-    if half <= room / 2:
-        return half
-    return room * (1 - math.exp(1 - 2 * half / room) / 2)
-
-
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -196,6 +173,28 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
                 low, high = around(value, spread(drawn).half_width(), bounds)
             estimates.append(Estimate(figure, cluster, value, low, high, kept))
     return estimates
+
+
+def around(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the interval around a value, of half this width where the ends are far away.
+
+    Towards each end the scale is straight for the first half of the way, and logarithmic from there: it comes ever
+    nearer to the end and never to it. Intervals that keep away from the ends are what they would be without any.
+
+    Args:
+        bounds: the least and the largest the figure can be; infinite where there is no end.
+    """
+    least, most = bounds
+    return value - _way(half, value - least), value + _way(half, most - value)
+
+
+def _way(half: float, room: float) -> float:
+    """Return how far it is to go towards an end that is so far away."""
+    if room <= 0:
+        return 0.0
+    if half <= room / 2:
+        return half
+    return room * (1 - math.exp(1 - 2 * half / room) / 2)
 
 
 def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events: int = 1) -> Layout:

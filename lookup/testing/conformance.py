@@ -67,7 +67,7 @@ from lookup.testing.clusters import engine_request
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
-    "CHECKS", "SplitsEverything", "check_admitted_at_the_door", "check_answers_are_sound",
+    "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound",
     "check_deciding_changes_nothing", "check_empty_cluster_is_declined", "check_memory_is_json",
     "check_nobody_is_preferred_without_properties", "check_only_offered_brokers", "check_order_does_not_matter",
     "check_reads_are_honest", "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in",
@@ -77,68 +77,6 @@ __all__ = [
 
 #: More than the hits in a row after which Pulsar splits (3).
 _CYCLES = 6
-
-
-@dataclass(frozen=True)
-class SplitsEverything:
-    """A splitter around a split algorithm that is checked alone: it splits every bundle the algorithm cuts."""
-
-    name: ClassVar[str] = "conformance-everything"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
-
-    algorithm: SplitAlgorithm
-
-    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
-        """Propose every bundle the algorithm cuts."""
-        for bundle in view.load.traffic.stats:
-            owner, topics = view.ownership.owner(bundle), view.load.traffic.topics_of(bundle)
-            try:
-                cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
-            except InputError:
-                continue
-            if owner is not None and cuts:
-                yield Split(bundle, view.brokers[owner].id, cuts)
-        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.ADMIN)
-
-
-def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the shedder ends, and depends only on its arguments and declared reads."""
-    if policy.shedder is not None:
-        _check_cycles_repeat(policy.shedder, lambda world: manager_in(policy, world).shed(), worlds)
-
-
-def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that a cycle of the splitter ends, and depends only on its arguments and declared reads."""
-    if policy.splitter is not None:
-        _check_cycles_repeat(policy.splitter, lambda world: _split_reports(policy, world), worlds)
-
-
-def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
-    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
-    for world in worlds if policy.splitter is not None else ():
-        for report in _split_reports(policy, world):
-            assert not report.rejected, (
-                f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
-            )
-
-
-def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], worlds: Sequence[World]) -> None:
-    reads = checked_reads(part)
-    for world in worlds:
-        first, second = run(world), run(world)
-        assert first == second, f"{part!r} led to {second}, not {first}: {world.name}"
-        expected = proposals_in(part, world)
-        for what, changed in changed_elsewhere(reads, world):
-            assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
-
-
-def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
-    # Several cycles, so that hit counts reach their threshold.
-    manager = manager_in(policy, world)
-    reports = (manager.split_bundles() for _ in range(_CYCLES))
-    return [report for report in reports if report is not None]
-
-
 #: Sums in another order differ in their last bits.
 _CLOSE = 1e-9
 
@@ -177,7 +115,7 @@ def policy_of(part: Any) -> Policy:
     if isinstance(part, Selector):
         return Policy(repr(part), part)
     if isinstance(part, SplitAlgorithm):
-        return Policy(repr(part), _Anybody(), splitter=SplitsEverything(part))
+        return Policy(repr(part), _Anybody(), splitter=_SplitsEverything(part))
     # A splitter has everything a shedder has, and an algorithm besides.
     if isinstance(part, Splitter):
         return Policy(repr(part), _Anybody(), splitter=part)
@@ -378,6 +316,69 @@ def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WOR
 
             assert detail is None or detail.strip(), f"{policy.name} says {detail!r} about {vote.broker}: {world.name}"
             assert "its detail raised" not in str(detail), f"{policy.name} {detail} about {vote.broker}: {world.name}"
+
+
+# Parts that propose in cycles: shedders, splitters and split algorithms
+
+
+@dataclass(frozen=True)
+class _SplitsEverything:
+    """A splitter around a split algorithm that is checked alone: it splits every bundle the algorithm cuts."""
+
+    name: ClassVar[str] = "conformance-everything"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.ownership"})
+
+    algorithm: SplitAlgorithm
+
+    def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Split, Ruling, CycleOutcome]:
+        """Propose every bundle the algorithm cuts."""
+        for bundle in view.load.traffic.stats:
+            owner, topics = view.ownership.owner(bundle), view.load.traffic.topics_of(bundle)
+            try:
+                cuts = tuple(self.algorithm.boundaries(NamespaceBundle.parse(bundle), topics, None))
+            except InputError:
+                continue
+            if owner is not None and cuts:
+                yield Split(bundle, view.brokers[owner].id, cuts)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.ADMIN)
+
+
+def check_shedding_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the shedder ends, and depends only on its arguments and declared reads."""
+    if policy.shedder is not None:
+        _check_cycles_repeat(policy.shedder, lambda world: manager_in(policy, world).shed(), worlds)
+
+
+def check_splitting_repeats(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a cycle of the splitter ends, and depends only on its arguments and declared reads."""
+    if policy.splitter is not None:
+        _check_cycles_repeat(policy.splitter, lambda world: _split_reports(policy, world), worlds)
+
+
+def check_splits_are_sound(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that whatever a splitter proposes can be done: owned bundles, each once, cut strictly inside, ascending."""
+    for world in worlds if policy.splitter is not None else ():
+        for report in _split_reports(policy, world):
+            assert not report.rejected, (
+                f"{policy.name} proposed splits refused as {dict(report.rejected)}: {world.name}"
+            )
+
+
+def _check_cycles_repeat(part: Shedder | Splitter, run: Callable[[World], Any], worlds: Sequence[World]) -> None:
+    reads = checked_reads(part)
+    for world in worlds:
+        first, second = run(world), run(world)
+        assert first == second, f"{part!r} led to {second}, not {first}: {world.name}"
+        expected = proposals_in(part, world)
+        for what, changed in changed_elsewhere(reads, world):
+            assert proposals_in(part, changed) == expected, f"{part!r} depends on {what}, which it does not declare"
+
+
+def _split_reports(policy: Policy, world: World) -> list[CycleReport[Split]]:
+    # Several cycles, so that hit counts reach their threshold.
+    manager = manager_in(policy, world)
+    reports = (manager.split_bundles() for _ in range(_CYCLES))
+    return [report for report in reports if report is not None]
 
 
 #: Every check, in the order in which they are run.
