@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test bridge integration cluster check dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-quick bridge integration cluster check dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
+	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
@@ -41,11 +42,17 @@ demo: $(VENV)/.installed-demo
 	{ [ -e sample ] || $(BIN)/lookup generate --output sample; } && \
 	$(BIN)/lookup evaluate --config configs/evaluation.toml --output report --force
 
-# Without a browser its tests are skipped, with what the script said. Tests of one file run in one process: they share
-# what is costly. Each process may start a Spark of its own, of 1.5 GiB.
+# Tests of one file run in one process: they share what is costly. Each process may start a Spark of its own, of 1.5 GiB.
+# Files go in the order of tests/conftest.py, the long ones first: no process is left to compute alone at the end.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
+
+# Without a browser its tests are skipped, with what the script said.
 test: $(VENV)/.installed-test
 	@scripts/ensure-browser.sh >/dev/null || true
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations 10 $(ARGS)
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+test-quick: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh

@@ -1,10 +1,12 @@
-"""What all tests share: the one Spark session, the data that is no part of the repository, the order of the suite."""
+"""What all tests share: the one Spark session, data from outside, the order of the suite, and which tests are quick."""
 
 from __future__ import annotations
 
+import re
 import signal
+import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from lookup.spark.session import create_session
 #: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
 collect_ignore = ["assets"]
 
-_ROOT = Path(__file__).parent.parent
+_TESTS = Path(__file__).parent
+_ROOT = _TESTS.parent
 _SHARED_DATA = _ROOT.parent / "shared" / "data"
 
 # Every run tries the same examples: what fails was broken by the change, and not found in it by chance. Examples that
@@ -29,9 +32,36 @@ settings.register_profile(
 settings.register_profile("search", settings.get_profile("suite"), derandomize=False)
 settings.load_profile("suite")
 
+#: Markers of tests that are not quick.
+_SLOW = ("browser", "cluster", "long", "process", "pulsar", "spark")
+#: Markers by the fixtures that start something.
+_FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
+    "at_server copy either endless guarded installed printed sdist server unchanged wheel".split(), "process"
+)
+#: What a test calls that starts a process itself.
+_CALLS = {"output_of", "started", "subprocess"}
+#: Markers of all tests of a file.
+FILES = {
+    "long": """
+        calibration/test_calibration.py fuzzing/test_fuzzing.py logs/test_foreign_forms.py plugins/test_invariants.py
+        plugins/test_shedders.py replay/test_exact.py replay/test_walk.py topics/catalog/test_faults.py
+        topics/client/test_subscriber_races.py topics/listing/test_pattern_set.py topics/watching/test_service_races.py
+    """.split(),
+    "process": """
+        commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py serve/test_faults.py
+        serve/test_verifying.py test_house.py topics/catalog/test_sqlite.py
+    """.split(),
+}
+#: What a page of docs does that starts a process.
+_STARTS = re.compile(r"^<!-- run|create_session\(", re.MULTILINE)
+#: The quick test that runs, if one does.
+_QUICK: list[str] = []
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests without Spark first, then the documentation, then those with Spark; with a cluster if asked for."""
+    """Run long tests first, then those without Spark, the documentation, those with Spark; clusters if asked for."""
+    for item in items:
+        _mark(item)
     # Not by `-m "not pulsar"` in setup.cfg: any other `-m` would replace it and start a cluster.
     for marker in ("pulsar", "cluster"):
         if marker not in config.option.markexpr:
@@ -40,10 +70,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
 
 
+def _mark(item: pytest.Item) -> None:
+    """Mark a test by its file, its fixtures and the functions that it calls, a page of docs by its text."""
+    needed = {_FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in _FIXTURES}
+    needed |= {marker for marker, files in FILES.items() if any(item.path == _TESTS / file for file in files)}
+    if isinstance(item, pytest.Function) and _CALLS & {*item.function.__code__.co_names}:
+        needed.add("process")
+    # The blocks of a page share their names, so that all run or none.
+    if item.path.suffix == ".md" and _STARTS.search(item.path.read_text(encoding="utf-8")):
+        needed.add("process")
+    for marker in sorted(needed):
+        item.add_marker(marker)
+    if not any(item.get_closest_marker(marker) for marker in _SLOW):
+        item.add_marker("quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep the name of a quick test, which must not start a process."""
+    _QUICK[:] = [item.nodeid] if item.get_closest_marker("quick") else []
+    try:
+        return (yield)
+    finally:
+        _QUICK.clear()
+
+
+def _refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
+    """Let a quick test fail that starts a program; forks, in which this process goes on, are quick."""
+    if event in {"os.posix_spawn", "os.system", "subprocess.Popen"} and _QUICK:
+        raise AssertionError(f"{_QUICK[0]} starts {arguments[0]!r}: mark it `process`")
+
+
+sys.addaudithook(_refuse_processes)
+
+
 def _turn(item: pytest.Item) -> int:
     if item.get_closest_marker("spark") is not None:
+        return 3
+    if item.path.suffix == ".md":
         return 2
-    return 1 if item.path.suffix == ".md" else 0
+    return 0 if item.get_closest_marker("long") is not None else 1
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Tests that need a cluster run only if they are asked for."""
+"""Tests that need a cluster run only if they are asked for, and a quick test starts no process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests import conftest
+
 _SOME = {"pulsar": "test_brokers_publish_their_racks", "cluster": "test_worker_that_is_lost_changes_no_byte"}
 
 
-@pytest.mark.parametrize("marks", ["", "not spark", "pulsar", "cluster"])
+@pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster"])
 def test_cluster_is_started_only_if_asked_for(marks: str) -> None:
-    """No choice of other marks, as a whole run or one without Spark, takes in the tests that start a cluster."""
+    """No choice of other marks, as a whole run or one of quick tests, takes in the tests that start a cluster."""
     files = ["tests/test_errors.py", "tests/pulsar/test_cluster.py", "tests/spark/test_cluster.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],
@@ -25,3 +27,28 @@ def test_cluster_is_started_only_if_asked_for(marks: str) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert [mark for mark, name in _SOME.items() if name in done.stdout] == [mark for mark in _SOME if mark == marks]
+
+
+@pytest.mark.parametrize(("mark", "code"), [("", 1), ("@pytest.mark.process\n", 0)], ids=["quick", "marked"])
+def test_a_quick_test_that_starts_a_process_fails(tmp_path: Path, mark: str, code: int) -> None:
+    """It says so in a sentence; a test that is marked may start one."""
+    begun = f"import os\n\nimport pytest\n\n\n{mark}def test_begins() -> None:\n    assert os.system('true') == 0\n"
+    (tmp_path / "test_begun.py").write_text(begun, encoding="utf-8")
+    words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("test_begun.py::test_begins starts b'true': mark it `process`" in done.stdout) is bool(code)
+
+
+def test_files_that_are_marked_as_a_whole_exist() -> None:
+    """A file that is renamed keeps its marker."""
+    named = [file for files in conftest.FILES.values() for file in files]
+
+    assert [file for file in named if not (Path(__file__).parent / file).is_file()] == []

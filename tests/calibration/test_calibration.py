@@ -13,8 +13,6 @@ from tests.calibration.drift import Drift, drifting
 from tests.calibration.equals import SEEDS, Counts, compared, equals_in, few_seeds_in
 from tests.calibration.worlds import KINDS, World, replayed
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def _all(counts: Counts) -> tuple[int, int, float]:
     """Return verdicts, false ones, and the mean of t squared over all metrics."""
