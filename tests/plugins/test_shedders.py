@@ -7,7 +7,7 @@ some things are never to happen.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, MutableMapping, Sequence
+from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any, ClassVar
@@ -188,73 +188,63 @@ def _accepted(said: Iterable[tuple[Unload | Probe, Ruling]]) -> tuple[Unload, ..
     return tuple(proposal for proposal, ruling in said if isinstance(proposal, Unload) and ruling.accepted)
 
 
-def every_pair(test: Callable[..., None]) -> Callable[..., None]:
-    """Run a test with every shedder and every placement."""
-    shedders = pytest.mark.parametrize("shedder", [*SHEDDERS, *OTHERS, Restless()], ids=_named)
-    placements = pytest.mark.parametrize("placement", PLACEMENTS, ids=_named)
-    marked: Callable[..., None] = shedders(placements(settings(max_examples=12)(given(town=towns())(test))))
-    return marked
-
-
 def _named(part: Any) -> str:
     return f"{part.name}-{part.quirks}" if part in OTHERS else str(part.name)
 
 
-@every_pair
-def test_every_proposal_is_accepted_or_rejected_and_counted(shedder: Shedder, placement: Selector, town: Town) -> None:
-    """What was said adds up to what the report has."""
-    for told in _run(town, shedder, placement)[1]:
-        asked = [ruling for proposal, ruling in told.said if isinstance(proposal, Probe) and ruling.accepted]
-
-        assert told.report.accepted == _accepted(told.said)
-        assert len(told.said) == len(told.report.accepted) + sum(told.report.rejected.values()) + len(asked)
-        assert (told.report.outcome.label is CycleLabel.SUCCESS) is bool(told.report.accepted)
-
-
-@every_pair
-def test_no_bundle_moves_twice_in_a_cycle_and_only_its_owner_gives_it_up(
-    shedder: Shedder, placement: Selector, town: Town
-) -> None:
-    """Nor are those of system namespaces touched, nor, but in exchange, those moved within the last half hour."""
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=_named)
+@pytest.mark.parametrize("shedder", [*SHEDDERS, *OTHERS, Restless()], ids=_named)
+@settings(max_examples=16)
+@given(town=towns())
+def test_every_cycle_keeps_what_must_hold(shedder: Shedder, placement: Selector, town: Town) -> None:
+    """Proposals add up, bundles move once and only to where they may, and equal seeds give equal runs."""
+    manager, cycles = _run(town, shedder, placement)
+    again, cycles_again = _run(town, shedder, placement)
     moved_before: set[str] = set()
-    for told in _run(town, shedder, placement)[1]:
-        moved = [unload.bundle for unload in told.report.accepted]
+    for told in cycles:
+        _assert_proposals_add_up(told)
+        _assert_only_owners_give_up(told, moved_before)
+        _assert_nothing_lands_where_it_must_not(told, town)
+        moved_before |= {unload.bundle for unload in told.report.accepted}
 
-        assert len(moved) == len(set(moved))
-        assert not moved_before & {unload.bundle for unload in told.report.accepted if not unload.in_exchange}
-        assert not any(bundle.startswith("pulsar/system/") for bundle in moved)
-        assert all(told.owners[unload.bundle] == unload.source for unload in told.report.accepted)
-        moved_before.update(moved)
-
-
-@every_pair
-def test_nothing_lands_on_a_broker_that_is_away_or_filtered(shedder: Shedder, placement: Selector, town: Town) -> None:
-    """Neither by a shedder's transfer, nor by the lookup after an unload, nor by the leader after a loss."""
-    for told in _run(town, shedder, placement)[1]:
-        homes = {(unload.bundle, unload.destination) for unload in told.report.accepted if unload.destination}
-        for before, after in pairwise(told.steps):
-            homes |= {(bundle, broker) for bundle, broker in after.items() if broker and broker != before[bundle]}
-
-        assert not {broker for _, broker in homes} - told.there
-        assert not {(broker, bundle.rpartition("/")[0]) for bundle, broker in homes} & town.closed
+    assert [told.report for told in cycles] == [told.report for told in cycles_again]
+    assert _owners(town, manager) == _owners(town, again)
+    # What is remembered survives JSON.
+    assert manager.memory == again.memory == json.loads(json.dumps(manager.memory))
 
 
-@every_pair
-def test_nothing_stays_on_a_lost_broker(shedder: Shedder, placement: Selector, town: Town) -> None:
-    """From the moment it is gone, and whatever happens after; in both ways of losing an owner."""
-    for told in _run(town, shedder, placement)[1]:
-        for owners in told.steps[1:]:
-            assert {broker for broker in owners.values() if broker} <= told.there
+def _assert_proposals_add_up(told: Told) -> None:
+    """Every proposal is accepted or rejected, and counted: what was said adds up to what the report has."""
+    asked = [ruling for proposal, ruling in told.said if isinstance(proposal, Probe) and ruling.accepted]
+
+    assert told.report.accepted == _accepted(told.said)
+    assert len(told.said) == len(told.report.accepted) + sum(told.report.rejected.values()) + len(asked)
+    assert (told.report.outcome.label is CycleLabel.SUCCESS) is bool(told.report.accepted)
 
 
-@every_pair
-def test_equal_seeds_give_equal_runs(shedder: Shedder, placement: Selector, town: Town) -> None:
-    """Reports, owners and memory; and what is remembered survives JSON."""
-    one, other = _run(town, shedder, placement), _run(town, shedder, placement)
+def _assert_only_owners_give_up(told: Told, moved_before: set[str]) -> None:
+    """No bundle moves twice in a cycle, nor, but in exchange, within half an hour; none of a system namespace does."""
+    moved = [unload.bundle for unload in told.report.accepted]
 
-    assert [told.report for told in one[1]] == [told.report for told in other[1]]
-    assert _owners(town, one[0]) == _owners(town, other[0])
-    assert one[0].memory == other[0].memory == json.loads(json.dumps(one[0].memory))
+    assert len(moved) == len(set(moved))
+    assert not moved_before & {unload.bundle for unload in told.report.accepted if not unload.in_exchange}
+    assert not any(bundle.startswith("pulsar/system/") for bundle in moved)
+    assert all(told.owners[unload.bundle] == unload.source for unload in told.report.accepted)
+
+
+def _assert_nothing_lands_where_it_must_not(told: Told, town: Town) -> None:
+    """Nothing gets to a broker that is away or filtered: by transfer, by the lookup after an unload, or after a loss.
+
+    Nor does anything stay on a broker that is lost, from the moment it is gone, in both ways of losing an owner.
+    """
+    homes = {(unload.bundle, unload.destination) for unload in told.report.accepted if unload.destination}
+    for before, after in pairwise(told.steps):
+        homes |= {(bundle, broker) for bundle, broker in after.items() if broker and broker != before[bundle]}
+
+    assert not {broker for _, broker in homes} - told.there
+    assert not {(broker, bundle.rpartition("/")[0]) for bundle, broker in homes} & town.closed
+    for owners in told.steps[1:]:
+        assert {broker for broker in owners.values() if broker} <= told.there
 
 
 def _deviation(figures: Load, unloads: Iterable[Unload], ids: Sequence[str]) -> float:
