@@ -6,6 +6,7 @@ Runs that need a process of their own are in `test_evaluate_processes.py`.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 

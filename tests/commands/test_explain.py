@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.api import explaining
 from tests.commands.projects import EVALUATION, Run, evaluation
 
 FILTERED = """
@@ -242,7 +242,7 @@ def test_brokers_come_from_the_table(lookup: Run, tmp_path: Path) -> None:
 
 def test_without_arrow_the_table_is_left_out(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation without Arrow explains with `[[brokers]]` and warns that the table was not read."""
-    monkeypatch.setattr(explaining, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", "t", "--set", "inputs.brokers=/no/table")
 
