@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.vectors import Vector, run_vector
-from tests.vectors.files import outcome, vectors_of
-from tests.vectors.loads import AREAS
+from tests.vectors.files import outcome
 
 _CPU: dict[str, Any] = {"cpu": [10, 100]}
-
-
-@pytest.mark.parametrize("vector", vectors_of(AREAS))
-def test_pulsars_examples_pass(vector: Vector) -> None:
-    """Every one of the group."""
-    assert run_vector(vector).ending == "passed"
 
 
 @pytest.mark.parametrize(

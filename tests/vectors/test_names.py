@@ -6,15 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.vectors import Vector, run_vector
-from tests.vectors.files import outcome, vectors_of
-from tests.vectors.names import AREAS
-
-
-@pytest.mark.parametrize("vector", vectors_of(AREAS))
-def test_pulsars_examples_pass(vector: Vector) -> None:
-    """Every one of the group."""
-    assert run_vector(vector).ending == "passed"
+from tests.vectors.files import outcome
 
 
 @pytest.mark.parametrize(

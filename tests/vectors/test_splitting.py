@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.vectors import Vector, run_vector
-from tests.vectors.files import outcome, vectors_of
-from tests.vectors.splitting import AREAS
+from tests.vectors.files import outcome
 
 _BUNDLE = "t/n/0x00000000_0xFFFFFFFF"
 _CYCLE: dict[str, Any] = {
@@ -24,12 +22,6 @@ _DECISION = {
     "reason": "MsgRate",
     "label": "Success",
 }
-
-
-@pytest.mark.parametrize("vector", vectors_of(AREAS))
-def test_pulsars_examples_pass(vector: Vector) -> None:
-    """Every one of the group."""
-    assert run_vector(vector).ending == "passed"
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.vectors import Vector, run_vector
-from tests.vectors.files import outcome, vectors_of
-from tests.vectors.topics import AREAS
+from tests.vectors.files import outcome
 
 _A, _B = "persistent://t/n/a-partition-0", "persistent://t/n/b"
-
-
-@pytest.mark.parametrize("vector", vectors_of(AREAS, "topics.json"))
-def test_examples_pass(vector: Vector) -> None:
-    """Every one of the group."""
-    assert run_vector(vector).ending == "passed"
 
 
 @pytest.mark.parametrize(
