@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-quick bridge integration cluster check dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-quick test-lowest test-newest bridge integration cluster check dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the whole suite"
 	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
+	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
@@ -20,7 +21,7 @@ help:
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
 	@echo "make changelog  put docs/changes into CHANGELOG.md, for a release"
-	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes $(VENV) as well"
+	@echo "make clean   remove what demo, test, check and bench left behind; make distclean removes the environments as well"
 
 $(BIN)/pip:
 	@scripts/make-venv.sh $(VENV)
@@ -53,6 +54,9 @@ test: $(VENV)/.installed-test
 
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
+
+test-lowest test-newest: test-%:
+	@python=$$(scripts/ensure-releases.sh $*) && $$python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh
@@ -91,7 +95,7 @@ calibrate: $(VENV)/.installed-test
 clean:
 	rm -rf build dist plugins/pulsar_bridge/target *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-lowest .venv-newest
