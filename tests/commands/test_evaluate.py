@@ -6,7 +6,6 @@ Runs that need a process of their own are in `test_evaluate_processes.py`.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
