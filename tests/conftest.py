@@ -43,9 +43,9 @@ _CALLS = {"output_of", "started", "subprocess"}
 #: Markers of all tests of a file.
 FILES = {
     "long": """
-        calibration/test_calibration.py fuzzing/test_fuzzing.py logs/test_foreign_forms.py
-        plugins/test_conformance.py plugins/test_shedders.py replay/test_exact.py replay/test_walk.py
-        topics/catalog/test_faults.py
+        calibration/test_calibration.py commands/test_simulate.py fuzzing/test_fuzzing.py
+        logs/test_foreign_forms.py plugins/test_conformance.py plugins/test_shedders.py replay/test_exact.py
+        replay/test_reports.py replay/test_walk.py topics/catalog/test_faults.py
     """.split(),
     "process": """
         commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py serve/test_faults.py

@@ -78,7 +78,6 @@ _PLACEMENTS = (
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("path", [path for path in _SHIPPED if "pip-364" in path.stem], ids=lambda path: path.stem)
 def test_the_matrix_of_the_docs_is_what_is_printed(lookup: Run, path: Path) -> None:
     """All five shedders, and none, with Pulsar's five placements."""
