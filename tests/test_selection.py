@@ -34,7 +34,7 @@ def test_a_quick_test_that_starts_a_process_fails(tmp_path: Path, mark: str, cod
     """It says so in a sentence; a test that is marked may start one."""
     begun = f"import os\n\nimport pytest\n\n\n{mark}def test_begins() -> None:\n    assert os.system('true') == 0\n"
     (tmp_path / "test_begun.py").write_text(begun, encoding="utf-8")
-    words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=Path(__file__).parents[1],
