@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lookup.commands.options import Command, Parser, add_format, number
 from lookup.commands.streams import stdout, warn
@@ -50,6 +51,7 @@ class _Printer:
     def __init__(self, watch: Watch, sources: Sequence[str], form: str, *, most: int | None = None) -> None:
         self._lists, self._form, self._most = ServerLists(watch, sources), form, most
         self._warned: set[str] = set()
+        self._is_shared = len(sources) > 1
         self._is_first = True
 
     def take(self, source: str, message: Message) -> None:
@@ -69,7 +71,9 @@ class _Printer:
         topics = self._lists.topics
         hashed, count = topics_hash(topics), len(topics)
         if self._form == "json":
-            content = {"kind": kind, "removed": removed, "added": added, "hash": hashed, "count": count}
+            content: dict[str, Any] = {"kind": kind, "removed": removed, "added": added, "hash": hashed, "count": count}
+            if self._is_shared:
+                content["partial"] = self._lists.is_partial
             stdout().write(json_text(content) + "\n")
         else:
             again = "; printed anew, too much had changed" if kind == "resync" else ""
@@ -98,6 +102,7 @@ class _Look:
         """
         self._catalog.refresh()
         if self._has is not None and not self._topics.concerns(self._events):
+            self._events.clear()
             return None
         try:
             now = self._topics.listed(is_first=self._has is None)
@@ -192,7 +197,7 @@ def _watch_servers(servers: Sequence[TopicServer], watch: Watch, arguments: argp
     with Watching(servers, watch) as watching:
         # `--for 0` waits for the first answer of each as well.
         while silent or ends is None or time.monotonic() < ends:
-            left_s = None if silent or ends is None else ends - time.monotonic()
+            left_s = None if silent or ends is None else max(0.0, ends - time.monotonic())
             for url, message in watching.messages(left_s):
                 if isinstance(message, Snapshot):
                     refuse_unfiltered(arguments.pattern, is_filtered=message.filtered)

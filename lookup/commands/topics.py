@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +63,7 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
     if server:
         parser.add_argument(
             "--server",
+            action="append",
             metavar="URL",
             help="a decision server to ask, or A,B,C for several, in place of a catalog's file",
         )
@@ -178,7 +180,7 @@ def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
         raise SettingsError("--server, --catalog: topics are in one of the two")
     if getattr(arguments, "plugin_file", None):
         raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
-    urls = dict.fromkeys(url.strip().rstrip("/") for url in arguments.server.split(","))
+    urls = dict.fromkeys(url.strip().rstrip("/") for text in arguments.server for url in text.split(","))
     return [TopicServer(url, arguments.token_file) for url in urls]
 
 
@@ -206,7 +208,11 @@ def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mappi
             return apply(operation, catalog)
     if len(servers) > 1 and not isinstance(operation, GetPairs):
         raise SettingsError("--server: one is written to at a time; name the one that has the topic")
-    return _gathered(servers, lambda server: server.apply(operation))[0]
+    found = _gathered(servers, lambda server: server.apply(operation))
+    if not isinstance(operation, GetPairs):
+        return found[0]
+    # Pairs are written at one of the servers; of a key that several have, the first one's value.
+    return {key: value for pairs in reversed(found) for key, value in (pairs or {}).items()}
 
 
 def labels_of(arguments: argparse.Namespace, namespace: str) -> Mapping[str, Sequence[str]]:
@@ -230,7 +236,8 @@ def selected_of(arguments: argparse.Namespace, queries: Sequence[TopicQuery]) ->
             return sorted(
                 name for query in queries for name in query.narrow(catalog.selected(query.namespace, query.selector))
             )
-    answers = _gathered(servers, lambda server: [name for query in queries for name in server.selected(query)])
+    # One by one: a server without one of the namespaces has topics of the others.
+    answers = (answer for query in queries for answer in _gathered(servers, methodcaller("selected", query)))
     return sorted({name for names in answers for name in names})
 
 

@@ -263,7 +263,7 @@ def gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _
     A server without a namespace that another one has is no reason why topics are missing.
 
     Raises:
-        PulsarLookupError: that of the first server, if none answers.
+        PulsarLookupError: that of the first server, if none answers; one that did not look goes before one without it.
     """
 
     def asked(server: TopicServer) -> _Answer | PulsarLookupError:
@@ -279,7 +279,8 @@ def gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _
         (server, error) for server, error in zip(servers, results, strict=True) if isinstance(error, PulsarLookupError)
     ]
     if not answers:
-        raise errors[0][1]
+        # A server that is away may have what another one does not know.
+        raise next((error for _, error in errors if not isinstance(error, NotFoundError)), errors[0][1])
     missing = [
         str(error) if server.url in str(error) else f"{server.url}: {error}"
         for server, error in errors
@@ -346,5 +347,7 @@ class Watching:
                 return
             except PulsarLookupError as error:
                 lost = str(error)
+            except Exception as error:  # noqa: BLE001  a thread that ends would leave its list for ever
+                lost = f"{server.url}: {type(error).__name__}: {error}"
             self._news.put((server.url, Trouble(lost, is_lost=True)))
             self._is_closed.wait(self._retry_s)

@@ -16,7 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from lookup.errors import LimitError
 
-__all__ = ["MALFORMED", "PATIENCE_S", "Connections", "read_body"]
+__all__ = ["MALFORMED", "PATIENCE_S", "Connections", "most_connections", "read_body"]
 
 #: Errors of aiohttp that a client is the cause of.
 MALFORMED = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
@@ -54,6 +54,14 @@ async def read_body(request: web.Request, most: int) -> bytes:
     return raw
 
 
+def most_connections() -> int:
+    """Return how many connections there may be at a time: each is a file of this process."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return min(_MOST_CONNECTIONS, max(soft - _RESERVED, soft // 2))
+
+
 class Connections:
     """Makes the protocol of each connection, and counts those that are refused.
 
@@ -65,9 +73,7 @@ class Connections:
         self._count = count
         #: what closes a connection that has sent no request yet
         self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        is_limited = soft != resource.RLIM_INFINITY
-        self._most = min(_MOST_CONNECTIONS, max(soft - _RESERVED, soft // 2)) if is_limited else _MOST_CONNECTIONS
+        self._most = most_connections()
         #: for aiohttp, which would log whatever a client has sent, with the tokens that are in it
         self.logger = logging.getLogger(f"{__name__}.http")
         self.logger.filters = [self._is_ours]

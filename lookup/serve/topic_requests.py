@@ -25,6 +25,7 @@ from lookup.errors import (
     PulsarLookupError,
     StateError,
 )
+from lookup.model.quoting import shown
 from lookup.serve.connections import read_body
 from lookup.serve.messages import body_of, list_message
 from lookup.serve.topics import ServedTopics
@@ -37,6 +38,8 @@ __all__ = ["TopicRequests"]
 Result = TypeVar("Result")
 #: Greatest size of a body: the properties of a request, or the labels of a topic.
 _MOST_BYTES = 1 << 20
+_WATCH_FIELDS = ("namespace", "pattern", "selector", "mode", "property")
+_REPEATED = ("namespace", "property")
 _ABSENT = "this server lists no topics: its settings have no [topics]"
 
 
@@ -56,7 +59,8 @@ class TopicRequests:
             web.post("/list", self._list),
             web.post("/labels", self._select),
             web.get("/labels/{tenant}/{namespace}", self._labels),
-            web.get("/watch", self._watch),
+            # HEAD would be a watch as well, without the form of HTTP for what is sent.
+            web.get("/watch", self._watch, allow_head=False),
             web.route("*", "/admin/v2/{path:.*}", self._admin),
         ]
 
@@ -85,9 +89,20 @@ class TopicRequests:
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         fields = request.query
+        # A misspelt field would be a watch of everything.
+        for name in fields:
+            if name not in _WATCH_FIELDS:
+                raise InputError(f"{shown(name)} is no field of a watch; {', '.join(_WATCH_FIELDS)} are")
+            if name not in _REPEATED and len(fields.getall(name)) > 1:
+                raise InputError(f"{name} is given twice")
+        properties = [text.partition("=") for text in fields.getall("property", ())]
+        if not all(separator for _, separator, _ in properties):
+            raise InputError("property: should be KEY=VALUE")
+        if len({key for key, _, _ in properties}) < len(properties):
+            raise InputError("property: a key is given twice")
         wanted = {
             **{name: fields.get(name) for name in ("mode", "pattern", "selector")},
-            "properties": dict(text.partition("=")[::2] for text in fields.getall("property", ())),
+            "properties": {key: value for key, _, value in properties},
         }
         namespaces = dict.fromkeys(fields.getall("namespace", ()))
         queries = tuple(list_message({**wanted, "namespace": namespace}).plain() for namespace in namespaces)

@@ -34,7 +34,6 @@ from lookup.errors import (
     ConflictError,
     NotFoundError,
     PluginError,
-    PulsarLookupError,
     SettingsError,
     StateError,
 )
@@ -290,10 +289,11 @@ class ServedTopics:
                     told.pop(namespace, None)
                 except NotFoundError:
                     continue
-                except PulsarLookupError as error:
-                    if told.get(namespace) != str(error):
-                        told[namespace] = str(error)
-                        self.watchers.report(namespace, str(error))
+                # Whatever it is: without this job watchers would hear signs of life alone.
+                except Exception as error:  # noqa: BLE001
+                    if told.get(namespace) != (reason := _reason(error)):
+                        told[namespace] = reason
+                        self.watchers.report(namespace, reason)
             # Where a look takes long, four fifths of the time are left to others.
             await asyncio.sleep(max(_WATCHED_S, 4 * (time.monotonic() - began)))
 

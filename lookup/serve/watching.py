@@ -18,8 +18,9 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.http import HttpVersion11
 
-from lookup.errors import ArgumentError, StateError
+from lookup.errors import ArgumentError, PulsarLookupError, StateError
 from lookup.model.catalog import TopicEvent
+from lookup.serve.connections import most_connections
 from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import TopicLister
@@ -30,7 +31,6 @@ from lookup.topics.watching import (
     Watch,
     WatchedTopics,
     changes_between,
-    mark_of,
     message_text,
 )
 
@@ -38,6 +38,8 @@ __all__ = ["Watchers"]
 
 #: Bytes that may wait for a live connection.
 _UNREAD_BYTES = 1 << 18
+#: Bytes that are written at once to a connection that is not live yet.
+_PART = 1 << 16
 #: Seconds between two signs of life; clients take a connection that is silent for longer for a lost one.
 _ALIVE_S = 10.0
 #: Seconds before a list that could not be made is tried again.
@@ -62,7 +64,10 @@ class _Group:
         revision: of the last event that live connections have heard of.
     """
 
-    __slots__ = ("destroyed", "has", "is_due", "listing", "live", "mark", "n_members", "revision", "topics")
+    __slots__ = (
+        "catching_up", "destroyed", "has", "is_due", "listing", "live",
+        "mark", "n_members", "revision", "sent", "topics",
+    )  # fmt: skip
 
     def __init__(self, topics: WatchedTopics, revision: int) -> None:
         self.topics, self.revision = topics, revision
@@ -71,6 +76,10 @@ class _Group:
         #: connections, those that are not live yet included
         self.n_members = 0
         self.live: set[asyncio.Transport] = set()
+        #: of each connection that is not live yet, the topics that were deleted since the message that it is sent
+        self.catching_up: dict[asyncio.Transport, set[str]] = {}
+        #: the whole list as it is sent, with its mark, while a connection is sent it; once for all of them
+        self.sent: tuple[str, Sequence[str], bytes] | None = None
         self.has: Snapshot | None = None
         #: topics that were deleted since that list
         self.destroyed = _NO_TOPICS
@@ -96,6 +105,8 @@ class Watchers:
         self, catalog: Catalog, lister: TopicLister, section: ListingSection, ask: Ask, *, is_driven: bool
     ) -> None:
         self._catalog, self._lister, self._section, self._ask = catalog, lister, section, ask
+        # Watchers never leave by themselves: half of the connections are for brokers.
+        self._most = min(section.watchers_max, most_connections() // 2)
         self._is_driven = is_driven
         self._groups: dict[Watch, _Group] = {}
         self._arrived: deque[TopicEvent] = deque()
@@ -131,7 +142,7 @@ class Watchers:
         """
         if request.version < HttpVersion11:
             raise ArgumentError("a watch needs HTTP/1.1")
-        if self.count >= self._section.watchers_max:
+        if self.count >= self._most:
             raise StateError(f"this server has {self.count} watchers, the most it may have; try again later")
         group = self._groups.get(watch)
         if group is None:
@@ -142,26 +153,42 @@ class Watchers:
         try:
             # Before the head of the answer: until then a refusal is one.
             message: Message | None
-            message, text = await self._first(group, request.headers.get("Last-Event-ID", ""))
+            missed = group.catching_up[transport] = set()
+            message, raw = await self._first(group, request.headers.get("Last-Event-ID", ""))
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             response.enable_chunked_encoding()
             await response.prepare(request)
             while message is not None:
-                await response.write(text.encode())
-                # Nothing is awaited from here on until the connection is live, so that no change falls between.
-                message, text = await self._next(group, message)
+                # By parts: what waits for a slow reader is one of them, beside the list that all share.
+                for start in range(0, len(raw), _PART):
+                    await response.write(raw[start : start + _PART])
+                try:
+                    # Nothing is awaited from here on until the connection is live, so that no change falls between.
+                    message, raw = await self._next(group, message, missed)
+                except PulsarLookupError:
+                    # The head was sent: a refusal would be no answer any more. It connects again, and is refused then.
+                    transport.abort()
+                    return response
             # The list is as long as the namespace is, and the connection may last for days.
-            del message, text
+            del message, raw
+            self._caught_up(group, transport)
             group.live.add(transport)
             await self._has_ended.wait()
             return response
         finally:
+            self._caught_up(group, transport)
             group.live.discard(transport)
             group.n_members -= 1
             if not group.n_members:
                 del self._groups[watch]
 
-    async def _first(self, group: _Group, mark: str) -> tuple[Message, str]:
+    @staticmethod
+    def _caught_up(group: _Group, transport: asyncio.Transport) -> None:
+        group.catching_up.pop(transport, None)
+        if not group.catching_up:
+            group.sent = None
+
+    async def _first(self, group: _Group, mark: str) -> tuple[Message, bytes]:
         """Return the first message of a connection: the changes since a mark, or the whole list."""
         await self._ask(self._catalog.refresh)
         message: Message | None = group.has or (await self._ask(group.topics.since, mark) if mark else None)
@@ -172,24 +199,37 @@ class Watchers:
                 # Another connection may have been quicker, and events may have come.
                 message = group.has = group.has or listed
                 self._list_anew(group)
-        return message, await self._ask(message_text, message)
+        return message, await self._written(group, message)
 
-    async def _next(self, group: _Group, last: Message) -> tuple[Message | None, str]:
+    async def _written(self, group: _Group, message: Message) -> bytes:
+        if not isinstance(message, Snapshot):
+            return message_text(message).encode()
+        if group.sent is None or group.sent[0] != message.mark or group.sent[1] is not message.topics:
+            raw: bytes = await self._ask(lambda: message_text(message).encode())
+            group.sent = message.mark, message.topics, raw
+            return raw
+        return group.sent[2]
+
+    async def _next(self, group: _Group, last: Message, missed: set[str]) -> tuple[Message | None, bytes]:
         """Return the message after the last one; None, without having waited: the client has everything."""
         if group.topics.is_driven:
             assert isinstance(last, Snapshot)
             if group.has is None or group.has is last:
-                return None, ""
+                return None, b""
             # What follows is compared with the list that the client has then.
-            return group.has, message_text(changes_between(last, group.has, ()))
+            has, destroyed = group.has, frozenset(missed)
+            missed.clear()
+            return has, await self._ask(lambda: message_text(changes_between(last, has, destroyed)).encode())
         assert not isinstance(last, Trouble)
         while (revision := int(last.mark.partition("-")[0])) != group.revision:
             if revision < group.revision:
-                update = await self._ask(group.topics.since, last.mark) or await self._ask(group.topics.listed)
-                return update, message_text(update)
+                update: Message | None = await self._ask(group.topics.since, last.mark)
+                if update is None:
+                    update = await self._ask(lambda: group.topics.listed(is_first=False))
+                return update, await self._written(group, update)
             # A list may be ahead of the events: these come in a moment.
             await asyncio.sleep(_SOON_S)
-        return None, ""
+        return None, b""
 
     # Events
 
@@ -209,17 +249,17 @@ class Watchers:
             if events:
                 # More than these are quicker listed than looked at for each watch, as are those that are missing.
                 is_known = len(events) == events[-1].revision - self._revision <= self._section.queue_max
-                self._revision, mark = events[-1].revision, mark_of(events[-1])
+                self._revision = events[-1].revision
                 began = time.monotonic()
                 for group in tuple(self._groups.values()):
-                    self._tell(group, events, mark, is_known=is_known)
+                    self._tell(group, events, is_known=is_known)
                     if time.monotonic() - began > _HOLD_S:
                         # Decisions come first.
                         await asyncio.sleep(0)
                         began = time.monotonic()
 
-    def _tell(self, group: _Group, events: Sequence[TopicEvent], mark: str, *, is_known: bool) -> None:
-        group.revision, group.mark = events[-1].revision, mark
+    def _tell(self, group: _Group, events: Sequence[TopicEvent], *, is_known: bool) -> None:
+        group.revision, group.mark = events[-1].revision, group.topics.mark_of(events[-1])
         if group.topics.is_driven:
             if not is_known or group.topics.concerns(events):
                 group.destroyed |= {event.topic for event in events if event.kind == "deleted"}
@@ -230,7 +270,7 @@ class Watchers:
             while group.live:
                 group.live.pop().abort()
         else:
-            update = group.topics.changes(events, mark)
+            update = group.topics.changes(events, group.mark)
             if update.removed or update.added:
                 group.send(update)
 
@@ -245,6 +285,8 @@ class Watchers:
             destroyed, group.destroyed = group.destroyed, _NO_TOPICS
             try:
                 after = await self._ask(lambda: group.topics.listed(is_first=False))
+                # Not in the event loop: it makes sets of all names.
+                update = await self._ask(changes_between, before, after, destroyed)
             # Whatever it is, the watchers keep their list.
             except Exception as error:  # noqa: BLE001
                 group.destroyed |= destroyed
@@ -252,7 +294,8 @@ class Watchers:
                 group.send(Trouble(str(error)))
                 await asyncio.sleep(_RETRY_S)
                 continue
-            update = changes_between(before, after, destroyed)
+            for missed in group.catching_up.values():
+                missed |= destroyed
             if update.removed or update.added:
                 group.has = before = after
                 group.send(update)
@@ -268,9 +311,13 @@ class Watchers:
         """Send all live connections a sign of life again and again, with the mark up to which they have heard."""
         while True:
             await asyncio.sleep(_ALIVE_S)
-            for group in self._groups.values():
+            began = time.monotonic()
+            for group in tuple(self._groups.values()):
                 mark = f"id: {group.mark}\n" if group.mark and not group.topics.is_driven else ""
                 _write(group.live, f"{mark}: alive\n\n")
+                if time.monotonic() - began > _HOLD_S:
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
 
 
 def _taken(arrived: deque[TopicEvent]) -> Iterator[TopicEvent]:

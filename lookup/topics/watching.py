@@ -27,7 +27,7 @@ from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.listing import TopicList, TopicLister, TopicQuery
 
 __all__ = [
-    "Message", "Snapshot", "Trouble", "Update", "Watch", "WatchedTopics", "changes_between", "mark_of", "message_in",
+    "Message", "Snapshot", "Trouble", "Update", "Watch", "WatchedTopics", "changes_between", "message_in",
     "message_text",
 ]  # fmt: skip
 
@@ -130,13 +130,8 @@ def message_in(kind: str, mark: str, data: str) -> Message:
             return Trouble(**content)
 
 
-#: The mark before the first event.
-_FIRST = "0-0"
-
-
-def mark_of(event: TopicEvent) -> str:
-    """Return the mark of the revision of an event, by which a catalog recognises it as one of its own."""
-    return f"{event.revision}-{crc32(f'{event.kind} {event.topic}'.encode(errors='replace')):x}"
+def _mark(revision: int, *content: str) -> str:
+    return f"{revision}-{crc32(' '.join(content).encode(errors='replace')):x}"
 
 
 class WatchedTopics:
@@ -146,18 +141,25 @@ class WatchedTopics:
         is_driven: whether the lister decides what an event changes; else it lists as Pulsar does, and events say it.
     """
 
-    __slots__ = ("_catalog", "_lister", "_matchers", "_permitted", "_watch", "is_driven")
+    __slots__ = ("_catalog", "_lister", "_matchers", "_permitted", "_salt", "_watch", "is_driven")
 
     def __init__(self, watch: Watch, catalog: Catalog, lister: TopicLister, *, is_driven: bool) -> None:
         self._watch, self._catalog, self._lister = watch, catalog, lister
         self.is_driven = is_driven
         self._permitted = tuple(query.permitted(lister.limits) for query in watch.queries)
         self._matchers = {query.namespace: query.matcher() for query in self._permitted}
+        # A list of another lister, or with the pattern left to the client, is none to go on from.
+        form = "driven" if is_driven else "filtered" if self._permitted == watch.queries else "unfiltered"
+        self._salt = f"{catalog.identity} {form}"
 
     @property
     def namespaces(self) -> Collection[str]:
         """Return the namespaces that are watched."""
         return self._matchers.keys()
+
+    def mark_of(self, event: TopicEvent | None) -> str:
+        """Return the mark of the revision of an event, None: before the first; recognised for lists of its form."""
+        return _mark(0, self._salt) if event is None else _mark(event.revision, self._salt, event.kind, event.topic)
 
     def listed(self, *, is_first: bool = True) -> Snapshot:
         """Return the whole list.
@@ -186,7 +188,7 @@ class WatchedTopics:
                 raise NotFoundError(f"there is none of the namespaces {', '.join(absent)}")
             last = self._catalog.revision
             return Snapshot(
-                mark_of(self._catalog.events_since(last - 1)[0]) if last else _FIRST,
+                self.mark_of(self._catalog.events_since(last - 1)[0] if last else None),
                 names,
                 absent,
                 filtered=self._permitted == self._watch.queries,
@@ -199,7 +201,7 @@ class WatchedTopics:
         A lister does not say what it showed then.
         """
         number = mark.partition("-")[0]
-        if self.is_driven or not (number.isascii() and number.isdigit()):
+        if self.is_driven or len(number) > 18 or not (number.isascii() and number.isdigit()):
             return None
         since = int(number)
         with self._catalog.reading():
@@ -210,9 +212,9 @@ class WatchedTopics:
                 events = [*self._catalog.events_since(max(0, since - 1))]
             except StateError:
                 return None
-        if mark != (mark_of(events[0]) if since else _FIRST):
+        if mark != self.mark_of(events[0] if since else None):
             return None
-        return self.changes(events[1:] if since else events, mark_of(events[-1]) if events else mark)
+        return self.changes(events[1:] if since else events, self.mark_of(events[-1]) if events else mark)
 
     def concerns(self, events: Iterable[TopicEvent]) -> bool:
         """Return whether a lister may have another list after some events."""

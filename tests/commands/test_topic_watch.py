@@ -454,10 +454,38 @@ def test_several_servers_list_all_their_topics(lookup: Run, path: Path, two_serv
     assert (nobody.code, nobody.out, "http://127.0.0.1:1 cannot be asked" in nobody.err) == (2, "", True)
 
 
+def test_a_server_without_a_namespace_has_topics_of_the_others(lookup: Run, path: Path, two_servers: str) -> None:
+    """Several servers may be named in several flags as well."""
+    with _opened(path) as catalog:
+        catalog.create_namespace("t/first")
+        catalog.create("persistent://t/first/x", labels={"env": "prod"})
+    urls = [word for url in two_servers.split(",") for word in ("--server", url)]
+    query = "topics labels query env=prod --namespace t/first --namespace public/default".split()
+
+    ran = lookup(*query, *urls)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert {"persistent://t/first/x", f"{HERE}second", f"{HERE}orders"} < {*ran.out.splitlines()}
+
+
+def test_a_list_of_several_servers_says_whether_it_is_partial(lookup: Run, two_servers: str) -> None:
+    """In every event, as `topics list` does."""
+    watch = "topics watch public/default --for 1 --format json --server".split()
+
+    whole, part = lookup(*watch, two_servers), lookup(*watch, f"{two_servers},http://127.0.0.1:1")
+
+    assert json.loads(whole.out.splitlines()[-1])["partial"] is False
+    assert json.loads(part.out.splitlines()[-1])["partial"] is True
+
+
 def test_labels_of_several_servers_are_put_together(lookup: Run, path: Path, two_servers: str) -> None:
     """Topics, keys and pairs; what one has is enough, and only one is written to at a time."""
     query = lookup("topics", "labels", "query", "env=prod", "--namespace", "public/default", "--server", two_servers)
     labels = lookup("topics", "labels", "list", "public/default", "--server", two_servers)
+    second = two_servers.partition(",")[2]
+    lookup("topics", "labels", "set", f"{HERE}second", "more=1", "--server", second)
+    with _opened(path) as catalog:
+        catalog.create(f"{HERE}second", labels={"env": "test"})
     pairs = lookup("topics", "labels", "get", f"{HERE}second", "--server", two_servers)
     written = lookup("topics", "labels", "set", f"{HERE}second", "a=b", "--server", two_servers)
 
@@ -465,5 +493,6 @@ def test_labels_of_several_servers_are_put_together(lookup: Run, path: Path, two
         f"{HERE}{local}" for local in ("orders", "orders-eu-partition-0", "orders-eu-partition-1", "second")
     ]
     assert labels.out.splitlines() == ["env=prod", "tier=gold"]
-    assert (pairs.out, pairs.err) == ("env=prod\n", "")
+    # Of a key that both have, the first one's value.
+    assert (sorted(pairs.out.splitlines()), pairs.err) == (["env=test", "more=1"], "")
     assert (written.code, "--server: one is written to at a time" in written.err) == (2, True)

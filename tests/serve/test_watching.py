@@ -203,6 +203,10 @@ def test_a_topic_of_the_cluster_comes_at_once(tmp_path: Path) -> None:
         ({"selector": "="}, 400, "is no condition"),
         ({"mode": "some"}, 400, "there is no mode 'some'"),
         ({"property": "=a"}, 400, "a property has no key"),
+        ({"property": "a"}, 400, "should be KEY=VALUE"),
+        ({"property": ["a=1", "a=2"]}, 400, "a key is given twice"),
+        ({"patern": "a"}, 400, "'patern' is no field of a watch; namespace, pattern, selector, mode, property are"),
+        ({"mode": ["all", "persistent"]}, 400, "mode is given twice"),
     ],
 )
 def test_a_watch_that_cannot_be_served_is_refused(server: Server, fields: Any, status: int, said: str) -> None:

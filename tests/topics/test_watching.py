@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lookup.errors import ArgumentError, NotFoundError
 from lookup.model.catalog import Equals
+from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import TopicLister, TopicQuery
 from lookup.topics.watching import (
@@ -137,7 +138,21 @@ def test_the_first_mark_is_that_of_an_empty_catalog() -> None:
     catalog.create_namespace(HERE)
     catalog.create(name_of("a"))
 
-    assert topics.since("0-0") == Update(topics.listed().mark, [], [name_of("a")])
+    assert topics.since(topics.mark_of(None)) == Update(topics.listed().mark, [], [name_of("a")])
+
+
+def test_a_mark_is_of_one_catalog_and_one_form_of_its_lists() -> None:
+    """Not of a catalog that was made anew with the same last event, of a lister's list, or of an unfiltered one."""
+    catalog, anew = catalog_of(), catalog_of()
+    mark = _watched(_WATCHES[0], catalog).listed().mark
+    unfiltered = TopicLister(Default(), catalog, ListingSection(pattern_filtering=False))
+
+    assert anew.revision == catalog.revision
+    assert _watched(_WATCHES[0], catalog).since(mark) == Update(mark, [], [])
+    assert _watched(_WATCHES[0], anew).since(mark) is None
+    assert WatchedTopics(_WATCHES[0], catalog, unfiltered, is_driven=False).since(mark) is None
+    assert _watched(_WATCHES[0], catalog, is_driven=True).listed().mark != mark
+    assert _watched(_WATCHES[0], catalog).since("9" * 5_000 + "-1") is None
 
 
 def test_a_namespace_that_does_not_exist_is_named() -> None:

@@ -87,6 +87,11 @@ class Catalog:
         with self._state.asking():
             return self._state.revision
 
+    @property
+    def identity(self) -> str:
+        """Return what tells this catalog from one that was made anew in its place; empty: its file is older."""
+        return self._storage.identity
+
     def reading(self) -> AbstractContextManager[None]:
         """Answer every question of a block from one revision; writes of other threads wait for its end.
 
@@ -352,7 +357,8 @@ class Catalog:
     def _require_namespace(self, namespace: str) -> None:
         if not self._storage.has_namespace(namespace):
             # In memory there is none either: it follows what is committed.
-            self._state.topics_of(namespace)
+            with self._state.asking():
+                self._state.topics_of(namespace)
 
     def _add_namespace(self, namespace: str) -> None:
         if not self._storage.has_namespace(namespace):
@@ -373,7 +379,9 @@ class Catalog:
         """Return the error for a topic that is not there, with the one that was probably meant."""
         # Not before: a name that is here may be one that no new topic can have, since a cluster permits more.
         checked_name(topic)
-        names = self._state.topics_of(namespace_of(topic)).names("all")
+        # A write comes here without the lock of memory, and sorting the names changes memory.
+        with self._state.asking():
+            names = self._state.topics_of(namespace_of(topic)).names("all")
         near = closest(topic, names) if len(names) <= _SEARCHED else None
         hint = f"; did you mean {near!r}?" if near is not None else ""
         return NotFoundError(f"there is no topic {shown(topic)}{hint}")

@@ -43,6 +43,8 @@ CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEXT NOT NULL, old TEXT NOT NULL,
     new TEXT NOT NULL, properties TEXT NOT NULL) STRICT;
+CREATE TABLE identity (id TEXT NOT NULL) STRICT;
+INSERT INTO identity VALUES (lower(hex(randomblob(8))));
 """
 
 
@@ -277,6 +279,10 @@ class SqliteStorage:
                 self._write(f"PRAGMA user_version = {_VERSION}")
             self.commit()
         version = self._write("PRAGMA user_version").fetchone()[0]
+        #: of the file; a catalog that is made anew in its place has another. Empty: made before there were any
+        self.identity = ""
+        if self._write("SELECT 1 FROM sqlite_schema WHERE name = 'identity'").fetchone():
+            self.identity = self._write("SELECT id FROM identity").fetchone()[0]
         self._is_old = version == _OLD_VERSION
         if version not in (_OLD_VERSION, _VERSION):
             raise InputError(

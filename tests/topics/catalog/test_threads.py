@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError, StateError
+from lookup.errors import InputError, NotFoundError, StateError
 from lookup.model.catalog import Equals, TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.topics.catalogs import (
@@ -237,6 +237,18 @@ def test_a_block_that_reads_cannot_change_the_catalog(change: Callable[[Catalog]
     with catalog.together(), catalog.reading():
         change(catalog)
     catalog.create(topic("z"))
+
+
+def test_a_write_that_looks_for_a_name_waits_for_questions() -> None:
+    """To name the topic that was meant, it sorts the names, which no question may do at the same time."""
+    catalog = filled()
+    with _threads(1) as pool:
+        with catalog.reading():
+            write = pool.submit(catalog.set_labels, topic("nosuch"), {"env": "prod"})
+            with pytest.raises(TimeoutError):
+                write.result(0.3)
+        with pytest.raises(NotFoundError):
+            write.result(_LATE)
 
 
 def test_listeners_are_called_without_a_lock(tmp_path: Path) -> None:
