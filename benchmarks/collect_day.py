@@ -17,12 +17,12 @@ from itertools import pairwise
 
 from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import (
+    BrokerRegistry,
     BrokerReport,
     Bundles,
     CaughtUp,
     Observer,
     Record,
-    Registry,
     StateRecord,
     TopBundles,
 )
@@ -74,7 +74,7 @@ def _minute(minute: int) -> Iterator[Record]:
     brokers, bundles = _BROKER_IDS, _BUNDLES
     if minute == 0:
         data = {"webServiceUrl": "http://b:8080", "startTimestamp": 1, "properties": {"lookup.rack": "A"}}
-        yield Registry(dict.fromkeys(brokers, json.dumps(data)), start * 1_000_000)
+        yield BrokerRegistry(dict.fromkeys(brokers, json.dumps(data)), start * 1_000_000)
         for number in range(_NAMESPACES):
             yield Bundles(f"tenant/namespace-{number:03}", _BOUNDARIES, start * 1_000_000)
         for number, bundle in enumerate(bundles):

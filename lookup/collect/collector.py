@@ -22,9 +22,9 @@ from lookup.collect.sources import (
     AdminRest,
     AdminSource,
     Credentials,
+    PulsarTopicSource,
     RegistrySource,
     Source,
-    TopicSource,
     now_us,
     pulsar_client,
     reason_of,
@@ -165,7 +165,7 @@ def _sources(
     if endpoints.service_url is not None:
         client = pulsar_client(endpoints.service_url, endpoints.credentials)
         topics = (STATE_TOPIC, BROKER_LOAD_TOPIC, TOP_BUNDLES_TOPIC)
-        sources.extend(TopicSource(topic, client, records) for topic in topics)
+        sources.extend(PulsarTopicSource(topic, client, records) for topic in topics)
     return sources, client
 
 

@@ -24,8 +24,22 @@ from lookup.model.documents import TableName
 from lookup.model.names import NamespaceName
 
 __all__ = [
-    "COLLECTED", "JOURNAL", "BrokerReport", "Bundles", "CaughtUp", "Leader", "Observer", "Past", "Position", "Record",
-    "Registry", "SourceName", "StateRecord", "TopBundles", "Trouble", "follow",
+    "COLLECTED",
+    "JOURNAL",
+    "BrokerRegistry",
+    "BrokerReport",
+    "Bundles",
+    "CaughtUp",
+    "Leader",
+    "Observer",
+    "Past",
+    "Position",
+    "Record",
+    "SourceName",
+    "SourceTrouble",
+    "StateRecord",
+    "TopBundles",
+    "follow",
 ]  # fmt: skip
 
 #: The canonical tables of a record.
@@ -75,7 +89,7 @@ class TopBundles:
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class BrokerRegistry:
     """All registered brokers and what they publish of themselves; None: that is not known."""
 
     brokers: Mapping[str, str | None]
@@ -100,7 +114,7 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class SourceTrouble:
     """A source cannot be read, or can be read again if there is no reason."""
 
     source: SourceName
@@ -108,7 +122,9 @@ class Trouble:
     ts_us: int
 
 
-Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | Registry | Bundles | Leader | Trouble
+Record: TypeAlias = (
+    StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerRegistry | Bundles | Leader | SourceTrouble
+)
 
 
 @dataclass
@@ -179,14 +195,14 @@ class Observer:
                     self._add("loads", "loads", load_row(broker, text, ts_us))
                 case TopBundles(text, ts_us) if text:
                     self._add("bundles", "bundles", *bundle_rows(text, ts_us))
-                case Registry(brokers, ts_us):
+                case BrokerRegistry(brokers, ts_us):
                     self._registry(brokers, ts_us)
                 case Bundles():
                     self._list(record)
                 case Leader(broker, ts_us) if broker != self.leader:
                     self.leader = broker
                     self.note("leader", ts_us, source="admin", detail=broker)
-                case Trouble():
+                case SourceTrouble():
                     self._trouble(record)
                 case CaughtUp(ts_us):
                     self._settle(ts_us)
@@ -318,7 +334,7 @@ class Observer:
                 event = "registered"
             self._add("zookeeper", "brokers", row | {"event": event})
 
-    def _trouble(self, record: Trouble) -> None:
+    def _trouble(self, record: SourceTrouble) -> None:
         is_known = record.source in self.troubles
         if record.reason is None and is_known:
             del self.troubles[record.source]
@@ -353,7 +369,7 @@ _SOURCES: Mapping[type[Record], SourceName] = {
     StateRecord: "state",
     BrokerReport: "loads",
     TopBundles: "bundles",
-    Registry: "zookeeper",
+    BrokerRegistry: "zookeeper",
     Bundles: "admin",
 }
 

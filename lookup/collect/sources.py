@@ -35,7 +35,14 @@ from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TO
 from lookup.model.documents import secret_in
 
 __all__ = [
-    "AdminRest", "AdminSource", "Credentials", "RegistrySource", "Source", "TopicSource", "now_us", "pulsar_client",
+    "AdminRest",
+    "AdminSource",
+    "Credentials",
+    "PulsarTopicSource",
+    "RegistrySource",
+    "Source",
+    "now_us",
+    "pulsar_client",
     "reason_of",
 ]  # fmt: skip
 
@@ -134,7 +141,7 @@ class Source(threading.Thread):
             except Exception as error:  # noqa: BLE001
                 reason = reason_of(error)
             if reason is not None and reason != self._reason:
-                self.put(observing.Trouble(self.source, reason, now_us()))
+                self.put(observing.SourceTrouble(self.source, reason, now_us()))
             self._reason = reason
             if reason is not None:
                 self.stopped.wait(_RETRY_S)
@@ -144,7 +151,7 @@ class Source(threading.Thread):
         """Report that the source can be read again, if it could not."""
         if self._reason is not None:
             self._reason = None
-            self.put(observing.Trouble(self.source, None, now_us()))
+            self.put(observing.SourceTrouble(self.source, None, now_us()))
 
     def put(self, record: observing.Record) -> None:
         """Hand a record over; wait while there is no room."""
@@ -359,7 +366,7 @@ class AdminSource(Source):
     def look(self) -> None:
         """Ask for everything once, and wait for the next time."""
         if self._lists_brokers:
-            self.put(observing.Registry(dict.fromkeys(self._rest.brokers(self._cluster)), now_us()))
+            self.put(observing.BrokerRegistry(dict.fromkeys(self._rest.brokers(self._cluster)), now_us()))
         self.put(observing.Leader(self._rest.leader(), now_us()))
         if time.monotonic() >= self._list_at:
             self._listed.clear()
@@ -421,7 +428,7 @@ class RegistrySource(Source):
             except NoNodeError:
                 continue
             brokers[broker] = content.decode(errors="replace")
-        self.put(observing.Registry(brokers, now_us()))
+        self.put(observing.BrokerRegistry(brokers, now_us()))
         self.works()
         deadline = time.monotonic() + _POLL_S
         while not self._changed.wait(0.2) and time.monotonic() < deadline:
@@ -469,7 +476,7 @@ _SOURCE_OF: Mapping[str, observing.SourceName] = {
 }
 
 
-class TopicSource(Source):
+class PulsarTopicSource(Source):
     """Reads one of the load manager's topics; the state topic from its beginning, others from now on."""
 
     def __init__(self, topic: str, client: pulsar.Client, records: Queue[observing.Record]) -> None:

@@ -70,13 +70,13 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
         SettingsError, InputError: as `credentials_of` does.
     """
     credentials = credentials_of(section)
-    from lookup.collect.sources import TopicSource, pulsar_client
+    from lookup.collect.sources import PulsarTopicSource, pulsar_client
     from lookup.logs.readers.system_topics import STATE_TOPIC
 
     assert section.service_url is not None
     client = pulsar_client(section.service_url, credentials)
     try:
-        yield TopicSource(STATE_TOPIC, client, records)
+        yield PulsarTopicSource(STATE_TOPIC, client, records)
     finally:
         client.close()
 

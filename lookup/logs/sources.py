@@ -34,9 +34,22 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.time import to_us
 
 __all__ = [
-    "UNFINISHED", "LogFile", "Split", "check_types", "forks_are_safe", "has_folders", "last_lines", "list_files",
-    "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
-    "statistics_of", "table_span",
+    "UNFINISHED",
+    "FileSplit",
+    "LogFile",
+    "check_types",
+    "forks_are_safe",
+    "has_folders",
+    "last_lines",
+    "list_files",
+    "list_log",
+    "locate",
+    "open_lines",
+    "open_parquet",
+    "require_finished",
+    "share_out",
+    "statistics_of",
+    "table_span",
 ]  # fmt: skip
 
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
@@ -78,7 +91,7 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class FileSplit:
     """Neighbouring row groups of one file."""
 
     file: LogFile
@@ -371,10 +384,10 @@ def check_types(source: str, schema: pa.Schema, table: TableName) -> None:
             raise InputError(f"{source}: column {column.name!r} of the table {table} holds {actual}, not {expected}")
 
 
-def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], ...]:
+def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[FileSplit, ...], ...]:
     """Divide files into about `tasks` shares of neighbouring row groups, in order; no share is empty."""
     total = max(1, sum(file.rows for file in files))
-    shares: list[list[Split]] = [[] for _ in range(max(tasks, 1))]
+    shares: list[list[FileSplit]] = [[] for _ in range(max(tasks, 1))]
     rows_before = 0
     for file in files:
         first_row = 0
@@ -384,9 +397,9 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[Split, ...], 
             last = share[-1] if share else None
             if last is not None and last.file is file:
                 # Groups come in order, so one of the same file follows the last: a longer split opens the file once.
-                share[-1] = Split(file, last.first_group, last.groups + 1, last.first_row)
+                share[-1] = FileSplit(file, last.first_group, last.groups + 1, last.first_row)
             else:
-                share.append(Split(file, group, 1, first_row))
+                share.append(FileSplit(file, group, 1, first_row))
             rows_before += rows
             first_row += rows
     return tuple(tuple(share) for share in shares if share)

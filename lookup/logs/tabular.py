@@ -23,7 +23,15 @@ from lookup.model.documents import json_value
 from lookup.model.quoting import listed, shown, toml_text
 from lookup.model.time import time_parser
 
-__all__ = ["Proposal", "Table", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of"]
+__all__ = [
+    "Proposal",
+    "TextTable",
+    "canonical_mapping",
+    "column_mappings",
+    "missing_columns",
+    "only_header",
+    "tables_of",
+]
 
 #: Rows that decide what the columns of a delimited file hold.
 _SAMPLE = 200
@@ -101,7 +109,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """The first rows of a file, cut into columns."""
 
     #: empty for JSON Lines
@@ -126,7 +134,7 @@ class Table:
         return f"a table with {names[self.delimiter]} between its values"
 
 
-def tables_of(texts: Sequence[str]) -> Iterator[Table]:
+def tables_of(texts: Sequence[str]) -> Iterator[TextTable]:
     """Yield the first rows as objects of JSON, if most of them are, else as each delimiter cuts them into columns."""
     head = texts[: _SAMPLE + 1]
     sample = [text for text in head if not text.startswith("#")]
@@ -140,7 +148,7 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
     if 2 * len(objects) > len(sample):
         keys = dict.fromkeys(key for each in objects for key in each)
         # With an empty value where an object lacks a key.
-        yield Table("", "", ", ".join(keys), {key: [each.get(key, "") for each in objects] for key in keys})
+        yield TextTable("", "", ", ".join(keys), {key: [each.get(key, "") for each in objects] for key in keys})
         return
     for delimiter in ("\t", ",", ";", "|", " "):
         quote = '"' if any(f'{delimiter}"' in text or text.startswith('"') for text in sample) else ""
@@ -158,8 +166,8 @@ def tables_of(texts: Sequence[str]) -> Iterator[Table]:
             columns = {keyed.get(name, name): each for name, each in columns.items()}
             groups = [f"{name}=(?P<{name}>\\S*)" if name in keyed.values() else f"(?P<{name}>\\S*)" for name in columns]
             bare = {name: [value.removeprefix(f"{name}=") for value in each] for name, each in columns.items()}
-            yield Table(delimiter, "", "", bare, comment, " ".join(groups))
-        yield Table(delimiter, quote, sample[0] if has_header else "", columns, comment)
+            yield TextTable(delimiter, "", "", bare, comment, " ".join(groups))
+        yield TextTable(delimiter, quote, sample[0] if has_header else "", columns, comment)
 
 
 def _keyed(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -181,7 +189,7 @@ def only_header(texts: Sequence[str]) -> str:
     return ""
 
 
-def canonical_mapping(table: Table) -> Proposal | None:
+def canonical_mapping(table: TextTable) -> Proposal | None:
     """Return the mapping of a file with the columns of LOOKUPS, None if it has others of use or times that are no µs.
 
     A column that LOOKUPS does not have is left out, unless a mapping makes a label or a value of it.
@@ -216,7 +224,7 @@ def _ignored(names: Iterable[str]) -> str:
     return f"# Columns that LOOKUPS does not have.\nignore = {toml_text(others)}\n" if others else ""
 
 
-def column_mappings(table: Table) -> list[Proposal]:
+def column_mappings(table: TextTable) -> list[Proposal]:
     """Return the mapping that names columns or keys, two if dates may be read in two ways; none if one is missing."""
     times, topics = _time_and_topic(table)
     if not times or not topics:
@@ -300,7 +308,7 @@ def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES
     return None
 
 
-def _time_and_topic(table: Table) -> tuple[list[str], list[str]]:
+def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
     """Return the columns or templates that may hold times, and the columns of topics, likeliest first."""
     columns = table.columns
     named = dict.fromkeys([*_named(columns, _NAMES["timestamp"]), *columns])
@@ -365,7 +373,7 @@ def _is_encoded_topic(values: Sequence[str]) -> bool:
     return any("%" in value for value in values) and _mostly(_TOPIC, [unquoted(value) for value in values])
 
 
-def missing_columns(table: Table) -> str:
+def missing_columns(table: TextTable) -> str:
     """Say which columns a table has, and which of those that a lookup needs are not among them."""
     needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
@@ -379,7 +387,7 @@ def _is_short_topic(name: str, values: Sequence[str]) -> bool:
     return not _named([name], _PATHS) and _mostly(_SHORT_TOPIC, values)
 
 
-def _mapping(table: Table, time: str, topic: str, form: str, doubt: str) -> str:
+def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> str:
     """Return the mapping of a table with the column of its time, or template of two, and what is not sure about it."""
     columns = table.columns
     taken = {time, *_columns_of(time), topic}
@@ -430,7 +438,7 @@ def _mapping(table: Table, time: str, topic: str, form: str, doubt: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cutting(table: Table) -> list[str]:
+def _cutting(table: TextTable) -> list[str]:
     """Return the lines of a mapping that say how a line is cut."""
     if not table.delimiter:
         return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']

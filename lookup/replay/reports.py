@@ -26,7 +26,7 @@ from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
-from lookup.logs.sources import LogFile, Split, list_log, open_parquet, share_out, statistics_of, table_span
+from lookup.logs.sources import FileSplit, LogFile, list_log, open_parquet, share_out, statistics_of, table_span
 from lookup.model.quoting import quantity
 from lookup.replay.days import CodedPart, Codes, PartWriter, WrittenPart
 from lookup.replay.plan import RunPlan
@@ -179,7 +179,7 @@ def read_tables(
         names = " and ".join(table.upper() for table in files)
         progress(f"reading {quantity(sum(rows.values()), 'row')} of {names} in {quantity(len(items), 'task')}")
 
-    def read(item: tuple[ReportTable, int, Sequence[Split]], tick_us: int) -> _ReadShare:
+    def read(item: tuple[ReportTable, int, Sequence[FileSplit]], tick_us: int) -> _ReadShare:
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
     total = sum(rows.values())
@@ -253,7 +253,7 @@ class _ShareWriter:
 
 
 def _read_share(
-    table: ReportTable, task: int, splits: Sequence[Split], *, tick_us: int, work: WorkDir, quarantine: str
+    table: ReportTable, task: int, splits: Sequence[FileSplit], *, tick_us: int, work: WorkDir, quarantine: str
 ) -> _ReadShare:
     writers: dict[str, _ShareWriter] = {}
     refused: list[Quarantined] = []
@@ -269,7 +269,7 @@ def _read_share(
     return _ReadShare([writer.finish() for _, writer in sorted(writers.items())], len(refused))
 
 
-def _usable_rows(table: ReportTable, splits: Sequence[Split]) -> Iterator[_Rows | Quarantined]:
+def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_Rows | Quarantined]:
     """Yield the usable rows of some row groups in order, and what cannot be used."""
     for split in splits:
         file, row = split.file, split.first_row

@@ -21,7 +21,7 @@ from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
 from lookup.logs.jobs import Workers, attempt, run_tasks, successes
 from lookup.logs.rows import LogBatch, Quarantined, texts_of
-from lookup.logs.sources import Split, check_types, open_parquet
+from lookup.logs.sources import FileSplit, check_types, open_parquet
 from lookup.model.names import cluster_problem
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import EXTRA_FIELDS, Coder, CodingPlan, Repeats, Share, properties_text, used_columns
@@ -52,7 +52,7 @@ class Coded:
 
 
 def code_files(
-    workers: Workers, shares: Sequence[Sequence[Split]], plan: CodingPlan, *, work: WorkDir, quarantine: str
+    workers: Workers, shares: Sequence[Sequence[FileSplit]], plan: CodingPlan, *, work: WorkDir, quarantine: str
 ) -> list[Coded]:
     """Code row groups of canonical Parquet files, a task for each share.
 
@@ -60,14 +60,14 @@ def code_files(
         quarantine: folder for rows that cannot be used.
     """
 
-    def code(item: tuple[int, Sequence[Split]], plan: CodingPlan) -> Coded:
+    def code(item: tuple[int, Sequence[FileSplit]], plan: CodingPlan) -> Coded:
         return _code_batches(item[0], read_splits(item[1], plan), plan, work=work, quarantine=quarantine)
 
     rows = {split.file.path: split.file.rows for splits in shares for split in splits}
     return run_tasks(workers, list(enumerate(shares)), plan, code, rows=sum(rows.values()))
 
 
-def read_splits(splits: Sequence[Split], plan: CodingPlan) -> Iterator[LogBatch]:
+def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBatch]:
     """Yield the rows of row groups with the columns a replay needs, dictionaries kept."""
     for split in splits:
         columns = used_columns(split.file.columns, plan)

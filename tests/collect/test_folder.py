@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.collect.folder import RecordFolder
-from lookup.collect.observing import COLLECTED, Bundles, Observer, Registry
+from lookup.collect.observing import COLLECTED, BrokerRegistry, Bundles, Observer
 from lookup.errors import InputError
 from lookup.logs.sources import list_log
 from tests.collect.session import records, rows_of, state_records, taken
@@ -49,7 +49,7 @@ def test_rows_are_in_the_tables_as_they_were_taken(tmp_path: Path) -> None:
 def test_past_is_what_the_record_ends_with(tmp_path: Path) -> None:
     """Owners, brokers, bundles, the place in the state topic and the time are found again."""
     observer = taken(Observer("east"), state_records())
-    taken(observer, [Registry({"a": '{"brokerVersion":"4.2.4"}', "b": None}, 7), Registry({"b": None}, 8)])
+    taken(observer, [BrokerRegistry({"a": '{"brokerVersion":"4.2.4"}', "b": None}, 7), BrokerRegistry({"b": None}, 8)])
     taken(observer, [Bundles("public/orders", (0, 0x80000000, 0xFFFFFFFF), 9)])
     splits = [row for row in rows_of(observer, "ownership") if row["event"] == "split"]
     with RecordFolder(str(tmp_path)) as folder:
@@ -153,7 +153,7 @@ def test_record_that_somebody_changed_is_refused(tmp_path: Path, name: str, text
 
 def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
     """Two clusters do not share a record."""
-    observer = taken(Observer("east"), [Registry({"a": None}, 7)])
+    observer = taken(Observer("east"), [BrokerRegistry({"a": None}, 7)])
     with RecordFolder(str(tmp_path)) as folder:
         _write(folder, observer, 1)
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.collect.observing import (
+    BrokerRegistry,
     BrokerReport,
     Bundles,
     CaughtUp,
@@ -18,10 +19,9 @@ from lookup.collect.observing import (
     Observer,
     Past,
     Record,
-    Registry,
+    SourceTrouble,
     StateRecord,
     TopBundles,
-    Trouble,
     follow,
 )
 from lookup.logs.columns import check_row
@@ -143,7 +143,7 @@ def test_records_of_a_bundle_never_go_back_in_time() -> None:
         BrokerReport("a:1", "{}", -(10**18)),
         TopBundles('{"topBundlesLoadData": 5}', 1),
         TopBundles('{"topBundlesLoadData": [{"bundleName": "x", "stats": {}}]}', 1),
-        Registry({"a:1": "nonsense"}, 1),
+        BrokerRegistry({"a:1": "nonsense"}, 1),
         Bundles("t/n", (0, 7), 1),
         Bundles("t/n", (), 1),
         Bundles("no namespace", (0, 0xFFFFFFFF), 1),
@@ -165,7 +165,7 @@ def test_no_message_is_fatal(key: str, text: str, ts_us: int) -> None:
         StateRecord(key, text, ts_us, (1, 1, -1)),
         BrokerReport(key, text, ts_us),
         TopBundles(text, ts_us),
-        Registry({key: text}, ts_us),
+        BrokerRegistry({key: text}, ts_us),
     ]
 
     observer = taken(Observer("c"), some)
@@ -215,7 +215,7 @@ def test_registry_is_recorded_with_properties() -> None:
     """Brokers come with what they publish, change it and go; what stays as it was is no row."""
     looks = [{"a": _node("A"), "b": None}, {"a": _node("A"), "b": None}, {"a": _node("Z")}]
 
-    observer = taken(Observer("c"), [Registry(brokers, ts) for ts, brokers in enumerate(looks)])
+    observer = taken(Observer("c"), [BrokerRegistry(brokers, ts) for ts, brokers in enumerate(looks)])
 
     assert _events(observer) == [
         (0, "a", "registered"), (0, "b", "registered"), (2, "b", "unregistered"), (2, "a", "updated"),
@@ -225,14 +225,16 @@ def test_registry_is_recorded_with_properties() -> None:
 
 def test_broker_that_started_again_between_two_looks_was_away() -> None:
     """Another time of start means that the broker lost what it owned, though its node was seen both times."""
-    observer = taken(Observer("c"), [Registry({"a": _node("A")}, 0), Registry({"a": _node("A", started=2)}, 1)])
+    observer = taken(
+        Observer("c"), [BrokerRegistry({"a": _node("A")}, 0), BrokerRegistry({"a": _node("A", started=2)}, 1)]
+    )
 
     assert _events(observer) == [(0, "a", "registered"), (1, "a", "unregistered"), (1, "a", "registered")]
 
 
 def test_broker_is_registered_whatever_it_publishes() -> None:
     """A node that is junk is counted, and its broker is registered without data."""
-    observer = taken(Observer("c"), [Registry({"a": "junk"}, 0), Registry({"a": "junk"}, 1)])
+    observer = taken(Observer("c"), [BrokerRegistry({"a": "junk"}, 0), BrokerRegistry({"a": "junk"}, 1)])
 
     assert _events(observer) == [(0, "a", "registered")]
     assert observer.refused["zookeeper"] == 2
@@ -241,7 +243,7 @@ def test_broker_is_registered_whatever_it_publishes() -> None:
 def test_registry_goes_on_from_the_past() -> None:
     """After a gap only what differs is recorded: who left, and who came."""
     observer = taken(
-        Observer("c", Past(brokers={"a": _node("A"), "b": None})), [Registry({"a": _node("A"), "d": None}, 7)]
+        Observer("c", Past(brokers={"a": _node("A"), "b": None})), [BrokerRegistry({"a": _node("A"), "d": None}, 7)]
     )
 
     assert _events(observer) == [(7, "b", "unregistered"), (7, "d", "registered")]
@@ -320,8 +322,9 @@ def test_splits_of_the_past_are_known() -> None:
 def test_leaders_and_lost_sources_are_in_the_journal_once() -> None:
     """A leader is a row when it changes, a source when it is lost and when it is back."""
     seen = [
-        Leader("a:1", 0), Leader("a:1", 1), Leader(None, 2), Trouble("admin", "refused", 3),
-        Trouble("admin", "gone", 4), Trouble("admin", None, 5), Trouble("admin", None, 6), Leader("\ud800", 7),
+        Leader("a:1", 0), Leader("a:1", 1), Leader(None, 2), SourceTrouble("admin", "refused", 3),
+        SourceTrouble("admin", "gone", 4), SourceTrouble("admin", None, 5), SourceTrouble("admin", None, 6),
+        Leader("\ud800", 7),
     ]  # fmt: skip
 
     rows = rows_of(taken(Observer("c"), seen), "journal")

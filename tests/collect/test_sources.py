@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from lookup.collect.observing import Bundles, Leader, Record, Registry, Trouble
+from lookup.collect.observing import BrokerRegistry, Bundles, Leader, Record, SourceTrouble
 from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
 from tests.answering import answering, http_answer
@@ -49,7 +49,7 @@ def test_admin_rest_gives_brokers_leader_and_bundles(rest: Rest) -> None:
     """One look asks for all that the REST knows; what brokers publish is not in it."""
     brokers, leader, bundles = _read(rest, 3)
 
-    assert isinstance(brokers, Registry)
+    assert isinstance(brokers, BrokerRegistry)
     assert brokers.brokers == {"a:8080": None, "b:8080": None}
     assert isinstance(leader, Leader)
     assert leader.broker == "a:8080"
@@ -78,7 +78,7 @@ def test_answer_that_is_no_answer_is_trouble(rest: Rest, answer: object) -> None
     leader, trouble = _read(rest, 2, lists_brokers=False)
 
     assert isinstance(leader, Leader)
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, SourceTrouble)
     assert trouble.reason
 
 
@@ -95,9 +95,9 @@ def test_source_that_answers_again_is_reported(rest: Rest) -> None:
 
     source.stopped.set()
     source.join()
-    assert isinstance(lost, Trouble)
+    assert isinstance(lost, SourceTrouble)
     assert lost.reason == "HTTP status 503"
-    assert [record.reason for record in later if isinstance(record, Trouble)] == [None]
+    assert [record.reason for record in later if isinstance(record, SourceTrouble)] == [None]
 
 
 class _Topic(Source):
@@ -129,7 +129,7 @@ def test_topic_that_is_never_quiet_can_be_read_again(monkeypatch: pytest.MonkeyP
 
     source.stopped.set()
     source.join()
-    assert [record.reason for record in some if isinstance(record, Trouble)] == ["there is no connection", None]
+    assert [record.reason for record in some if isinstance(record, SourceTrouble)] == ["there is no connection", None]
 
 
 def test_next_address_is_asked_if_one_is_away(rest: Rest) -> None:
@@ -237,7 +237,7 @@ def test_registry_that_is_away_is_trouble() -> None:
 
     source.stopped.set()
     source.join()
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, SourceTrouble)
     assert trouble.reason == "there is no connection"
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.collect.observing import Trouble
+from lookup.collect.observing import SourceTrouble
 from lookup.serve.following import Follower
 from lookup.serve.verifying import verify
 from lookup.settings import CollectSection
@@ -160,10 +160,10 @@ def test_topic_that_fails_in_several_ways_is_lost_once() -> None:
     """Another reason why the topic cannot be read is no other loss: the time since the first one counts."""
     follower = Follower("c1", CollectSection(service_url="pulsar://b:1"), connect)
     for number, reason in enumerate(("refused", "no such host")):
-        follower._take(Trouble("state", reason, number))
+        follower._take(SourceTrouble("state", reason, number))
     first = follower.trouble
-    follower._take(Trouble("state", None, 2))
-    follower._take(Trouble("state", "away", 3))
+    follower._take(SourceTrouble("state", None, 2))
+    follower._take(SourceTrouble("state", "away", 3))
 
     assert first is not None
     assert first[0] == "refused"

@@ -20,12 +20,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lookup.logs.columns import RESULTS
-from lookup.logs.generator.owners import Owners
+from lookup.logs.generator.owners import SyntheticOwners
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import (
     TABLE_BITS,
     Draw,
-    Traffic,
+    SyntheticTraffic,
     broker_rows,
     log_normal_table,
     make_events,
@@ -198,8 +198,8 @@ class ClusterLog:
         self._clients = make_clients(settings, number, self._sites, self._dice)
         self._events = make_events(settings, self._dice)
         self._pieces = make_pieces(settings, self._events, lookups, self._dice)
-        self._traffic = Traffic(self._topics, self._clients, lookups, settings.rack_affinity, self._dice)
-        self._owners = Owners(settings, self._topics, self._clients, self._sites, self._events, self._dice)
+        self._traffic = SyntheticTraffic(self._topics, self._clients, lookups, settings.rack_affinity, self._dice)
+        self._owners = SyntheticOwners(settings, self._topics, self._clients, self._sites, self._events, self._dice)
         self._weights = log_normal_table(1.0, 1.0)
         self._latencies = np.concatenate([log_normal_table(_NEAR_MS, 0.5), log_normal_table(_FAR_MS, 0.5)])
         self._site_rack = np.array([site.rack for site in self._sites])
@@ -358,7 +358,7 @@ class _LoadReports:
         answered = broker >= 0
         self._served += np.bincount(broker[answered], weights=weight[answered], minlength=len(self._brokers))
 
-    def report(self, ts: int, span_us: int, owners: Owners) -> Iterator[dict[str, object]]:
+    def report(self, ts: int, span_us: int, owners: SyntheticOwners) -> Iterator[dict[str, object]]:
         """Yield LOADS rows, without the cluster, of the registered brokers and begin to count anew.
 
         Args:

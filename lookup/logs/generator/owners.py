@@ -16,7 +16,7 @@ from lookup.logs.generator.traffic import Draw, Event
 from lookup.logs.generator.world import BrokerSite, Clients, Topics, rack_name
 from lookup.model.bundles import BundleRange, equal_boundaries
 
-__all__ = ["Owners"]
+__all__ = ["SyntheticOwners"]
 
 #: How much of the odds `rack-random` keeps for the brokers of the client's rack; the rest goes to all brokers evenly.
 _RACK_SHARE = 0.8
@@ -24,7 +24,7 @@ _RACK_SHARE = 0.8
 _CHANNEL_US = 1_500
 
 
-class Owners:
+class SyntheticOwners:
     """The owners of one cluster's bundles; it follows the events and answers the lookups in order of time."""
 
     def __init__(

@@ -19,8 +19,8 @@ from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.world import POPULARITY_BITS, BrokerSite, Clients, Topics
 
 __all__ = [
-    "RECONNECT_S", "TABLE_BITS", "Draw", "Event", "Piece", "Traffic", "broker_rows", "log_normal_table", "make_events",
-    "make_pieces",
+    "RECONNECT_S", "TABLE_BITS", "Draw", "Event", "Piece", "SyntheticTraffic", "broker_rows", "log_normal_table",
+    "make_events", "make_pieces",
 ]  # fmt: skip
 
 #: Clients of a bundle that lost its owner come back after a delay of this mean, seconds, and within `RECONNECT_S`.
@@ -199,7 +199,7 @@ def log_normal_table(mean: float, sigma: float) -> NDArray[np.float64]:
     return table
 
 
-class Traffic:
+class SyntheticTraffic:
     """The stream of one cluster's lookups, piece by piece, with the clients that come back after a loss."""
 
     def __init__(

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.catalog.index import InvertedIndex
 from lookup.topics.catalog.naming import schemes_of, without_partition
-from lookup.topics.recent import Recent
+from lookup.topics.sized_cache import SizedCache
 
 __all__ = ["NamespaceTopics"]
 
@@ -44,8 +44,8 @@ class NamespaceTopics:
         self._unsorted: set[str] = set()
         #: the names of each mode that was asked for, until a name comes or goes
         self._by_mode: dict[Mode, tuple[str, ...]] = {}
-        self._selected: Recent[tuple[str, ...]] = Recent()
-        self._described: Recent[tuple[str, ...]] = Recent()
+        self._selected: SizedCache[tuple[str, ...]] = SizedCache()
+        self._described: SizedCache[tuple[str, ...]] = SizedCache()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -188,7 +188,7 @@ class NamespaceTopics:
 
     def _answer(
         self,
-        kept: Recent[tuple[str, ...]],
+        kept: SizedCache[tuple[str, ...]],
         index: InvertedIndex,
         selector: Selector,
         schemes: tuple[str, ...] = ("",),

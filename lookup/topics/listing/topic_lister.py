@@ -22,7 +22,7 @@ from lookup.topics.catalog.naming import fault_of, prefixes_of, schemes_of
 from lookup.topics.listing.listers import ReadOnlyCatalog, interests_of, lister_failing
 from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
 from lookup.topics.listing.topic_query import TopicQuery
-from lookup.topics.recent import Recent
+from lookup.topics.sized_cache import SizedCache
 
 __all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
 
@@ -88,9 +88,9 @@ class TopicLister:
         self._interests = interests_of(lister)
         self._catalog = ReadOnlyCatalog(catalog)
         self.limits = limits or ListingSection()
-        self._look_ups: Recent[_LookUp] = Recent()
+        self._look_ups: SizedCache[_LookUp] = SizedCache()
         #: filtered lists, each with the names it was made of
-        self._lists: Recent[tuple[Sequence[str], TopicList]] = Recent()
+        self._lists: SizedCache[tuple[Sequence[str], TopicList]] = SizedCache()
 
     @property
     def interests(self) -> frozenset[EventKind]:

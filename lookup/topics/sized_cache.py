@@ -6,12 +6,12 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["SizedCache"]
 
 _Value = TypeVar("_Value")
 
 
-class Recent(Generic[_Value]):
+class SizedCache(Generic[_Value]):
     """Values by key; those that were not asked for longest go first, the newest never. Any number of threads use it."""
 
     def __init__(self) -> None:
