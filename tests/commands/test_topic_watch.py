@@ -20,7 +20,7 @@ from lookup.topics.listing import topics_hash
 from tests.commands.projects import Ran, Run
 from tests.processes import HEEDING
 from tests.serve.servers import settings_file, started
-from tests.topics.plugins import lister_plugin
+from tests.topics.plugins import SHOWN
 
 Watch = Callable[..., Ran]
 Write = Callable[[Catalog], None]
@@ -28,17 +28,6 @@ HERE = "persistent://public/default/"
 
 #: Seconds in which a server sends what was written; within half a second, and some for a busy machine.
 _PAUSE_S = 1.5
-
-#: A lister of somebody's own, which shows what is loaded, and fails where a topic is named so.
-SHOWN = lister_plugin(
-    ["created", "deleted", "properties"],
-    shown="""
-        names = catalog.topics(namespace, mode)
-        if any(name.endswith("/broken") for name in names):
-            raise StateError("there is a broken topic")
-        return Listing([name for name in names if "shown" in catalog.entry(name).properties])
-    """,
-)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,14 +103,18 @@ def _stage_of(decided: list[Explanation]) -> str:
     return "score" if any(abs((a or 0.0) - (b or 0.0)) > 1e-9 for a, b in pairs) else "selector"
 
 
+def _worlds(settings: EvaluationFile) -> Iterator[OracleWorld]:
+    """Yield what happens in each cluster with lookups."""
+    for name, log in sorted(read_log(settings, defaultdict(int)).items()):
+        if log.demand:
+            yield OracleWorld(settings, name, log.demand)
+
+
 def _looped(settings: EvaluationFile, seed: int) -> Counts:
     """Return lookups and weight by stage, of a loop over single lookups."""
     counts: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     policies = build_policies(load_plugins(settings.plugin_files), settings.policies[:2])
-    for name, log in sorted(read_log(settings, defaultdict(int)).items()):
-        if not log.demand:
-            continue
-        world = OracleWorld(settings, name, log.demand)
+    for world in _worlds(settings):
         sides = tuple(_Side(ExclusiveWalk(world, policy, seed)) for policy in policies)
         assert len(sides) == 2
         _walk(world, (sides[0], sides[1]), counts)
@@ -152,10 +157,7 @@ def _looped_by_key(settings: EvaluationFile, seed: int) -> Counts:
     """Return expected lookups and weight by stage under shared ownership, of a loop over single lookups."""
     counts: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     policies = build_policies(load_plugins(settings.plugin_files), settings.policies[:2])
-    for name, log in sorted(read_log(settings, defaultdict(int)).items()):
-        if not log.demand:
-            continue
-        world = OracleWorld(settings, name, log.demand)
+    for world in _worlds(settings):
         walks = [SharedWalk(world, policy, seed) for policy in policies]
         #: stage at which the lookups of a key part, by key
         parted: dict[tuple[str, ...], str | None] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,12 @@ from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.processes import awaited
 from tests.serve.restcluster import rest_cluster
 from tests.serve.servers import Server, settings_file, started
-from tests.topics.plugins import lister_plugin
+from tests.topics.plugins import SHOWN
 
 NS = "public/default"
 HERE = f"persistent://{NS}/"
-#: A lister that shows topics with a property, and fails where a topic is named so.
-SHOWN = lister_plugin(
-    ["created", "deleted", "properties"],
-    shown="""
-        names = catalog.topics(namespace, mode)
-        if any(name.endswith("/broken") for name in names):
-            raise StateError("there is a broken topic")
-        return Listing([name for name in names if "shown" in catalog.entry(name).properties])
-    """,
-)
+#: Topics with long names, whose list fills the buffers between two processes.
+_MANY = 20_000
 
 
 class Watched:
@@ -270,3 +262,92 @@ def test_a_server_that_ends_ends_its_watches(server: Server) -> None:
         watched.names()
         assert server.stop() == 0
         assert watched._response.read() == b""
+
+
+@contextmanager
+def _not_reading(server: Server) -> Iterator[socket.socket]:
+    """Watch without reading, through buffers that a list of a few megabytes fills."""
+    with closing(socket.socket()) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        slow.settimeout(5)
+        # The beginning of the list: the rest waits for this reader.
+        assert b"200 OK" in slow.recv(100)
+        yield slow
+
+
+def _rest(slow: socket.socket) -> tuple[str, bool]:
+    """Return what a connection is sent from here on, and whether it then ended; if not, it is live."""
+    received = bytearray()
+    try:
+        while more := slow.recv(1 << 20):
+            received += more
+    except TimeoutError:
+        return received.decode(), False
+    except ConnectionError:
+        pass
+    return received.decode(), True
+
+
+def _many(folder: Path, **pairs: Any) -> None:
+    with written(folder) as catalog:
+        catalog.create_namespace(NS)
+        for number in range(_MANY):
+            catalog.create(f"{HERE}{number:05d}-{'x' * 200}", **pairs)
+
+
+def test_a_namespace_that_goes_while_its_list_is_sent_ends_no_answer_in_another(tmp_path: Path) -> None:
+    """The head is out by then: what follows is events, or the end of the connection."""
+    _many(tmp_path)
+    path = settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\n', policies="")
+    with started(path) as server, _not_reading(server) as slow:
+        with written(tmp_path) as catalog:
+            catalog.delete_namespace(NS, force=True)
+        awaited(lambda: server.ask("GET", f"/watch?namespace={NS}")[0] == 404)
+        text, _ = _rest(slow)
+    assert "HTTP/1.1" not in text
+
+
+def test_a_topic_made_again_while_its_list_is_sent_is_sent_as_such(tmp_path: Path) -> None:
+    """Under a lister too: the connection that is live and the one that catches up hear the same."""
+    (tmp_path / "mine.py").write_text(SHOWN)
+    _many(tmp_path, properties={"shown": "1"})
+    path = settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\nlister = { use = "shown" }\n', policies="")
+    path.write_text('plugin_files = ["mine.py"]\n' + path.read_text())
+    again = f"{HERE}00005-{'x' * 200}"
+    with started(path) as server, watching(server) as live:
+        live.event()
+        with _not_reading(server) as slow:
+            with written(tmp_path) as catalog:
+                catalog.delete(again)
+                catalog.create(again, properties={"shown": "1"})
+            update = {"removed": [again], "added": [again]}
+            assert live.event() == ("update", update)
+            text, has_ended = _rest(slow)
+    assert not has_ended
+    assert text.count("event: update") == 1
+    assert json.loads(text.partition("event: update\ndata: ")[2].partition("\n")[0]) == update
+
+
+def test_watchers_leave_room_for_brokers(tmp_path: Path) -> None:
+    """They have half of the connections, from however many addresses they come."""
+    limit = "from resource import *; setrlimit(RLIMIT_NOFILE, (128, 128))"
+    query = f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with started(settings_of(tmp_path), prelude=limit) as server, ExitStack() as stack:
+        heads = []
+        for number in range(40):
+            source = (f"127.0.0.{2 + number % 2}", 0)
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20, source))
+            connection.sendall(query)
+            heads.append(connection.recv(12))
+        assert heads.count(b"HTTP/1.1 200") == 32
+        assert heads.count(b"HTTP/1.1 503") == 8
+        assert server.ask("GET", "/health")[0] == 200
+
+
+def test_the_head_of_a_watch_alone_cannot_be_asked_for(server: Server) -> None:
+    """It would be a watch."""
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        connection.request("HEAD", f"/watch?namespace={NS}")
+        assert connection.getresponse().status == 405

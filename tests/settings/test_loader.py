@@ -222,6 +222,17 @@ def test_a_mistake_in_a_table_hides_no_other_between_tables(tmp_path: Path) -> N
     ]
 
 
+def test_policies_of_a_file_are_known_beside_a_wrong_one(tmp_path: Path) -> None:
+    """The incumbent may be one of them; a name that none has is a mistake all the same."""
+    write(tmp_path, "two.toml", '[[policies]]\nname = "a"\nselector = "x"\n[[policies]]\nname = "b"\nselector = "y"')
+    text = 'policies = ["two.toml", {{ name = "t", selector = 3 }}]\nevaluation = {{ incumbent = "{}" }}'
+
+    wrong = 'e.toml: policies[1].selector: should be a part\'s name or a table like { use = "best" }, not 3'
+    unknown = "e.toml: evaluation.incumbent: there is no policy named 'c'; known: a, b, t"
+    assert mistakes(write(tmp_path, "e.toml", text.format("b"))) == [wrong]
+    assert mistakes(write(tmp_path, "e.toml", text.format("c"))) == [wrong, unknown]
+
+
 @pytest.mark.parametrize(
     "text",
     [

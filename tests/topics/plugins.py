@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from textwrap import dedent, indent
 
-__all__ = ["lister_plugin"]
+__all__ = ["SHOWN", "lister_plugin"]
 
 _HEAD = '''
 """Listers of a test."""
@@ -52,3 +52,15 @@ def lister_plugin(interests: Iterable[str] = (), **bodies: str) -> str:
         for name, body in bodies.items()
     ]
     return "\n".join([_HEAD, *classes, _HOOK.format(titles=", ".join(map(str.title, bodies)))])
+
+
+#: A lister that shows the topics with a property `shown`, and fails if the local name of one is `broken`.
+SHOWN = lister_plugin(
+    ["created", "deleted", "properties"],
+    shown="""
+        names = catalog.topics(namespace, mode)
+        if any(name.endswith("/broken") for name in names):
+            raise StateError("there is a broken topic")
+        return Listing([name for name in names if "shown" in catalog.entry(name).properties])
+    """,
+)
