@@ -17,11 +17,12 @@ from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity, suggestion
+from lookup.report.cards import sentences
 from lookup.report.comparison import NOTHING
 from lookup.report.document import figure_table
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import answers, conclusion, legend
+from lookup.report.wording import conclusion, legend
 from lookup.score.scoring import Scored
 from lookup.score.summary import METRICS, metric_rows, summary
 
@@ -155,7 +156,7 @@ class Evaluation:
             for name, unit, *cells in table.cells
         )
         return (
-            "".join(f"<p>{escape(text)}</p>" for text in answers(self.scored))
+            "".join(f"<p>{escape(text)}</p>" for text in sentences(self.scored))
             + f"<p><strong>{escape(self.conclusion)}</strong></p>"
             + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )

@@ -55,6 +55,9 @@ def add_arguments(parser: Parser) -> None:
     )
     # What is printed only; the output has the report as JSON and as Markdown in any case.
     add_format(parser, "table", "json", "markdown")
+    parser.add_argument(
+        "--all", action="store_true", help="print every figure and note, not only those of a first look"
+    )
     add_gate(parser)
 
 
@@ -115,7 +118,14 @@ def run(arguments: argparse.Namespace) -> int:
             clock=clock,
         )
     with keeps(arguments.output):
-        show(scored, arguments.format, data_console())
+        show(
+            scored,
+            arguments.format,
+            data_console(),
+            folder=arguments.output,
+            is_whole=arguments.all,
+            is_quiet=arguments.quiet,
+        )
         if earlier is not None:
             for sentence in what_is_left(earlier, scored):
                 if arguments.format == "table":

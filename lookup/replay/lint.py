@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,19 +162,35 @@ def _about_parts(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], ru
             yield from answers.findings()
         if not policy.reads & _STATES:
             probed[policy.name] = policy, answers.odds_of_every_case()
-    for (one, odds), (other, others) in combinations(probed.values(), 2):
-        rules = [
-            (policy.shedder, policy.second_choice, policy.destination_first, policy.excluded_namespaces)
-            for policy in (one, other)
-        ]
-        if rules[0] == rules[1] and np.allclose(odds, others, rtol=0, atol=_CLOSE):
-            yield Finding(
-                "alike",
-                f"policies {shown(one.name)} and {shown(other.name)} decide alike",
-                f"{len(cases):,} of {quantity(len(cases), 'case')} that were tried",
-                "same odds for every broker, request and state of load, and the same shedder",
-                "leave one of them out, or see which setting was to tell them apart",
-            )
+    for names in _alike(probed):
+        yield Finding(
+            "alike",
+            f"policies {', '.join(map(shown, names[:-1]))} and {shown(names[-1])} decide alike",
+            f"{len(cases):,} of {quantity(len(cases), 'case')} that were tried",
+            "same odds for every broker, request and state of load, and the same shedder",
+            "leave one of them out, or see which setting was to tell them apart"
+            if len(names) == 2
+            else "keep one of them, or see which setting was to tell them apart",
+        )
+
+
+def _alike(probed: Mapping[str, tuple[Policy, NDArray[np.float64]]]) -> Iterator[list[str]]:
+    """Yield the names of policies with the same odds and shedder, two or more."""
+    groups: list[list[str]] = []
+    for name, (policy, odds) in probed.items():
+        for group in groups:
+            first, theirs = probed[group[0]]
+            if _moves_of(first) == _moves_of(policy) and np.allclose(odds, theirs, rtol=0, atol=_CLOSE):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    yield from (group for group in groups if len(group) > 1)
+
+
+def _moves_of(policy: Policy) -> tuple[object, ...]:
+    """Return what decides about moves, and about bundles that no odds place."""
+    return policy.shedder, policy.second_choice, policy.destination_first, policy.excluded_namespaces
 
 
 class _ProbeAnswers:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
-    "Block", "Bullets", "Cell", "Chart", "Definitions", "Fold", "Heading", "Matrix", "Paragraph", "Section",
-    "Table", "charts_of",
+    "Block", "Bullets", "Card", "Cards", "Cell", "Chart", "Definitions", "Facet", "Fold", "Heading", "Matrix",
+    "Paragraph", "Section", "Table", "charts_of",
 ]  # fmt: skip
 
 
@@ -37,8 +37,8 @@ class Bullets:
     """A list of sentences."""
 
     items: Sequence[str]
-    #: "answers" for sentences that begin with the name of a policy and a colon
-    role: Literal["list", "answers"] = "list"
+    #: "named" for sentences that begin with the name of a policy and a colon
+    role: Literal["list", "named"] = "list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,44 @@ class Definitions:
     """Words with what they mean."""
 
     items: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One figure of a candidate beside the incumbent's, in few digits."""
+
+    #: in words, and as settings have it: "same-rack share", "match_ratio[rack]"
+    words: str
+    name: str
+    before: str
+    after: str
+    change: str
+    #: interval of the difference
+    span: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The answer for one candidate, or for several that decide alike."""
+
+    title: str
+    sentence: str
+    gains: Sequence[Facet]
+    costs: Sequence[Facet]
+    certainty: str
+    #: what to do next, and the command that does it; empty if there is none
+    step: str
+    command: str
+    #: class of the style sheet: "better", "worse" or "inconclusive"
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Answers, the best first."""
+
+    items: Sequence[Card]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +127,8 @@ class Chart:
     fields: Sequence[str]
     rows: Sequence[Sequence[Any]]
     table: Table | None = None
+    #: on which screens it is shown; a "narrow" one stands in for the chart before it
+    screen: Literal["every", "wide", "narrow"] = "every"
 
     @property
     def data(self) -> dict[str, Any]:
@@ -137,7 +177,7 @@ class Fold:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Heading | Paragraph | Bullets | Definitions | Table | Chart | Matrix | Fold
+Block: TypeAlias = Heading | Paragraph | Bullets | Cards | Definitions | Table | Chart | Matrix | Fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from scipy import special
 
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import WHOLE_NUMBERS, unlikely_span
-from lookup.report.comparison import label, number_text, signed_text
+from lookup.report.comparison import alike, label, number_text, signed_text
 from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
@@ -136,14 +136,8 @@ def _input(scored: Scored) -> Iterator[str]:
 
 
 def _alike(scored: Scored) -> Iterator[str]:
-    figures: dict[str, list[object]] = {}
-    for figure in scored.estimates:
-        # As text, since a figure that is unknown (NaN) equals no other.
-        key = figure.cluster, figure.series.name, figure.series.by, repr(figure.value)
-        figures.setdefault(figure.series.policy, []).append(key)
-    for names in _by_reason({policy: repr(figures.get(policy)) for policy in scored.plan.policies}).values():
-        if len(names) > 1:
-            yield f"{', '.join(names)} have the same figures in every metric: on this log they are one policy."
+    for names in alike(scored):
+        yield f"{', '.join(names)} have the same figures in every metric: on this log they are one policy."
 
 
 def _fidelity(scored: Scored) -> Iterator[str]:

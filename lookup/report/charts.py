@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "CHART_WIDTH", "TRADE_HEIGHT", "TRADE_SIZES", "Box", "Point", "Spot", "delta_spec", "extent", "heat_spec",
-    "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec", "trade_spec",
+    "CHART_WIDTH", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec", "extent",
+    "heat_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec", "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -29,31 +29,46 @@ _WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 CHART_WIDTH = 720
-#: Height of the chart of locality against imbalance, and the areas of its smallest and largest points, square pixels.
-TRADE_HEIGHT = 360
+#: Areas of the smallest and the largest point of the chart of two aims, square pixels.
 TRADE_SIZES = (90, 900)
 
 
+class Shape(NamedTuple):
+    """The size of a drawing for one kind of screen, in pixels."""
+
+    screen: Literal["wide", "narrow"]
+    width: int
+    height: int
+
+
+#: The chart of two aims beside the first card, and between two cards on a phone.
+WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 190)
+
+
 def trade_spec(
-    locality: str, imbalance: str, domains: Sequence[tuple[float, float]], most: float | None
+    up: str, across: str, domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
 ) -> dict[str, Any]:
-    """Locality against imbalance, one point per policy with both intervals, its size the number of moves.
+    """One aim against another, one point per policy with both intervals, its size the number of moves.
 
     Names stand where rows put them, in `label`, `dx`, `dy` and `align`, which rest on scales that are given.
 
     Args:
-        locality: title of the axis upwards.
-        imbalance: title of the axis to the right.
-        domains: of both axes, that of imbalance first.
+        up: title of the axis upwards.
+        across: title of the axis to the right.
+        domains: of both axes, that to the right first.
         most: moves of the largest point; None: they are not known, and all points have the least size.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
-    x, y = _amount("x", scale=scales[0], title=imbalance), _amount("y", scale=scales[1], title=locality)
+    axis = {"tickCount": 5, "titleLimit": shape.width}
+    x = _amount("x", scale=scales[0], title=across, axis=axis)
+    y = _amount("y", scale=scales[1], title=up, axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
-        "color": _name("role", scale={"domain": ["incumbent", "candidate"], "range": ["@ink", "@series3"]}, title=None),
-        "size": _amount("size", scale=sizes, title="moves", **({"legend": None} if most is None else {})),
-        "tooltip": [_name(name) for name in ("policy", "locality", "imbalance", "moved")],
+        "color": _name(
+            "role", scale={"domain": ["incumbent", "candidate"], "range": ["@ink", "@series3"]}, legend=None
+        ),
+        "size": _amount("size", scale=sizes, legend=None),
+        "tooltip": [_name(name) for name in ("policy", "up", "across", "moved")],
         "x": x,
         "y": y,
     }
@@ -71,13 +86,15 @@ def trade_spec(
         _layer(_mark("circle", opacity=0.75), point, _computed("size", "isValid(datum.moves) ? datum.moves : 0")),
         words,
     ]
-    return {"layer": layers, "data": _ROWS, "height": TRADE_HEIGHT, "width": CHART_WIDTH, "$schema": _SCHEMA}
+    return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
     """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
     y, width = _row("policy"), (CHART_WIDTH - 60) // columns - 70
-    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", *["@quiet"] * 3]}, title=None)
+    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", *["@quiet"] * 3]}, legend=None)
+    # What is open is drawn hollow, what is the same is full.
+    full = {"condition": {"test": "datum.verdict == 'inconclusive'", "value": 0.0}, "value": 0.75}
     text = {"color": {"value": "@ink"}, "text": _name("mark"), "x": {"value": width}, "y": y}
     layers = [
         _layer(
@@ -86,9 +103,15 @@ def delta_spec(columns: int) -> dict[str, Any]:
             _computed("to", "-datum.margin"),
         ),
         _layer(
-            _mark("bar", height={"band": 0.6}, opacity=0.75),
+            _mark("bar", height={"band": 0.6}, strokeWidth=1),
             # Long numbers side by side would be read as one.
-            {"color": word, "x": _amount("delta", axis={"labelSeparation": 8, "tickCount": 4}, title=None), "y": y},
+            {
+                "fill": word,
+                "stroke": word,
+                "fillOpacity": full,
+                "x": _amount("delta", axis={"labelSeparation": 8, "tickCount": 4}, title=None),
+                "y": y,
+            },
         ),
         _layer(_mark("rule", color="@ink"), {"x": _amount("low"), "x2": {"field": "high"}, "y": y}),
         _layer(_mark("text", align="left", dx=4), text),
@@ -256,7 +279,7 @@ def _by_policy(panel: Mapping[str, Any], axes: Literal["shared", "independent"] 
 
 
 #: Pixels of a character and of a line of text, rather too many than too few.
-_CHARACTER, _LINE = 6.6, 12.0
+_CHARACTER, _LINE = 6.6, 13.0
 
 
 class Box(NamedTuple):

@@ -15,8 +15,8 @@ from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",
-    "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts", "scope_of",
-    "signed_text", "value_text", "word_of",
+    "alike", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts",
+    "scope_of", "signed_text", "value_text", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -124,6 +124,19 @@ def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:
     low, high = sorted((sign * verdict.low, sign * verdict.high))
     # Adding 0.0 turns -0.0 into 0.0.
     return sign * verdict.delta + 0.0, low + 0.0, high + 0.0
+
+
+def alike(scored: Scored) -> list[tuple[str, ...]]:
+    """Return the policies that have the same figures in every metric, in groups of two or more."""
+    figures: dict[str, list[object]] = {}
+    for figure in scored.estimates:
+        # As text, since a figure that is unknown (NaN) equals no other.
+        key = figure.cluster, figure.series.name, figure.series.by, repr(figure.value)
+        figures.setdefault(figure.series.policy, []).append(key)
+    groups: dict[str, list[str]] = {}
+    for policy in filter(figures.__contains__, scored.plan.policies):
+        groups.setdefault(repr(figures[policy]), []).append(policy)
+    return [tuple(names) for names in groups.values() if len(names) > 1]
 
 
 def parts(scored: Scored) -> tuple[By, ...]:

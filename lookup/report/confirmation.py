@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from typing import Any
 
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import suggestion
+from lookup.report.cards import ranked
 from lookup.report.comparison import label, mark_of, own_direction, signed_text, word_of
 from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
@@ -25,16 +25,9 @@ _DRAWS = 1_000_000
 
 
 def winner_of(scored: Scored) -> str | None:
-    """Return the candidate that is best by its verdicts, primary ones first; None if none is better in anything."""
-
-    def rank(policy: str) -> tuple[int, int, int]:
-        verdicts = [verdict for verdict in scored.verdicts if verdict.policy == policy]
-        primary, every = (Counter(v.verdict for v in verdicts if v.primary or not only) for only in (True, False))
-        return -primary["worse"], primary["better"], every["better"] - every["worse"]
-
+    """Return the candidate that stands first of those that are better in anything; None if none is."""
     better = {verdict.policy for verdict in scored.verdicts if verdict.verdict == "better"}
-    candidates = [policy for policy in scored.candidates if policy in better]
-    return max(candidates, key=rank, default=None)
+    return next((policy for policy in ranked(scored) if policy in better), None)
 
 
 def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:

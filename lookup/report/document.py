@@ -13,6 +13,7 @@ from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
 from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Table
+from lookup.report.cards import HERE, cards, nothing_told, order_of_cards
 from lookup.report.comparison import (
     NOTHING,
     WHOLE,
@@ -28,12 +29,12 @@ from lookup.report.comparison import (
     value_text,
     word_of,
 )
-from lookup.report.wording import IN_BRACKETS, answers, conclusion, question, undecided_figures, winners_luck
+from lookup.report.wording import IN_BRACKETS, conclusion, undecided_figures, winners_luck
 from lookup.score.scoring import Scored
 
 __all__ = [
     "ABOUT_COUNTS", "ABOUT_CYCLES", "ABOUT_PARTS", "ABOUT_VERDICTS", "answer", "cycle_table", "cycles_in_words",
-    "fidelity", "figure_table", "floors", "idle_shedders", "input_table", "setup", "verdict_table",
+    "decision", "fidelity", "figure_table", "floors", "idle_shedders", "input_table", "setup", "verdict_table",
 ]  # fmt: skip
 
 #: Stands above the tables of cycles.
@@ -87,13 +88,25 @@ _INPUTS: Mapping[str, str | None] = {
 }
 
 
-def answer(scored: Scored) -> Iterator[Block]:
-    """Yield the answer: each candidate in a sentence, what decides the exit code, what luck does and what is open."""
-    asked, luck, open_ = question(scored), winners_luck(scored), undecided_figures(scored)
-    if asked is not None:
-        yield Paragraph(asked)
-        yield Bullets(answers(scored), "answers")
-    yield Paragraph(conclusion(scored), role="lead")
+def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
+    """Yield the answer: a card for each candidate, led by what stands against all of them or can be said of none.
+
+    Args:
+        folder: of the run, for commands.
+    """
+    leads = [conclusion(scored)] if scored.exit_code or not scored.candidates else []
+    leads += [text for text in (nothing_told(scored),) if text is not None]
+    yield from (Paragraph(text, role="lead") for text in leads)
+    if scored.candidates:
+        yield cards(scored, folder)
+
+
+def decision(scored: Scored) -> Iterator[Block]:
+    """Yield what decides the exit code, in which order candidates stand, what luck does and what is open."""
+    if scored.candidates:
+        yield Paragraph(order_of_cards(scored), role="note")
+        yield Paragraph(conclusion(scored))
+    luck, open_ = winners_luck(scored), undecided_figures(scored)
     if luck is not None:
         yield Paragraph(luck, role="note")
     if open_:

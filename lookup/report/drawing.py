@@ -24,7 +24,8 @@ _COLOUR = re.compile(r"^  --(\w+): (#\w+);$", re.MULTILINE)
 
 def drawable(run: Run) -> dict[str, Chart | Matrix]:
     """Return what a page draws of a run, by name, in the order of the page."""
-    return {chart.id.removesuffix("-chart"): chart for chart in charts_of(sections(run))}
+    charts = [chart for chart in charts_of(sections(run)) if isinstance(chart, Matrix) or chart.screen != "narrow"]
+    return {chart.id.removesuffix("-chart"): chart for chart in charts}
 
 
 def draw(run: Run, chart: Chart | Matrix, *, policy: str | None = None, cluster: str | None = None) -> Drawing:

@@ -22,10 +22,11 @@ from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import one_line, quantity, suggestion
 from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
+from lookup.report.cards import sentences
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
 from lookup.report.difference import Change, Difference
 from lookup.report.markdown import markdown
-from lookup.report.wording import is_open, opening, outcomes
+from lookup.report.wording import is_open, opening
 from lookup.score.luck import LEVEL, least_chance
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
@@ -398,7 +399,7 @@ def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str]
         blocks.append(Paragraph(f"Changes are from {gate.reference}; {interval}."))
     if len(gate.checks) > _MOST_ROWS:
         blocks.append(Paragraph(f"{len(gate.checks) - _MOST_ROWS} more figures are left out."))
-    texts = [*(f"against {scored.incumbent}: {text}" for text in outcomes(scored)), *notes]
+    texts = [*sentences(scored), *notes]
     if texts:
         blocks.append(Bullets(texts))
     link = f"[The page of this run]({page})" if "://" in page else f"The page of this run is `{page}`."

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from lookup.model.quoting import printed_line
 from lookup.report import document, wording
-from lookup.report.blocks import Block, Bullets, Fold, Heading, Paragraph, Table
+from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Paragraph, Table
+from lookup.report.cards import facet_text
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Scope, parts
 from lookup.score.scoring import Scored
@@ -31,6 +32,7 @@ def markdown_report(scored: Scored) -> str:
 def _outcome(scored: Scored) -> Iterator[Block]:
     yield Heading("Comparison of placement policies", 1)
     yield from document.answer(scored)
+    yield from document.decision(scored)
     counted = [*wording.outcomes(scored), *wording.comparisons(scored)]
     if counted:
         yield Fold(document.ABOUT_COUNTS, [Bullets(counted)])
@@ -96,12 +98,23 @@ def _texts(block: Block) -> Iterator[str]:
             yield textwrap.fill(text, _WIDTH) if block.is_wrapped else text
         case Bullets(items):
             yield "\n".join(f"* {_escaped(item)}" for item in items)
+        case Cards(items):
+            yield "\n".join(line for card in items for line in _card_lines(card))
         case Fold(title, inner):
             yield f"{title}:"
             for each in inner:
                 yield from _texts(each)
         case Table():
             yield "\n".join(_table_lines(block))
+
+
+def _card_lines(card: Card) -> Iterator[str]:
+    yield f"* **{_escaped(card.title)}**: {_escaped(card.sentence)}"
+    for word, facets in (("gain", card.gains), ("cost", card.costs)):
+        if facets:
+            yield f"  * {word}: {_escaped('; '.join(map(facet_text, facets)))}"
+    yield f"  * how sure: {_escaped(card.certainty)}"
+    yield f"  * next: {_escaped(card.step)}{f': `{_escaped(card.command)}`' if card.command else ''}"
 
 
 def _table_lines(table: Table) -> Iterator[str]:

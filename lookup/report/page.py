@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from lookup.model.quoting import one_line
 from lookup.model.time import moment_at
 from lookup.report.blocks import Section, charts_of
+from lookup.report.cards import who_is_alike
 from lookup.report.folder import Run
 from lookup.report.sections import sections
 from lookup.score.scoring import Scored
@@ -52,6 +53,7 @@ def html_report(run: Run) -> str:
         policy=_policy(scripts, style),
         incumbent=run.scored.incumbent,
         candidates=run.scored.candidates,
+        alike=who_is_alike(run.scored),
         clusters=run.scored.clusters,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from rich import box
@@ -10,17 +10,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lookup.model.quoting import printed_line
+from lookup.model.quoting import printed_line, quantity
+from lookup.report.cards import HERE, PRICE, cards, nothing_told, ranked
 from lookup.report.caveats import caveats
-from lookup.report.comparison import NOTHING, Line, lines
+from lookup.report.comparison import NOTHING, Line, alike, label, lines
 from lookup.report.document import floors, idle_shedders
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import comparisons, conclusion, legend, opening, outcomes, undecided, winners_luck
+from lookup.report.wording import (
+    aims,
+    comparisons,
+    conclusion,
+    legend,
+    of_wholes,
+    outcomes,
+    undecided,
+    winners_luck,
+)
 from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from lookup.score.verdict import Verdict, Word
 
-__all__ = ["Format", "comparison_tables", "print_report", "show"]
+__all__ = ["Format", "print_report", "show"]
 
 Format = Literal["table", "json", "markdown"]
 
@@ -29,55 +39,131 @@ _STYLES: Mapping[Word, str] = {
 }  # fmt: skip
 #: Characters of the columns of names and units, and around a column of figures.
 _NAMES, _AROUND = 38, 3
-#: Width of files and pipes, which have none of their own and do not wrap.
-_PLAIN_WIDTH = 240
+#: Width of tables in files and pipes, which have none of their own; sentences do not wrap there.
+_PLAIN_WIDTH = 120
+#: Figures and notes of a first look.
+_ROWS, _NOTES = 10, 5
 #: Texts of a figure that is unknown or zero.
 _IDLE = frozenset({NOTHING, "0", "0.0", "0.0000"})
 
 
-def show(scored: Scored, form: Format, console: Console) -> None:
-    """Print a comparison; JSON and Markdown go to the console's file as they are, without colours or wrapping."""
+def show(
+    scored: Scored,
+    form: Format,
+    console: Console,
+    *,
+    folder: str = HERE,
+    is_whole: bool = False,
+    is_quiet: bool = False,
+) -> None:
+    """Print a comparison; JSON and Markdown go to the console's file as they are, without colours or wrapping.
+
+    Args:
+        folder: of the run, for commands.
+        is_whole: print every figure and every note, else what a first look needs.
+        is_quiet: print answers, figures and what decides only.
+    """
     if form == "table":
-        print_report(scored, console)
+        print_report(scored, console, folder=folder, is_whole=is_whole, is_quiet=is_quiet)
         return
     console.file.write(to_json(summary(scored)) if form == "json" else markdown_report(scored))
     console.file.flush()
 
 
-def print_report(scored: Scored, console: Console) -> None:
-    """Print the comparison, the outcome for each candidate and the caveats."""
+def print_report(
+    scored: Scored, console: Console, *, folder: str = HERE, is_whole: bool = False, is_quiet: bool = False
+) -> None:
+    """Print the answer for each candidate, the comparison, the conclusion and the notes, as `show` does."""
     if not console.is_terminal:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
-        width = max(console.width, _PLAIN_WIDTH)
-        console = type(console)(file=console.file, width=width, color_system=None, force_terminal=False)
-    if undecided(scored) is not None or winners_luck(scored) is not None:
-        console.print(_text(" ".join(opening(scored))), soft_wrap=not console.is_terminal)
-    for table in comparison_tables(scored, console):
+        console = type(console)(file=console.file, width=_PLAIN_WIDTH, color_system=None, force_terminal=False)
+
+    def say(texts: Iterable[str]) -> None:
+        for text in texts:
+            console.print(_text(text), soft_wrap=not console.is_terminal)
+
+    say(_answer(scored, folder, is_quiet=is_quiet))
+    drawn = [line for line in lines(scored) if not _is_idle(line)]
+    shown = drawn if is_whole else _first_look(scored, drawn)
+    for table in _tables(scored, shown, console, is_whole=is_whole):
         console.print(table)
-    texts = [legend()]
+    if not is_quiet:
+        say(_background(scored) if is_whole else [*_left_out(len(drawn) - len(shown), "more figure"), legend()])
+        say(idle_shedders(scored))
+    # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
+    say([conclusion(scored)])
+    if not is_quiet:
+        notes = caveats(scored)
+        few = notes if is_whole else notes[:_NOTES]
+        say([*(f"Note: {note}" for note in few), *_left_out(len(notes) - len(few), "more note")])
+
+
+def _answer(scored: Scored, folder: str, *, is_quiet: bool) -> Iterator[str]:
+    """Yield a sentence for each card, behind the first how sure it is and what to do next."""
+    told = nothing_told(scored)
+    if told is not None:
+        yield told
+    for place, card in enumerate(cards(scored, folder).items):
+        yield f"{card.title}: {card.sentence}"
+        if place == 0 and not is_quiet:
+            yield f"    how sure: {card.certainty}"
+            yield f"    next: {card.step}{f': {card.command}' if card.command else ''}"
+    luck = winners_luck(scored)
+    if luck is not None and not is_quiet:
+        yield luck
+
+
+def _left_out(number: int, what: str) -> Iterator[str]:
+    if number:
+        yield f"{quantity(number, what)}: --all prints all, report.md has them"
+
+
+def _background(scored: Scored) -> Iterator[str]:
+    """Yield what stands under the whole comparison: marks, figures that are left out, and how verdicts were counted."""
+    yield legend()
     idle = [line for line in lines(scored) if _is_idle(line)]
     unknown = [line.label for line in idle if all(figure.value == NOTHING for figure in line.figures)]
     zero = [line.label for line in idle if line.label not in unknown]
     if zero:
-        texts.append(f"left out, 0 for every policy that has a figure: {', '.join(zero)}")
+        yield f"left out, 0 for every policy that has a figure: {', '.join(zero)}"
     if unknown:
-        texts.append(f"left out, no figure for any policy: {', '.join(unknown)}")
+        yield f"left out, no figure for any policy: {', '.join(unknown)}"
     floor = floors(scored)
     if floor:
-        texts.append(f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}")
-    # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
-    texts += [*outcomes(scored), *idle_shedders(scored), *comparisons(scored), conclusion(scored)]
-    for text in [*texts, *(f"Note: {caveat}" for caveat in caveats(scored))]:
-        console.print(_text(text), soft_wrap=not console.is_terminal)
+        yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
+    yield from outcomes(scored)
+    yield from comparisons(scored)
+    open_ = undecided(scored)
+    if open_ is not None:
+        yield open_
 
 
-def comparison_tables(scored: Scored, console: Console) -> Iterator[Table]:
+def _first_look(scored: Scored, drawn: Sequence[Line]) -> list[Line]:
+    """Return at most ten lines: those that decide, those that cards speak of, and those that tell most apart."""
+    wholes = {label(*verdict.name) for verdict in of_wholes(scored)}
+    spoken = {label(*name) for name in (*aims(scored), PRICE)}
+
+    def rank(line: Line) -> tuple[bool, bool, bool, int]:
+        told = sum(figure.verdict is not None and figure.verdict.is_decided for figure in line.figures)
+        return not line.primary, line.label not in spoken, line.label not in wholes, -told
+
+    chosen = sorted(drawn, key=rank)[:_ROWS]
+    return sorted((line for line in drawn if line in chosen), key=lambda line: not line.primary)
+
+
+def _tables(scored: Scored, shown: Sequence[Line], console: Console, *, is_whole: bool) -> Iterator[Table]:
     """Build the comparison, in several tables if it is too wide for one; each begins with the incumbent.
 
-    Lines without any figure but zero are left out, unless they decide the exit code.
+    The best candidate comes first. Of policies that decide alike only the first has a column, unless all is asked for.
     """
-    shown = [line for line in lines(scored) if not _is_idle(line)]
-    heads = [f"{scored.incumbent} (incumbent)", *scored.candidates]
+    order = {name: place for place, name in enumerate((scored.incumbent, *scored.candidates))}
+    names = {name: name for name in ranked(scored)}
+    for group in () if is_whole else alike(scored):
+        first, *others = sorted(group, key=[scored.incumbent, *names].index)
+        names = {name: head for name, head in names.items() if name not in others}
+        if first != scored.incumbent:
+            names[first] = f"{first} and {len(others)} alike"
+    heads = {order[scored.incumbent]: f"{scored.incumbent} (incumbent)", **{order[n]: h for n, h in names.items()}}
     for columns in _pages(shown, heads, console.width):
         table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
         table.add_column("metric", no_wrap=True)
@@ -107,17 +193,22 @@ def _is_idle(line: Line) -> bool:
     return not line.primary and all(figure.value in _IDLE for figure in line.figures)
 
 
-def _pages(shown: Sequence[Line], heads: Sequence[str], width: int) -> Iterator[list[int]]:
-    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
-    widths = [
-        max([len(head), *(len(line.figures[column].value) + 2 for line in shown)]) + _AROUND
-        for column, head in enumerate(heads)
-    ]
-    page, used = [0], _NAMES + widths[0]
-    for column in range(1, len(heads)):
+def _pages(shown: Sequence[Line], heads: Mapping[int, str], width: int) -> Iterator[list[int]]:
+    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each.
+
+    Args:
+        heads: by place of a policy's figures in lines, the incumbent's first.
+    """
+    widths = {
+        column: max([len(head), *(len(line.figures[column].value) + 2 for line in shown)]) + _AROUND
+        for column, head in heads.items()
+    }
+    (incumbent, *others), used = heads, _NAMES + widths[0]
+    page = [incumbent]
+    for column in others:
         if len(page) > 1 and used + widths[column] > width:
             yield page
-            page, used = [0], _NAMES + widths[0]
+            page, used = [incumbent], _NAMES + widths[0]
         page.append(column)
         used += widths[column]
     yield page

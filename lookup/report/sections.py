@@ -10,13 +10,15 @@ from typing import Any
 from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report import document, wording
-from lookup.report.blocks import Block, Bullets, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
+from lookup.report.blocks import Block, Bullets, Cards, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
+from lookup.report.cards import PRICE
 from lookup.report.caveats import caveats
 from lookup.report.charts import (
-    CHART_WIDTH,
-    TRADE_HEIGHT,
+    NARROW,
     TRADE_SIZES,
+    WIDE,
     Point,
+    Shape,
     Spot,
     delta_spec,
     extent,
@@ -39,8 +41,10 @@ from lookup.report.comparison import (
 )
 from lookup.report.folder import Run
 from lookup.report.pictures import pictures
-from lookup.report.wording import headline, locality, terms
+from lookup.report.wording import aims, locality, terms
+from lookup.report.words import words_of
 from lookup.score.luck import Estimate
+from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 
 __all__ = ["sections"]
@@ -56,8 +60,7 @@ def sections(run: Run) -> list[Section]:
     scored = run.scored
     load, owners, flows, topology, rejections = pictures(run)
     every = (
-        Section("answer", "The answer", list(_answer(scored))),
-        Section("trade", "Locality against balance", list(_trade(scored))),
+        *_first_screen(run),
         Section("differences", "Differences from the incumbent", list(_differences(scored))),
         Section("comparison", "All figures", list(_comparison(scored))),
         load,
@@ -73,85 +76,124 @@ def sections(run: Run) -> list[Section]:
     return [section for section in every if section.blocks]
 
 
-def _answer(scored: Scored) -> Iterator[Block]:
-    yield from document.answer(scored)
+def _first_screen(run: Run) -> Iterator[Section]:
+    """Yield the best candidate, the chart that sets all against each other, and the other candidates."""
+    scored = run.scored
+    blocks: list[Block] = []
+    others: list[Block] = []
+    for block in document.answer(scored, run.path):
+        if isinstance(block, Cards):
+            best, *rest = block.items
+            blocks.append(Cards([best]))
+            others += [Cards(rest)] if rest else []
+        else:
+            blocks.append(block)
+    yield Section("answer", "The answer", blocks)
+    yield _trade(scored)
+    yield Section("others", "What else, and what decides", [*others, *_decision(scored)])
+
+
+def _decision(scored: Scored) -> Iterator[Block]:
+    yield from document.decision(scored)
     if scored.candidates:
         named = [wording.differing(scored, policy) for policy in scored.candidates]
         counted = zip(wording.outcomes(scored), named, strict=True)
         lists = [f"{sentence}. {names}" if names else sentence for sentence, names in counted]
         notes = [Paragraph(text, "note") for text in wording.comparisons(scored)]
-        yield Fold(document.ABOUT_COUNTS, [Bullets(lists, "answers"), *notes])
+        yield Fold(document.ABOUT_COUNTS, [Bullets(lists, "named"), *notes])
     yield Fold("What these figures and words mean", [Definitions(terms(scored))])
     if caveats(scored):
         yield Paragraph("What to be careful about stands under “Before you trust it”, near the end.", "note")
 
 
-def _trade(scored: Scored) -> Iterator[Block]:
-    near_by = locality(scored)
-    chosen = () if near_by is None else headline(scored)
+def _trade(scored: Scored) -> Section:
+    """Return the chart of the two aims that this log has: locality and balance, or balance and moves."""
+    chosen = _axes(scored)
+    if chosen is None:
+        text = "This run has no two figures to set against each other, as there are locality, balance and moves."
+        return Section("trade", "One aim against another", [Paragraph(text, "note")])
+    up, across = (scored.metric[name[0]] for name in chosen)
     rows: list[list[Any]] = []
     texts: list[list[str | Cell]] = []
-    for policy in (scored.incumbent, *scored.candidates) if chosen else ():
-        near, even, moved = (scored.pooled.get((policy, metric, key)) for metric, key in chosen)
-        if near is None or even is None or not math.isfinite(near.value + even.value):
+    for policy in (scored.incumbent, *scored.candidates):
+        high, far = (scored.pooled.get((policy, *name)) for name in chosen)
+        moved = scored.pooled.get((policy, *PRICE))
+        if high is None or far is None or not math.isfinite(high.value + far.value):
             continue
-        written = [_written(figure) for figure in (near, even, moved)]
+        written = [_written(figure) for figure in (high, far, moved)]
         role = "incumbent" if policy == scored.incumbent else "candidate"
-        count = None if moved is None or math.isnan(moved.value) else moved.value
-        rows.append([policy, role, *_bounds(even), *_bounds(near), count, *(cell.text for cell in written)])
-        texts.append([policy, *written])
-    if near_by is None or not rows:
-        text = "This run has no figures of locality and of imbalance to set against each other."
-        if near_by is None:
-            text = (
-                "This run has no figure of locality to set against imbalance. That needs labels, like rack, of clients "
-                "and brokers: lookups have those of clients in their properties, or `[[clients]]` of the evaluation "
-                "gives them by address."
-            )
-        yield Paragraph(text, "note")
-        return
-    names = [label(metric, key) for metric, key in chosen]
-    good, side = ("higher", "above") if scored.metric[near_by[0]].better == "up" else ("lower", "below")
+        count = None if moved is None or PRICE in chosen or math.isnan(moved.value) else moved.value
+        rows.append([policy, role, *_bounds(far), *_bounds(high), count, *(cell.text for cell in written)])
+        texts.append([policy, *written[: 2 if PRICE in chosen else 3]])
+    words = [words_of(name).name for name in chosen]
+    places = ("above" if up.better == "up" else "below", "right" if across.better == "up" else "left")
     most = max((row[8] for row in rows if row[8] is not None), default=None)
-    size = "" if most is None else "The size of a point is the number of moves. "
-    yield Paragraph(
-        f"A policy is better than the incumbent on both if its point lies {side} and to the left of the incumbent's. "
-        f"{size}Lines are 95 % intervals. A name for which there is no room is "
-        "left out: pointing at the point shows it, and so does the table below."
-    )
+    size = "" if most is None else " The larger a point, the more bundles it moves."
+    title = f"{words[0][0].upper()}{words[0][1:]} against {words[1]}"
+    directions = {"up": "higher is better", "down": "lower is better"}
+    titles = [f"{word} ({directions[metric.better]})" for word, metric in zip(words, (up, across), strict=True)]
+    names = [label(*name) for name in (*chosen, *([] if PRICE in chosen else [PRICE]))]
+    table = Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters")
     domains = [extent([row[low] for row in rows], [row[low + 1] for row in rows]) for low in (3, 6)]
-    spots = _spots(rows, domains, most)
-    yield Chart(
-        "trade-chart",
-        f"{names[0]} against {names[1]}, one point per policy",
-        f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-        trade_spec(f"{names[0]} ({good} is better)", f"{names[1]} (lower is better, 1 is even)", domains, most),
-        "policy role x x_low x_high y y_low y_high moves locality imbalance moved label dx dy align".split(),
-        [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
-        Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters"),
+    blocks: list[Block] = []
+    for shape in (WIDE, NARROW):
+        spots = _spots(rows, domains, most, shape)
+        blocks.append(
+            Chart(
+                "trade-chart" if shape is WIDE else "trade-narrow-chart",
+                title,
+                f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
+                trade_spec(titles[0], titles[1], domains, most, shape),
+                "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split(),
+                [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
+                screen=shape.screen,
+            )
+        )
+    about = (
+        f"A policy is better than the incumbent on both if its point lies {places[0]} and to the {places[1]} of the "
+        f"incumbent's.{size} Lines are 95 % intervals. Names without room are left out: point at the point."
     )
+    heading = "Locality against balance" if locality(scored) else "Balance against moves"
+    return Section("trade", heading, [*blocks, Fold("Numbers of this chart", [table]), Paragraph(about, "note")])
 
 
-def _spots(rows: Sequence[Sequence[Any]], domains: Sequence[tuple[float, float]], most: float | None) -> list[Spot]:
+def _axes(scored: Scored) -> tuple[Name, Name] | None:
+    """Return the figures upwards and to the right; None if this run has no two that some policy has values of."""
+    known = [
+        name
+        for name in (*aims(scored), PRICE)
+        if any(math.isfinite(figure.value) for key, figure in scored.pooled.items() if key[1:] == name)
+    ]
+    if len(known) < 2:
+        return None
+    # Without locality moves stand upwards, balance to the right as ever.
+    up, across = known[:2]
+    return (across, up) if across == PRICE else (up, across)
+
+
+def _spots(
+    rows: Sequence[Sequence[Any]], domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
+) -> list[Spot]:
     """Return where the names of points stand.
 
     Args:
-        rows: of the chart of locality against imbalance, as its fields have them, up to the moves.
+        rows: of the chart of two aims, as its fields have them, up to the moves.
         domains: of its scales.
         most: moves of its largest point, None if they are not known.
+        shape: of the chart.
     """
     (left, right), (bottom, top) = domains
     least, largest = TRADE_SIZES
     points = [
         Point(
             row[0],
-            (row[2] - left) / (right - left) * CHART_WIDTH,
-            (top - row[5]) / (top - bottom) * TRADE_HEIGHT,
+            (row[2] - left) / (right - left) * shape.width,
+            (top - row[5]) / (top - bottom) * shape.height,
             math.sqrt((least + (largest - least) * (row[8] or 0.0) / (most or 1.0)) / math.pi),
         )
         for row in rows
     ]
-    return place(points, CHART_WIDTH, TRADE_HEIGHT)
+    return place(points, shape.width, shape.height)
 
 
 def _bounds(figure: Estimate) -> tuple[float, float, float]:
@@ -200,7 +242,8 @@ def _differences(scored: Scored) -> Iterator[Block]:
         return
     yield Paragraph(
         "Bars to the right are more than the incumbent has, bars to the left less; ↑ ↓ say which is better: blue bars "
-        "are better, orange ones worse. Lines across bars are 95 % intervals, and the grey band is the margin. Each "
+        "are better, orange ones worse, full grey ones the same, and hollow ones "
+        "inconclusive. Lines across bars are 95 % intervals, and the grey band is the margin. Each "
         "chart has a scale of its own; * decides the exit code."
     )
     yield Chart(

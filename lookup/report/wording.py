@@ -13,14 +13,10 @@ from lookup.report.comparison import (
     MARKS,
     OPEN_MARKS,
     UNJUDGED,
-    interval_text,
     is_unjudged,
     label,
     number_text,
-    own_direction,
     scope_of,
-    signed_text,
-    value_text,
     word_of,
 )
 from lookup.score.luck import LEVEL
@@ -30,9 +26,8 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
-    "IN_BRACKETS", "answers", "comparisons", "conclusion", "differing", "headline", "is_open", "legend",
-    "locality", "meanings", "opening", "outcomes", "question", "terms", "undecided", "undecided_figures",
-    "winners_luck",
+    "IN_BRACKETS", "aims", "comparisons", "conclusion", "differing", "is_open", "legend", "locality",
+    "meanings", "of_wholes", "opening", "outcomes", "terms", "undecided", "undecided_figures", "winners_luck",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -273,68 +268,11 @@ def locality(scored: Scored) -> Name | None:
     return None
 
 
-def headline(scored: Scored) -> tuple[Name, ...]:
-    """Return the figures that are set against each other: locality, if there is any, imbalance and moves."""
-    near = locality(scored)
-    return (*([near] if near else []), ("imbalance_max_mean", None), ("moves", None))
-
-
-def question(scored: Scored) -> str | None:
-    """Say against what candidates are held, and by which metrics; None if there is no candidate."""
-    if not scored.verdicts:
-        return None
-    primary = dict.fromkeys(label(*verdict.name) for verdict in of_wholes(scored) if verdict.primary)
-    by = f" Primary metrics, by which this evaluation decides: {', '.join(primary)}." if primary else ""
-    return (
-        f"Each candidate against {scored.incumbent}, the incumbent; in brackets the difference with its 95 % "
-        f"interval.{by}"
-    )
-
-
-def answers(scored: Scored) -> list[str]:
-    """Answer for each candidate in one sentence that begins with its name and a colon.
-
-    It has the primary figures that are better or worse, those that are equivalent and those that are undecided, and
-    of the figures of `headline` that are not primary those that are better, worse or undecided.
-    """
-    if not scored.verdicts:
-        return []
-    return [f"{policy}: {'; '.join(_clauses(scored, policy))}." for policy in scored.candidates]
-
-
-def _clauses(scored: Scored, policy: str) -> Iterator[str]:
-    verdicts = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
-    primary = [verdict for verdict in verdicts if verdict.primary]
-    found = [_change(scored, verdict) for verdict in primary if verdict.is_decided]
-    if found or not primary:
-        yield ", ".join(found) or "no primary metric was measured"
-    for what, word in (("identical", "identical"), ("equivalent", "equivalent"), ("undecided", "inconclusive")):
-        names = [f"{label(*verdict.name)}{_scope(verdict)}" for verdict in primary if verdict.verdict == word]
-        if names:
-            yield f"{what} on {', '.join(names)}"
-    others = [verdict for verdict in verdicts if not verdict.primary and verdict.name in headline(scored)]
-    besides = [_change(scored, verdict) for verdict in others if verdict.is_decided]
-    open_ = [label(*verdict.name) for verdict in others if verdict.verdict == "inconclusive"]
-    besides += [f"undecided on {', '.join(open_)}"] if open_ else []
-    if besides:
-        yield f"not primary: {', '.join(besides)}"
-
-
-def _change(scored: Scored, verdict: Verdict) -> str:
-    """Write a figure of a candidate beside the incumbent's, with their difference in the metric's own direction."""
-    metric = scored.metric[verdict.metric]
-    ours, theirs = (
-        value_text(scored.pooled[policy, *verdict.name].value, metric.unit)
-        for policy in (verdict.policy, verdict.against)
-    )
-    change, low, high = own_direction(verdict, metric.better)
-    interval = interval_text(low, high, metric.unit).strip("[]").replace(", ", " to ")
-    word = f"{verdict.verdict}{_scope(verdict)}"
-    return f"{label(*verdict.name)} {ours} instead of {theirs} ({signed_text(change, metric.unit)}, {interval}, {word})"
-
-
-def _scope(verdict: Verdict) -> str:
-    return f" {scope_of(verdict)}".rstrip()
+def aims(scored: Scored) -> tuple[Name, ...]:
+    """Return the figures that say what a policy is good for: locality and balance, as far as there are any."""
+    near, even = locality(scored), ("imbalance_max_mean", None)
+    names = [] if near is None else [near]
+    return (*names, even) if any(key[1:] == even for key in scored.pooled) else tuple(names)
 
 
 _DIRECTIONS = {"up": "more is better", "down": "less is better", "info": "neither more nor less is better"}

@@ -16,8 +16,8 @@ from lookup.report.charts import Box, Point, extent, place
 from lookup.score.verdict import Word
 
 SPECIFICATIONS = {
-    "trade": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], 7.0),
-    "trade without moves": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], None),
+    "trade": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], 7.0, charts.WIDE),
+    "trade without moves": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], None, charts.NARROW),
     "delta": charts.delta_spec(2),
     "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
     "heat": charts.heat_spec("bundles", "%d %H:%M", is_relative=False),
@@ -28,12 +28,10 @@ SPECIFICATIONS = {
 }
 
 
-def test_sizes_have_a_legend_only_if_moves_are_known() -> None:
+def test_points_have_sizes_without_moves_as_well() -> None:
     """Under shared ownership nothing moves, and all points have the least size."""
     sizes = [_sizes(SPECIFICATIONS[name]) for name in ("trade", "trade without moves")]
 
-    assert ["legend" in size for size in sizes] == [False, True]
-    assert sizes[1]["legend"] is None
     assert [size["scale"]["domain"] for size in sizes] == [[0, 7.0], [0, 1.0]]
     assert all(size["scale"]["range"][0] >= 79 for size in sizes)
 
@@ -41,15 +39,24 @@ def test_sizes_have_a_legend_only_if_moves_are_known() -> None:
 def test_every_word_of_a_verdict_has_a_colour() -> None:
     """In the order of the words: a scale that is short begins again, and only one verdict is better."""
     (scale,) = [
-        layer["encoding"]["color"]["scale"]
+        layer["encoding"]["fill"]["scale"]
         for layer in SPECIFICATIONS["delta"]["spec"]["layer"]
-        if "scale" in layer["encoding"].get("color", {})
+        if "scale" in layer["encoding"].get("fill", {})
     ]
 
     colours = dict(zip(scale["domain"], scale["range"], strict=True))
     assert set(colours) == set(get_args(Word))
     assert [colours[word] for word in ("better", "worse")] == ["@better", "@worse"]
     assert set(colours.values()) == {"@better", "@worse", "@quiet"}
+
+
+def test_what_is_open_is_hollow() -> None:
+    """And what is the same is not: they have one colour."""
+    bars = SPECIFICATIONS["delta"]["spec"]["layer"][1]["encoding"]
+
+    assert bars["fillOpacity"] == {
+        "condition": {"test": "datum.verdict == 'inconclusive'", "value": 0.0}, "value": 0.75
+    }  # fmt: skip
 
 
 def _sizes(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -37,12 +37,29 @@ def test_the_outcome_stands_first() -> None:
     """Before any table."""
     head = markdown_report(result()).partition("##")[0]
 
-    assert head.startswith("# Comparison of placement policies\n\nEach candidate against stock, the incumbent;")
-    order = ["* new: answered_ratio 0.7000 instead of 0.5000 (", "At least one candidate is worse", "* new: 1 better"]
+    assert head.startswith(
+        "# Comparison of placement policies\n\nAt least one candidate is worse than the incumbent on a primary metric"
+    )
+    order = ["* **new**: Moves twice as many bundles, which", "What decides the exit code (*): ", "* new: 1 better"]
     places = [head.index(text) for text in order]
     assert places == sorted(places)
     assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
     assert "* 2 comparisons decide the exit code (*), judged together:" in head
+
+
+def test_a_card_has_its_figures_below_its_sentence() -> None:
+    """Gain and cost with both figures, the change, its interval and the mark, how sure that is, and a command."""
+    lines = [line.strip() for line in markdown_report(result()).partition("##")[0].splitlines()]
+
+    place = lines.index(
+        "* **new**: Moves twice as many bundles, which decides against it, but answers 20 points more of the lookups."
+    )
+    assert lines[place + 1 : place + 5] == [
+        "* gain: answered lookups (`answered_ratio *`) 50 % → 70 % (+20 points, 95 % interval +20 to +20 points) ▲",
+        "* cost: moved bundles (`moves *`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200) ▼",
+        "* how sure: between equals chance shows each of these in fewer than 1 of 200 runs",
+        "* next: see where it parts from the incumbent: `lookup explain RUN_DIR --policy new --versus stock`",
+    ]
 
 
 def test_what_was_evaluated() -> None:

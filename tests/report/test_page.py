@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lookup.report.cards import cards
 from lookup.report.caveats import caveats
 from lookup.report.comparison import (
     LIGHT_MARKS,
@@ -30,12 +31,10 @@ from lookup.report.comparison import (
 from lookup.report.folder import read_run
 from lookup.report.page import html_report
 from lookup.report.wording import (
-    answers,
     comparisons,
     conclusion,
     differing,
     outcomes,
-    question,
     terms,
     undecided_figures,
 )
@@ -169,13 +168,17 @@ def test_vendored_scripts_are_those_of_their_releases() -> None:
 
 
 def test_the_answer_has_the_words_of_the_report(folder: Path, page: _Page) -> None:
-    """What is asked, the answers, the conclusion, what is undecided and every caveat stand in it as in report.md."""
+    """The answers, the conclusion, what is undecided and every caveat stand in it as in report.md."""
     scored, text = read_run(str(folder)).scored, " ".join(page.texts)
     markdown = (folder / "report.md").read_text(encoding="utf-8")
 
-    named = [*answers(scored), *outcomes(scored)]
-    whole = [question(scored) or "", conclusion(scored), *undecided_figures(scored), *comparisons(scored)]
-    assert len(answers(scored)) == 3
+    named = outcomes(scored)
+    whole = [conclusion(scored), *undecided_figures(scored), *comparisons(scored)]
+    assert len(cards(scored).items) == 3
+    for card in cards(scored).items:
+        for sentence in (card.sentence, card.certainty, card.step):
+            assert sentence in text
+            assert sentence in markdown
     for sentence in (*named, *whole, *caveats(scored)):
         assert sentence.partition(": ")[2 if sentence in named else 0] in text
         assert sentence in markdown
@@ -275,7 +278,7 @@ def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page)
         moved = rows["moves", None, point["policy"]]
         assert point["moves"] == moved["value"]
         texts = [_written(row) for row in (near, even, moved)]
-        assert [point[name] for name in ("locality", "imbalance", "moved")] == [value for value, _ in texts]
+        assert [point[name] for name in ("up", "across", "moved")] == [value for value, _ in texts]
         assert cells[point["policy"]] == [f"{value} {interval}".strip() for value, interval in texts]
 
 
@@ -319,7 +322,7 @@ def test_the_answers_stand_first(folder: Path, page: _Page) -> None:
     """Before the conclusion, and that before all that is counted."""
     scored, text = read_run(str(folder)).scored, " ".join(page.texts)
 
-    order = [answers(scored)[0].partition(": ")[2], conclusion(scored), next(comparisons(scored))]
+    order = [cards(scored).items[0].sentence, conclusion(scored), next(comparisons(scored))]
     places = [text.index(sentence) for sentence in order]
     assert places == sorted(places)
 

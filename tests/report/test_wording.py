@@ -9,20 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lookup.report.comparison import LIGHT_MARKS, MARKS, UNJUDGED, number_text, value_text
+from lookup.report.comparison import LIGHT_MARKS, MARKS, UNJUDGED, number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
-    answers,
+    aims,
     comparisons,
     conclusion,
     differing,
-    headline,
     legend,
     locality,
     meanings,
     opening,
     outcomes,
-    question,
     terms,
     undecided,
     undecided_figures,
@@ -85,16 +83,16 @@ def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
     assert undecided(result()) is None
 
 
-def test_a_run_that_is_undecided_says_so_first() -> None:
-    """On the terminal; in the report below the answer, one figure an entry."""
+def test_what_is_undecided_stands_below_the_answer() -> None:
+    """In the report, one figure an entry; on the terminal with everything else."""
     parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
     result_ = decided(parts, "stock", "new", primary=("moves",))
 
-    assert printed(result_).startswith("Undecided on every primary comparison (")
+    assert undecided(result_) in printed(result_, is_whole=True)
+    assert "smallest effect" not in printed(result_)
     (listed,) = undecided_figures(result_)
-    assert f": {listed}." in printed(result_)
     head = markdown_report(result_).partition("##")[0]
-    assert head.index("* new: undecided on moves.") < head.index(f"* {listed}")
+    assert head.index("* **new**: No difference is shown in moved bundles.") < head.index(f"* {listed}")
 
 
 def test_a_certain_loss_comes_before_what_is_undecided() -> None:
@@ -311,102 +309,6 @@ def test_every_verdict_is_explained() -> None:
     assert "▴ ▾ if it were the only comparison" in legend()
 
 
-def test_each_candidate_has_a_sentence_with_its_numbers() -> None:
-    """Both figures, the difference in the metric's own direction with its interval, and which of the two it is."""
-    new, twin = answers(result())
-
-    assert new == (
-        "new: answered_ratio 0.7000 instead of 0.5000 (+0.2000, 0.2000 to 0.2000, better), "
-        "moves 2,400 instead of 1,200 (+1,200, 1,200 to 1,200, worse)."
-    )
-    assert twin == "twin: identical on answered_ratio, moves."
-
-
-def test_the_numbers_are_those_of_the_figures() -> None:
-    """Rounded as everywhere else in the report."""
-    found = result()
-    figures = found.pooled
-
-    for policy in ("stock", "new"):
-        assert value_text(figures[policy, "moves", None].value, "moves") in answers(found)[0]
-
-
-def test_what_is_undecided_is_named() -> None:
-    """In a clause of its own, after what is better or worse."""
-    parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
-    parts += [ratios(policy, spread(mean, 0.1)) for policy, mean in (("stock", 0.5), ("new", 0.2))]
-
-    (sentence,) = answers(decided(parts, "stock", "new", primary=("moves", "answered_ratio")))
-
-    assert sentence.startswith("new: answered_ratio 0.2000 instead of 0.5000 (-0.3000, ")
-    assert sentence.endswith(", worse); undecided on moves.")
-
-
-def test_headline_figures_that_do_not_decide_are_named_apart() -> None:
-    """Locality, imbalance and moves are what a reader looks for, whatever the primary metrics are."""
-    parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]
-    parts += [ratios(p, spread(mean, 0.1), "match_ratio", key="rack") for p, mean in (("stock", 0.5), ("new", 0.6))]
-    parts += [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
-    parts += [ratios(p, [share] * 40, "network_cost") for p, share in (("stock", 0.5), ("new", 0.6))]
-
-    (sentence,) = answers(decided(parts, "stock", "new", primary=("answered_ratio",)))
-
-    assert sentence.startswith("new: identical on answered_ratio; not primary: ")
-    assert sentence.partition("not primary: ")[2].startswith("match_ratio[rack] 0.6000 instead of 0.5000 (+0.1000, ")
-    assert sentence.endswith("better), undecided on moves.")
-
-
-def test_parts_of_a_figure_are_left_to_the_whole() -> None:
-    """Moves of one cause are among all moves."""
-    parts = [
-        moves(policy, [count] * 40, key=key) for policy, count in (("stock", 3), ("new", 9)) for key in (None, "shed")
-    ]
-
-    (sentence,) = answers(decided(parts, "stock", "new", primary=("moves",)))
-
-    assert "moves 360 instead of 120" in sentence
-    assert "shed" not in sentence
-
-
-def test_a_verdict_on_one_placement_says_so() -> None:
-    """Behind its word, so that it is not taken for a property of the policy."""
-    assert "better for this placement only)" in answers(placed_once())[0]
-    assert answers(placed_once())[1].startswith("twin: identical on answered_ratio, moves")
-
-
-def test_a_verdict_on_these_hours_says_so() -> None:
-    """Behind its word too; beside it stands what holds for the policy, without an addition."""
-    new, old = answers(varied())
-
-    assert new.startswith("new: answered_ratio 0.9500 instead of 0.9000 (+0.0500, 0.0500 to 0.0500, better), imbalance")
-    assert "(+0.1490, 0.0903 to 0.2076, worse for these hours only); not primary: " in new
-    assert "hours" not in old
-
-
-def test_identical_equivalent_and_undecided_figures_have_clauses_of_their_own() -> None:
-    """In this order: the same sums, a difference within the margin, and one that is open."""
-    parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]
-    near = {"stock": [0.5] * 40, "new": [0.501, 0.499] * 20}
-    parts += [ratios(policy, shares, "match_ratio", key="zone") for policy, shares in near.items()]
-    parts += [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
-
-    (sentence,) = answers(decided(parts, primary=("answered_ratio", "match_ratio:zone", "moves")))
-
-    assert sentence == ("new: identical on answered_ratio; equivalent on match_ratio[zone]; undecided on moves.")
-
-
-def test_the_question_names_the_incumbent_and_what_decides() -> None:
-    """Without a candidate there is none, and no answer."""
-    alone = scored([ratios("stock", [0.5] * 30)], plan("stock"))
-
-    assert question(result()) == (
-        "Each candidate against stock, the incumbent; in brackets the difference with its 95 % interval. Primary "
-        "metrics, by which this evaluation decides: answered_ratio, moves."
-    )
-    assert question(alone) is None
-    assert answers(alone) == []
-
-
 def test_locality_is_the_match_that_decides_else_that_of_racks() -> None:
     """Of keys that no policy ever matches none is taken."""
     parts = [
@@ -418,7 +320,8 @@ def test_locality_is_the_match_that_decides_else_that_of_racks() -> None:
     assert locality(decided(parts, "stock", "new", primary=("match_ratio:zone",))) == ("match_ratio", "zone")
     assert locality(decided(parts, "stock", "new", primary=("match_ratio:app",))) == ("match_ratio", "rack")
     assert locality(result()) is None
-    assert headline(result()) == (("imbalance_max_mean", None), ("moves", None))
+    assert aims(result()) == ()
+    assert aims(varied()) == (("match_ratio", "rack"), ("imbalance_max_mean", None))
 
 
 def test_every_figure_of_a_run_is_explained_by_its_metric() -> None:

@@ -1,0 +1,391 @@
+"""Answer a run on one screen: a card for each candidate, the best first.
+
+A card says in a sentence what the candidate does better and worse than the incumbent, shows the figures behind it, and
+says how sure that is and what to do next. Only verdicts make sentences; figures that merely look different do not.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lookup.report.blocks import Card, Cards, Facet
+from lookup.report.comparison import alike, label, mark_of, own_direction
+from lookup.report.wording import aims, of_wholes
+from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
+from lookup.score.rules import Name
+from lookup.score.scoring import Scored
+from lookup.score.verdict import HoldsFor, Verdict
+
+__all__ = [
+    "HERE",
+    "PRICE",
+    "cards",
+    "facet_text",
+    "nothing_told",
+    "order_of_cards",
+    "ranked",
+    "sentences",
+    "who_is_alike",
+]
+
+#: Stands for the folder of a run in a command, where it is not known.
+HERE = "RUN_DIR"
+#: What changes an owner is a price, whatever else a policy is for.
+PRICE: Name = ("moves", None)
+#: So many times the log, or the replicates, is more than anybody has.
+_TOO_LARGE = 50.0
+#: Replicates to ask for where there is one.
+_SEEDS = 10
+#: Part of an interval from which on luck of the placement prevails.
+_PREVAILS = 0.7
+#: For what verdicts hold that do not hold for the policy.
+_SCOPES: Mapping[HoldsFor, str] = {"placement": "in this placement", "hours": "in these hours"}
+#: Policies named in a title; the others are counted.
+_NAMED = 2
+
+
+@dataclass
+class _Found:
+    """The verdicts on one candidate that its sentence is made of."""
+
+    same: list[Verdict] = field(default_factory=list)
+    gains: list[Verdict] = field(default_factory=list)
+    losses: list[Verdict] = field(default_factory=list)
+    #: would be told apart if each were the only comparison
+    perhaps: list[Verdict] = field(default_factory=list)
+    open: list[Verdict] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[Verdict]:
+        return [*self.gains, *self.losses]
+
+    @property
+    def decides_against(self) -> list[Verdict]:
+        return [verdict for verdict in self.losses if verdict.primary and verdict.holds_for == "policy"]
+
+
+def cards(scored: Scored, folder: str = HERE) -> Cards:
+    """Return a card for each candidate, one for all that decide alike.
+
+    Args:
+        folder: of the run, for commands.
+    """
+    first = next(iter(ranked(scored)), None)
+    return Cards([_card(scored, group, folder, is_best=first in group) for group in _groups(scored)])
+
+
+def facet_text(facet: Facet) -> str:
+    """Write a figure of a card in a line, with the interval of the difference."""
+    return (
+        f"{facet.words} (`{facet.name}`) {facet.before} → {facet.after} ({facet.change}, 95 % interval {facet.span}) "
+        f"{facet.mark}"
+    )
+
+
+def sentences(scored: Scored) -> list[str]:
+    """Return the sentence of each card behind its title and a colon."""
+    return [f"{card.title}: {card.sentence}" for card in cards(scored).items]
+
+
+def ranked(scored: Scored) -> list[str]:
+    """Return the candidates, the best first.
+
+    Fewest certain losses on primary metrics come first, then most gains less losses in primary metrics and in `aims`,
+    then in all. A verdict counts 1, for this placement or these hours only a half, and as the only comparison a
+    quarter. Among equals differences in `aims` are added up, whether or not they are told from chance.
+    """
+    aimed = aims(scored)
+
+    def rank(policy: str) -> tuple[float, float, float, float]:
+        every = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
+        of_aims = [verdict for verdict in every if verdict.name in aimed]
+        deciding = [verdict for verdict in every if verdict.primary or verdict.name in aimed]
+        lost = sum(v.primary and v.verdict == "worse" and v.holds_for == "policy" for v in every)
+        return -lost, _score(deciding), _score(every), sum(_size(scored, verdict) for verdict in of_aims)
+
+    return sorted(scored.candidates, key=rank, reverse=True)
+
+
+def order_of_cards(scored: Scored) -> str:
+    """Explain the order of the cards, and what decides the exit code."""
+    primary = dict.fromkeys(f"{words_of(v.name).name} (`{label(*v.name)}`)" for v in of_wholes(scored) if v.primary)
+    decides = f" What decides the exit code (*): {', '.join(primary)}." if primary else ""
+    return (
+        f"Each candidate is held against {scored.incumbent}, the incumbent. The best comes first, by what is shown "
+        f"against the incumbent; neighbours in this order need not differ.{decides}"
+    )
+
+
+def nothing_told(scored: Scored) -> str | None:
+    """Say that no candidate is told from the incumbent, and which log would do; None if one is."""
+    if not scored.verdicts or any(verdict.is_decided for verdict in scored.verdicts):
+        return None
+    if all(verdict.verdict == "identical" for verdict in scored.verdicts):
+        return f"Every candidate did what {scored.incumbent} did, in every bundle and event."
+    open_ = [v for v in of_wholes(scored) if v.name in (*aims(scored), PRICE) and v.verdict == "inconclusive"]
+    needed = _needed(scored, open_)
+    text = f"This run tells no candidate from {scored.incumbent}."
+    if needed is not None:
+        return f"{text} If the differences are as large as they look, {needed.words} would."
+    reason = next((verdict.reason for verdict in open_ if verdict.reason), None)
+    return f"{text} The reason for the first figure: {reason}." if reason else text
+
+
+def who_is_alike(scored: Scored) -> str:
+    """Say which policies decide alike."""
+    groups = [f"{_title(group)}" for group in alike(scored)]
+    return "; ".join(groups) or "no two decide alike"
+
+
+def _groups(scored: Scored) -> Iterator[tuple[str, ...]]:
+    """Yield the policies that share a card, in the order of the best of each; the incumbent is in one or in none."""
+    group_of = {name: group for group in alike(scored) for name in group}
+    seen: set[str] = set()
+    for policy in ranked(scored):
+        if policy not in seen:
+            group = group_of.get(policy, (policy,))
+            seen.update(group)
+            yield group
+
+
+def _card(scored: Scored, group: tuple[str, ...], folder: str, *, is_best: bool) -> Card:
+    names = [name for name in group if name != scored.incumbent]
+    policy, found = names[0], _found(scored, names[0])
+    step, command = _next(scored, policy, found, folder, is_best=is_best)
+    perhaps = {word: [v for v in found.perhaps if v.alone == word] for word in ("better", "worse")}
+    price = [verdict for verdict in (*found.same, *found.open) if verdict.name == PRICE]
+    if len(names) < len(group):
+        sentence = f"Decides as {scored.incumbent}, the incumbent, does: on this log they are one policy."
+        step, command = "nothing to do", ""
+    else:
+        sentence = _sentence(scored, found)
+    return Card(
+        title=_title(names),
+        sentence=sentence,
+        gains=[_facet(scored, verdict) for verdict in (*found.gains, *perhaps["better"])],
+        costs=[_facet(scored, verdict) for verdict in (*found.losses, *perhaps["worse"], *price)],
+        certainty=_certainty(scored, found),
+        step=step,
+        command=command,
+        style=_style(scored, found),
+    )
+
+
+def _style(scored: Scored, found: _Found) -> str:
+    if found.decides_against or (found.losses and not found.gains):
+        return "worse"
+    net = _score([verdict for verdict in found.told if verdict.primary or verdict.name in aims(scored)])
+    is_firm = any(verdict.holds_for == "policy" for verdict in found.gains)
+    return "better" if is_firm and (net > 0 or not found.losses) else "inconclusive"
+
+
+def _title(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    more = len(names) - _NAMED
+    listed = f"{', '.join(names[:_NAMED])} and {more} more" if more > 0 else " and ".join(names)
+    return f"{listed} decide alike"
+
+
+def _found(scored: Scored, policy: str) -> _Found:
+    """Sort the verdicts on primary figures, on `aims` and on moves by what they say."""
+    found = _Found()
+    named = [v for v in of_wholes(scored) if v.policy == policy and (v.primary or v.name in (*aims(scored), PRICE))]
+    for verdict in sorted(named, key=lambda verdict: not verdict.primary):
+        if verdict.is_decided:
+            (found.gains if verdict.verdict == "better" else found.losses).append(verdict)
+        elif verdict.verdict == "inconclusive":
+            (found.open if verdict.alone is None else found.perhaps).append(verdict)
+        else:
+            found.same.append(verdict)
+    return found
+
+
+def _sentence(scored: Scored, found: _Found) -> str:
+    scopes = {verdict.holds_for for verdict in found.told}
+    # What holds for every difference is said once.
+    shared = scopes.pop() if len(scopes) == 1 else "policy"
+
+    def clauses(verdicts: Sequence[Verdict]) -> list[str]:
+        return [_clause(scored, verdict, shared) for verdict in verdicts]
+
+    against = found.decides_against
+    others = [verdict for verdict in found.losses if verdict not in against]
+    equal = [words_of(verdict.name).same for verdict in found.same if verdict.primary]
+    parts = []
+    if against:
+        parts.append(f"{_joined(clauses(against))}, which decides against it")
+    gains = clauses(found.gains)
+    if against and gains:
+        parts = [f"{parts[0]}, but {_joined(gains)}"]
+    elif not against and (equal or gains):
+        parts.append(_joined([*equal, *gains]))
+    if others:
+        parts.append(_joined(clauses(others)))
+    if found.perhaps:
+        parts.append(f"perhaps {_joined(clauses(found.perhaps))}")
+    open_ = [words_of(verdict.name).name for verdict in found.open]
+    # Of moves the cost says so already.
+    open_ = [] if parts and found.told and open_ == [words_of(PRICE).name] else open_
+    if open_:
+        parts.append(f"no difference is shown in {_joined(open_)}")
+    same = [words_of(verdict.name).same for verdict in found.same if not verdict.primary]
+    if same and not found.told:
+        parts.append(_joined(same))
+    text = "; ".join(parts) or "nothing was measured by which to judge it"
+    text = f"{_SCOPES[shared]} only: {text}" if shared != "policy" else text
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _joined(clauses: Sequence[str]) -> str:
+    *most, last = clauses
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _clause(scored: Scored, verdict: Verdict, shared: HoldsFor) -> str:
+    """Write one difference; what it holds for only is added unless it is that of all of them."""
+    before, after = _values(scored, verdict)
+    words = words_of(verdict.name)
+    text = filled(words.more if after > before else words.less, before, after)
+    is_said = verdict.holds_for in (shared, "policy") or not verdict.is_decided
+    return text if is_said else f"{text} ({_SCOPES[verdict.holds_for]})"
+
+
+def _values(scored: Scored, verdict: Verdict) -> tuple[float, float]:
+    """Return the incumbent's figure and the candidate's, NaN for one that was not measured."""
+    before, after = (scored.pooled.get((policy, *verdict.name)) for policy in (verdict.against, verdict.policy))
+    return math.nan if before is None else before.value, math.nan if after is None else after.value
+
+
+def _facet(scored: Scored, verdict: Verdict) -> Facet:
+    metric = scored.metric[verdict.metric]
+    before, after = _values(scored, verdict)
+    _, low, high = own_direction(verdict, metric.better)
+    return Facet(
+        words=words_of(verdict.name).name,
+        name=f"{label(*verdict.name)}{' *' if verdict.primary else ''}",
+        before=amount_text(before, metric),
+        after=amount_text(after, metric),
+        change=change_text(before, after, metric),
+        span=span_text(low, high, metric),
+        mark=mark_of(verdict),
+    )
+
+
+def _certainty(scored: Scored, found: _Found) -> str:
+    """Say how sure the differences are that a card names."""
+    texts = []
+    firm = [verdict for verdict in found.told if verdict.holds_for == "policy"]
+    if firm:
+        chances = [verdict.p_family for verdict in firm if not math.isnan(verdict.p_family)]
+        what = "this" if len(firm) == 1 else "each of these"
+        texts.append(
+            f"between equals chance shows {what} in fewer than 1 of {_one_of(max(chances))} runs"
+            if chances
+            else "certain on this log"
+        )
+    for holds_for, scope in _SCOPES.items():
+        names = [words_of(v.name).name for v in found.told if v.holds_for == holds_for]
+        if names:
+            texts.append(f"{scope} only: {_joined(names)}")
+    if found.perhaps:
+        texts.append(f"among so many candidates chance may bring {'the' if firm else 'such a'} “perhaps”")
+    open_ = [(verdict, (verdict.high - verdict.low) / 2) for verdict in found.open if not math.isnan(verdict.p_value)]
+    if open_ and not firm:
+        least = [f"{size_text(half, scored.metric[v.metric])} in {words_of(v.name).name}" for v, half in open_]
+        texts.append(f"this run shows differences above {_joined(least)}")
+    if not texts:
+        reason = next((verdict.reason for verdict in found.open if verdict.reason), None)
+        texts.append(reason or "both did the same, up to the margin")
+    return "; ".join(texts)
+
+
+def _one_of(chance: float) -> str:
+    """Return the number of runs among which a chance occurs once, rounded down to one digit; at most a thousand."""
+    number = min(1000, int(1 / chance)) if chance > 0 else 1000
+    digit = 10 ** (len(str(number)) - 1)
+    return f"{number // digit * digit:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """What would show a difference that this run leaves open, if it is as large as it looks."""
+
+    #: the interval shrinks with the root of what it rests on
+    factor: float
+    #: of the replicates, else of the log
+    seeds: int | None
+
+    @property
+    def words(self) -> str:
+        if self.seeds is not None:
+            return f"{self.seeds} seeds"
+        return f"a log about {max(2, math.ceil(self.factor))} times as long"
+
+
+def _needed(scored: Scored, verdicts: Sequence[Verdict]) -> _Needed | None:
+    """Return the least that would show one of some differences; None if it is nothing that anybody has."""
+    seeds, found = len(scored.plan.evaluation.drawn), []
+    for verdict in verdicts:
+        # In the answer about this log there is no luck of the demand.
+        half, placed = ((span.high - span.low) / 2 for span in (verdict, verdict.on_log))
+        factor = (half / abs(verdict.delta)) ** 2 if _is_large(verdict) else 0.0
+        if 1 < factor <= _TOO_LARGE:
+            is_placement = placed > _PREVAILS * half
+            found.append(_Needed(factor, math.ceil(factor * seeds) if is_placement else None))
+    # More seeds cost an hour, a longer log weeks.
+    return min(found, key=lambda needed: (needed.seeds is None, needed.factor), default=None)
+
+
+def _is_large(verdict: Verdict) -> bool:
+    """Return whether it is worth the trouble to tell a difference from chance."""
+    return abs(verdict.delta) > np.nan_to_num(verdict.margin) and not math.isnan(verdict.p_value)
+
+
+def _next(scored: Scored, policy: str, found: _Found, folder: str, *, is_best: bool) -> tuple[str, str]:
+    """Return what to do next in words, and the command for it."""
+    run, name = shlex.quote(folder), shlex.quote(policy)
+    candidate = "" if is_best else f" --candidate {name}"
+    confirm = f"lookup evaluate --confirm {run}{candidate}"
+    if policy in scored.cannot_act:
+        return f"it is not what it says on this log: {scored.cannot_act[policy]}", ""
+    if found.decides_against or (found.losses and not found.gains):
+        return (
+            "see where it parts from the incumbent",
+            f"lookup explain {run} --policy {name} --versus {scored.incumbent}",
+        )
+    if any(verdict.holds_for == "policy" for verdict in found.gains):
+        return "confirm it with seeds that it has not seen", f"{confirm} --output confirmed"
+    if len(scored.plan.evaluation.drawn) == 1:
+        # Another placement is what is missing, and cheap.
+        return f"{_SEEDS} seeds would tell", f"{confirm} --set evaluation.seeds={_SEEDS} --output more"
+    if policy in scored.placed_once:
+        return f"more of this log cannot tell: {scored.placed_once[policy]}", ""
+    needed = _needed(scored, [*found.perhaps, *found.open])
+    if needed is not None and needed.seeds is not None:
+        return f"{needed.words} would tell", f"{confirm} --set evaluation.seeds={needed.seeds} --output more"
+    if needed is not None or found.gains:
+        what = needed.words if needed is not None else "another day's log"
+        return f"{what} would tell", f"{confirm} --lookups LOG --output more"
+    return "nothing to do: on this log it is no different from the incumbent", ""
+
+
+def _score(verdicts: Sequence[Verdict]) -> float:
+    """Return gains less losses, each by how sure it is."""
+    total = 0.0
+    for verdict in verdicts:
+        sign = {"better": 1.0, "worse": -1.0}.get(verdict.alone or verdict.verdict, 0.0)
+        total += sign * (0.25 if verdict.alone else 1.0 if verdict.holds_for == "policy" else 0.5)
+    return total
+
+
+def _size(scored: Scored, verdict: Verdict) -> float:
+    """Return a difference as a part of the whole, or of the incumbent's figure; more is better."""
+    before = abs(_values(scored, verdict)[0])
+    size = verdict.delta if is_share(scored.metric[verdict.metric]) else verdict.delta / (before or math.inf)
+    return size if math.isfinite(size) else 0.0
