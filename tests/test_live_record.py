@@ -71,7 +71,11 @@ def evaluated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("live") / "report"
     settings = _ROOT / "configs" / "live-evaluation.toml"
     code, printed = _run("evaluate", "--config", str(settings), "--output", str(folder))
-    return code, printed, json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return (
+        code,
+        printed.replace(str(folder), "live-report"),
+        json.loads((folder / "summary.json").read_text(encoding="utf-8")),
+    )
 
 
 @pytest.mark.spark

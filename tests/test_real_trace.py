@@ -118,7 +118,7 @@ def _evaluate(tables: Path, *settings: str, code: int = 0) -> Results:
         printed.seek(0)
         text = printed.read()
     assert ended == code
-    return Results(text, folder)
+    return Results(text.replace(str(folder), "nasa-report"), folder)
 
 
 def _rows(tables: Path, table: str) -> pa.Table:

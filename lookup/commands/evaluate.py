@@ -123,8 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.format,
             data_console(),
             folder=arguments.output,
-            is_whole=arguments.all,
-            is_quiet=arguments.quiet,
+            rest="--all prints all, report.md has them",
+            detail="quiet" if arguments.quiet else "all" if arguments.all else "usual",
         )
         if earlier is not None:
             for sentence in what_is_left(earlier, scored):

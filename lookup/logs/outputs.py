@@ -55,6 +55,8 @@ class Draft:
 
     #: path or URI, in the manner of the output's
     path: str
+    #: that of the output
+    output: str
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file of the folder."""
@@ -80,7 +82,7 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     system, target = _located(output)
     if not has_folders(system):
         with _marked(system, output, names):
-            yield Draft(output.rstrip("/"))
+            yield Draft(output.rstrip("/"), output)
         return
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     with named_refusals(output):
@@ -90,7 +92,7 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         system.create_dir(folder, recursive=True)
     with _held(Path(folder)) if is_local else nullcontext():
         try:
-            yield Draft(given)
+            yield Draft(given, output)
         except BaseException:
             _remove(system, folder)
             raise

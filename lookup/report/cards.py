@@ -7,7 +7,6 @@ says how sure that is and what to do next. Only verdicts make sentences; figures
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from lookup.report.blocks import Card, Cards, Facet
 from lookup.report.comparison import alike, label, mark_of, own_direction
+from lookup.report.steps import confirmation, explanation
 from lookup.report.wording import aims, of_wholes
 from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
 from lookup.score.rules import Name
@@ -75,8 +75,7 @@ def cards(scored: Scored, folder: str = HERE) -> Cards:
     Args:
         folder: of the run, for commands.
     """
-    first = next(iter(ranked(scored)), None)
-    return Cards([_card(scored, group, folder, is_best=first in group) for group in _groups(scored)])
+    return Cards([_card(scored, group, folder) for group in _groups(scored)])
 
 
 def facet_text(facet: Facet) -> str:
@@ -109,6 +108,12 @@ def ranked(scored: Scored) -> list[str]:
         return -lost, _score(deciding), _score(every), sum(_size(scored, verdict) for verdict in of_aims)
 
     return sorted(scored.candidates, key=rank, reverse=True)
+
+
+def winner_of(scored: Scored) -> str | None:
+    """Return the candidate that stands first of those that are better in anything; None if none is."""
+    better = {verdict.policy for verdict in scored.verdicts if verdict.verdict == "better"}
+    return next((policy for policy in ranked(scored) if policy in better), None)
 
 
 def order_of_cards(scored: Scored) -> str:
@@ -153,10 +158,10 @@ def _groups(scored: Scored) -> Iterator[tuple[str, ...]]:
             yield group
 
 
-def _card(scored: Scored, group: tuple[str, ...], folder: str, *, is_best: bool) -> Card:
+def _card(scored: Scored, group: tuple[str, ...], folder: str) -> Card:
     names = [name for name in group if name != scored.incumbent]
     policy, found = names[0], _found(scored, names[0])
-    step, command = _next(scored, policy, found, folder, is_best=is_best)
+    step, command = _next(scored, policy, found, folder)
     perhaps = {word: [v for v in found.perhaps if v.alone == word] for word in ("better", "worse")}
     price = [verdict for verdict in (*found.same, *found.open) if verdict.name == PRICE]
     if len(names) < len(group):
@@ -201,15 +206,17 @@ def _found(scored: Scored, policy: str) -> _Found:
             (found.gains if verdict.verdict == "better" else found.losses).append(verdict)
         elif verdict.verdict == "inconclusive":
             (found.open if verdict.alone is None else found.perhaps).append(verdict)
-        else:
+        # What neither has anything of is not worth a word.
+        elif any(_values(scored, verdict)):
             found.same.append(verdict)
     return found
 
 
 def _sentence(scored: Scored, found: _Found) -> str:
     scopes = {verdict.holds_for for verdict in found.told}
-    # What holds for every difference is said once.
-    shared = scopes.pop() if len(scopes) == 1 else "policy"
+    # What holds for all that is said is said once.
+    is_mixed = len(scopes) > 1 or found.perhaps or found.open or any(verdict.primary for verdict in found.same)
+    shared = "policy" if is_mixed or not scopes else scopes.pop()
 
     def clauses(verdicts: Sequence[Verdict]) -> list[str]:
         return [_clause(scored, verdict, shared) for verdict in verdicts]
@@ -347,31 +354,26 @@ def _is_large(verdict: Verdict) -> bool:
     return abs(verdict.delta) > np.nan_to_num(verdict.margin) and not math.isnan(verdict.p_value)
 
 
-def _next(scored: Scored, policy: str, found: _Found, folder: str, *, is_best: bool) -> tuple[str, str]:
+def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str, str]:
     """Return what to do next in words, and the command for it."""
-    run, name = shlex.quote(folder), shlex.quote(policy)
-    candidate = "" if is_best else f" --candidate {name}"
-    confirm = f"lookup evaluate --confirm {run}{candidate}"
+    candidate = None if policy == winner_of(scored) else policy
     if policy in scored.cannot_act:
         return f"it is not what it says on this log: {scored.cannot_act[policy]}", ""
     if found.decides_against or (found.losses and not found.gains):
-        return (
-            "see where it parts from the incumbent",
-            f"lookup explain {run} --policy {name} --versus {scored.incumbent}",
-        )
+        return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
-        return "confirm it with seeds that it has not seen", f"{confirm} --output confirmed"
+        return "confirm it with seeds that it has not seen", confirmation(folder, candidate)
     if len(scored.plan.evaluation.drawn) == 1:
         # Another placement is what is missing, and cheap.
-        return f"{_SEEDS} seeds would tell", f"{confirm} --set evaluation.seeds={_SEEDS} --output more"
+        return f"{_SEEDS} seeds would tell", confirmation(folder, candidate, seeds=_SEEDS)
     if policy in scored.placed_once:
         return f"more of this log cannot tell: {scored.placed_once[policy]}", ""
     needed = _needed(scored, [*found.perhaps, *found.open])
     if needed is not None and needed.seeds is not None:
-        return f"{needed.words} would tell", f"{confirm} --set evaluation.seeds={needed.seeds} --output more"
+        return f"{needed.words} would tell", confirmation(folder, candidate, seeds=needed.seeds)
     if needed is not None or found.gains:
         what = needed.words if needed is not None else "another day's log"
-        return f"{what} would tell", f"{confirm} --lookups LOG --output more"
+        return f"{what} would tell", confirmation(folder, candidate, on_other_log=True)
     return "nothing to do: on this log it is no different from the incumbent", ""
 
 

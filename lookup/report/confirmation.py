@@ -12,22 +12,16 @@ from typing import Any
 
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.report.cards import ranked
+from lookup.report.cards import winner_of
 from lookup.report.comparison import label, mark_of, own_direction, signed_text, word_of
 from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
-__all__ = ["confirming", "what_is_left", "winner_of"]
+__all__ = ["confirming", "what_is_left"]
 
 #: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
 _DRAWS = 1_000_000
-
-
-def winner_of(scored: Scored) -> str | None:
-    """Return the candidate that stands first of those that are better in anything; None if none is."""
-    better = {verdict.policy for verdict in scored.verdicts if verdict.verdict == "better"}
-    return next((policy for policy in ranked(scored) if policy in better), None)
 
 
 def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:

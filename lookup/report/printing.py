@@ -30,9 +30,10 @@ from lookup.score.scoring import Scored
 from lookup.score.summary import summary, to_json
 from lookup.score.verdict import Verdict, Word
 
-__all__ = ["Format", "print_report", "show"]
+__all__ = ["Detail", "Format", "show"]
 
 Format = Literal["table", "json", "markdown"]
+Detail = Literal["quiet", "usual", "all"]
 
 _STYLES: Mapping[Word, str] = {
     "better": "green", "worse": "bold red", "equivalent": "dim", "identical": "dim", "inconclusive": "yellow",
@@ -53,27 +54,21 @@ def show(
     console: Console,
     *,
     folder: str = HERE,
-    is_whole: bool = False,
-    is_quiet: bool = False,
+    rest: str = "report.md has them",
+    detail: Detail = "usual",
 ) -> None:
     """Print a comparison; JSON and Markdown go to the console's file as they are, without colours or wrapping.
 
     Args:
         folder: of the run, for commands.
-        is_whole: print every figure and every note, else what a first look needs.
-        is_quiet: print answers, figures and what decides only.
+        rest: says where figures and notes are that are not printed.
+        detail: "quiet" prints answers, figures and what decides alone, "usual" what a first look needs, "all" every
+            figure and every note.
     """
-    if form == "table":
-        print_report(scored, console, folder=folder, is_whole=is_whole, is_quiet=is_quiet)
+    if form != "table":
+        console.file.write(to_json(summary(scored)) if form == "json" else markdown_report(scored))
+        console.file.flush()
         return
-    console.file.write(to_json(summary(scored)) if form == "json" else markdown_report(scored))
-    console.file.flush()
-
-
-def print_report(
-    scored: Scored, console: Console, *, folder: str = HERE, is_whole: bool = False, is_quiet: bool = False
-) -> None:
-    """Print the answer for each candidate, the comparison, the conclusion and the notes, as `show` does."""
     if not console.is_terminal:
         # A console of the same kind on the same file, since `lookup` reports a closed pipe through its own kind.
         console = type(console)(file=console.file, width=_PLAIN_WIDTH, color_system=None, force_terminal=False)
@@ -82,20 +77,24 @@ def print_report(
         for text in texts:
             console.print(_text(text), soft_wrap=not console.is_terminal)
 
+    def left_out(number: int, what: str) -> list[str]:
+        return [f"{quantity(number, what)}: {rest}"] if number else []
+
+    is_whole, is_quiet = detail == "all", detail == "quiet"
     say(_answer(scored, folder, is_quiet=is_quiet))
     drawn = [line for line in lines(scored) if not _is_idle(line)]
     shown = drawn if is_whole else _first_look(scored, drawn)
     for table in _tables(scored, shown, console, is_whole=is_whole):
         console.print(table)
     if not is_quiet:
-        say(_background(scored) if is_whole else [*_left_out(len(drawn) - len(shown), "more figure"), legend()])
+        say([*left_out(len(drawn) - len(shown), "more figure"), legend(), *(_background(scored) if is_whole else ())])
         say(idle_shedders(scored))
     # The conclusion stands at the end, the part of a terminal that is read first; only notes on it follow.
     say([conclusion(scored)])
     if not is_quiet:
         notes = caveats(scored)
         few = notes if is_whole else notes[:_NOTES]
-        say([*(f"Note: {note}" for note in few), *_left_out(len(notes) - len(few), "more note")])
+        say([*(f"Note: {note}" for note in few), *left_out(len(notes) - len(few), "more note")])
 
 
 def _answer(scored: Scored, folder: str, *, is_quiet: bool) -> Iterator[str]:
@@ -113,14 +112,8 @@ def _answer(scored: Scored, folder: str, *, is_quiet: bool) -> Iterator[str]:
         yield luck
 
 
-def _left_out(number: int, what: str) -> Iterator[str]:
-    if number:
-        yield f"{quantity(number, what)}: --all prints all, report.md has them"
-
-
 def _background(scored: Scored) -> Iterator[str]:
-    """Yield what stands under the whole comparison: marks, figures that are left out, and how verdicts were counted."""
-    yield legend()
+    """Yield what stands under the whole comparison: figures that are left out, and how verdicts were counted."""
     idle = [line for line in lines(scored) if _is_idle(line)]
     unknown = [line.label for line in idle if all(figure.value == NOTHING for figure in line.figures)]
     zero = [line.label for line in idle if line.label not in unknown]

@@ -100,6 +100,15 @@ class TestSentence:
         assert found.sentence == "Moves 3 times as many bundles, which decides against it."
         assert [facet.name for facet in found.costs] == ["moves *"]
 
+    def test_what_neither_has_is_not_named(self) -> None:
+        """A label that no broker has is matched as rarely by both."""
+        parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]
+        parts += [ratios(policy, [0.0] * 40, "match_ratio", key="app") for policy in ("stock", "new")]
+
+        found = card(decided(parts, primary=("answered_ratio", "match_ratio")))
+
+        assert found.sentence == "Answers as many lookups."
+
     def test_names_of_settings_are_no_templates(self) -> None:
         """A label may be called anything."""
         parts = [ratios(p, spread(s, 0.1), "match_ratio", key="{points}{x}") for p, s in (("stock", 0.3), ("new", 0.6))]

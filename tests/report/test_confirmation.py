@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.report.confirmation import confirming, what_is_left, winner_of
+from lookup.report.cards import winner_of
+from lookup.report.confirmation import confirming, what_is_left
 from lookup.report.folder import Run, read_run
 from lookup.score.scoring import Scored
 from lookup.settings.evaluation import EvaluationFile

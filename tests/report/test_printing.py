@@ -12,16 +12,16 @@ from rich.console import Console
 
 from lookup.commands.streams import DataConsole
 from lookup.report.markdown import markdown_report
-from lookup.report.printing import Format, print_report, show
+from lookup.report.printing import Detail, Format, show
 from lookup.score.summary import summary
 from tests.report.results import placed_once, result, varied, wide
 from tests.score.cases import decided, moves, plan, ratios, scored, sums
 
 
-def printed(scored: Any = None, *, is_whole: bool = False, is_quiet: bool = False, **console: Any) -> str:
+def printed(scored: Any = None, *, detail: Detail = "usual", **console: Any) -> str:
     """Print a report to memory."""
     file = io.StringIO()
-    print_report(scored or result(), Console(file=file, **console), is_whole=is_whole, is_quiet=is_quiet)
+    show(scored or result(), "table", Console(file=file, **console), detail=detail)
     return file.getvalue()
 
 
@@ -42,14 +42,14 @@ def test_pipes_get_plain_text() -> None:
 
 def test_lines_without_figures_are_named_below() -> None:
     """Nobody has to read rows of dashes; what was left out is said."""
-    text = printed(is_whole=True)
+    text = printed(detail="all")
 
     assert not re.search(r"^\|.*network_cost", text, re.MULTILINE)
     assert re.search(r"^left out, no figure for any policy: .*network_cost", text, re.MULTILINE)
     zeros = [sums(policy, [[0]] * 30, "redundant_moves") for policy in ("stock", "new")]
     assert re.search(
         r"^left out, 0 for .*: redundant_moves",
-        printed(scored(zeros, plan("stock", "new", primary=())), is_whole=True),
+        printed(scored(zeros, plan("stock", "new", primary=())), detail="all"),
         re.MULTILINE,
     )
 
@@ -80,7 +80,7 @@ def test_the_answers_stand_above_the_table() -> None:
 
 def test_sentences_follow_the_table() -> None:
     """All of them are printed only if that is asked for; marks, the conclusion and notes are always."""
-    brief, whole = printed(), printed(is_whole=True)
+    brief, whole = printed(), printed(detail="all")
 
     for part in ("▲ better", "exit code 3", "Note: capacity"):
         assert part in brief
@@ -98,12 +98,12 @@ def test_a_first_look_has_ten_figures() -> None:
     parts += [ratios(p, [n / 99] * 40, name, key=key) for p, n in _COUNTS for name, key in _RATIOS]
     found = decided(parts, "stock", "new", primary=("cycle_moves",))
 
-    brief, whole = printed(found), printed(found, is_whole=True)
+    brief, whole = printed(found), printed(found, detail="all")
     rows = re.findall(r"^\| (.*?) +\|", brief, flags=re.MULTILINE)[1:]
     assert len(rows) == 10
     assert rows[0] == "↓ cycle_moves *"
     assert {"↑ match_ratio[rack]", "↓ imbalance_max_mean", "↓ moves"} <= set(rows)
-    assert "\n4 more figures: --all prints all, report.md has them\n" in brief
+    assert "\n4 more figures: report.md has them\n" in brief
     assert len(re.findall(r"^\| (.*?) +\|", whole, flags=re.MULTILINE)[1:]) == 14
     assert "more figure" not in whole
 
@@ -117,7 +117,7 @@ _RATIOS = (
 
 def test_quiet_prints_answers_figures_and_what_decides() -> None:
     """No notes and no explanations."""
-    lines = printed(varied(), is_quiet=True).splitlines()
+    lines = printed(varied(), detail="quiet").splitlines()
 
     assert [line.partition(":")[0] for line in lines if line[0] not in "|+"] == [
         "old", "new", "It is not shown that nothing is lost on this log",
@@ -130,7 +130,7 @@ def test_policies_that_decide_alike_share_a_column() -> None:
     names = ["stock", *(f"variant-{number}" for number in range(16))]
     found = scored([ratios(name, [0.5 if name == "stock" else 0.7] * 30) for name in names], plan(*names))
 
-    brief, whole = printed(found), printed(found, is_whole=True)
+    brief, whole = printed(found), printed(found, detail="all")
 
     assert "| variant-0 and 15 alike |" in brief
     assert "variant-0, variant-1 and 14 more decide alike: In this placement only: answers 20 points more" in brief
@@ -171,7 +171,7 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("width", [80, 120, 400])
 def test_wide_comparisons_are_divided(width: int) -> None:
     """Every table fits, begins with the incumbent, and no candidate is lost or shown twice."""
-    text = printed(wide(12), is_whole=True, force_terminal=True, color_system=None, width=width)
+    text = printed(wide(12), detail="all", force_terminal=True, color_system=None, width=width)
     heads = [line for line in text.splitlines() if "metric" in line and "unit" in line]
     shown = re.findall(r"policy-\d+", " ".join(heads))
 
@@ -187,7 +187,7 @@ def test_names_are_no_markup() -> None:
 
 def test_nothing_measured_is_an_empty_table() -> None:
     """Where no line is left the head stands alone, and the sentences below say what was left out."""
-    text = printed(scored([], plan("stock", "new", primary=())), is_whole=True)
+    text = printed(scored([], plan("stock", "new", primary=())), detail="all")
 
     assert "stock (incumbent)" in text
     assert "left out, no figure for any policy: answered_ratio" in text
@@ -203,7 +203,7 @@ class _Closed(io.StringIO):
 def test_a_closed_pipe_is_the_command_lines_business() -> None:
     """A comparison whose reader has gone ends with the error as it is, not with an exit of rich's."""
     with pytest.raises(BrokenPipeError):
-        print_report(result(), DataConsole(file=_Closed()))
+        show(result(), "table", DataConsole(file=_Closed()))
 
 
 def shown(form: Format) -> str:

@@ -88,7 +88,7 @@ def test_what_is_undecided_stands_below_the_answer() -> None:
     parts = [moves(policy, counts) for policy, counts in (("stock", [30.0] * 40), ("new", [29.0, 31.5] * 20))]
     result_ = decided(parts, "stock", "new", primary=("moves",))
 
-    assert undecided(result_) in printed(result_, is_whole=True)
+    assert undecided(result_) in printed(result_, detail="all")
     assert "smallest effect" not in printed(result_)
     (listed,) = undecided_figures(result_)
     head = markdown_report(result_).partition("##")[0]
