@@ -218,9 +218,8 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         from lookup.report.page import html_report
 
         progress("drawing the page")
-        # Its commands are about the folder that this one becomes.
-        run = replace(read_run(target.path, manifest=written), path=target.output)
-        target.write(PAGE, html_report(run).encode())
+        page = html_report(read_run(target.path, manifest=written), folder=target.output)
+        target.write(PAGE, page.encode())
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
     if outcome.inputs.failures:

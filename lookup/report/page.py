@@ -32,9 +32,13 @@ _SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def html_report(run: Run) -> str:
-    """Write the whole page."""
-    content = sections(run)
+def html_report(run: Run, *, folder: str | None = None) -> str:
+    """Write the whole page.
+
+    Args:
+        folder: where the run will be, for commands; default: where it is.
+    """
+    content = sections(run, folder)
     # A map that lies beside a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))

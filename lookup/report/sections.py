@@ -55,12 +55,16 @@ _WORST = 3
 _FELT = ("answered_ratio", "match_ratio", "network_ms_mean", "imbalance_max_mean")
 
 
-def sections(run: Run) -> list[Section]:
-    """Return every section that the run has something for; what it cannot have is said in its place."""
+def sections(run: Run, folder: str | None = None) -> list[Section]:
+    """Return every section that the run has something for; what it cannot have is said in its place.
+
+    Args:
+        folder: where the run will be, for commands; default: where it is.
+    """
     scored = run.scored
     load, owners, flows, topology, rejections = pictures(run)
     every = (
-        *_first_screen(run),
+        *_first_screen(scored, folder or run.path),
         Section("differences", "Differences from the incumbent", list(_differences(scored))),
         Section("comparison", "All figures", list(_comparison(scored))),
         load,
@@ -76,12 +80,11 @@ def sections(run: Run) -> list[Section]:
     return [section for section in every if section.blocks]
 
 
-def _first_screen(run: Run) -> Iterator[Section]:
+def _first_screen(scored: Scored, folder: str) -> Iterator[Section]:
     """Yield the best candidate, the chart that sets all against each other, and the other candidates."""
-    scored = run.scored
     blocks: list[Block] = []
     others: list[Block] = []
-    for block in document.answer(scored, run.path):
+    for block in document.answer(scored, folder):
         if isinstance(block, Cards):
             best, *rest = block.items
             blocks.append(Cards([best]))

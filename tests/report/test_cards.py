@@ -104,10 +104,11 @@ class TestSentence:
         """A label that no broker has is matched as rarely by both."""
         parts = [ratios(policy, [1.0] * 40) for policy in ("stock", "new")]
         parts += [ratios(policy, [0.0] * 40, "match_ratio", key="app") for policy in ("stock", "new")]
+        parts += [moves(policy, [count] * 40) for policy, count in (("stock", 3), ("new", 4))]
 
         found = card(decided(parts, primary=("answered_ratio", "match_ratio")))
 
-        assert found.sentence == "Answers as many lookups."
+        assert found.sentence == "Answers as many lookups; moves 33 % more bundles."
 
     def test_names_of_settings_are_no_templates(self) -> None:
         """A label may be called anything."""
