@@ -15,8 +15,8 @@ from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",
-    "alike", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction", "parts",
-    "scope_of", "signed_text", "value_text", "word_of",
+    "alike", "apart", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction",
+    "parts", "scope_of", "signed_text", "value_text", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -137,6 +137,20 @@ def alike(scored: Scored) -> list[tuple[str, ...]]:
     for policy in filter(figures.__contains__, scored.plan.policies):
         groups.setdefault(repr(figures[policy]), []).append(policy)
     return [tuple(names) for names in groups.values() if len(names) > 1]
+
+
+def apart(scored: Scored) -> dict[str, str]:
+    """Return a heading for each candidate that decides as none before it does, with the number of those that do alike.
+
+    A candidate that decides as the incumbent does stands for itself and the candidates like it.
+    """
+    like = {name: [other for other in group if other in scored.candidates] for group in alike(scored) for name in group}
+    heads = {}
+    for policy in scored.candidates:
+        first, *others = like.get(policy, [policy])
+        if policy == first:
+            heads[policy] = f"{policy} and {len(others)} alike" if others else policy
+    return heads
 
 
 def parts(scored: Scored) -> tuple[By, ...]:

@@ -11,7 +11,7 @@ from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Paragraph, Table
 from lookup.report.cards import facet_text
 from lookup.report.caveats import caveats
-from lookup.report.comparison import NOTHING, Scope, parts
+from lookup.report.comparison import NOTHING, Scope, apart, parts
 from lookup.score.scoring import Scored
 
 __all__ = ["markdown", "markdown_report"]
@@ -57,8 +57,8 @@ def _comparison(scored: Scored) -> Iterator[Block]:
 def _verdicts(scored: Scored) -> Iterator[Block]:
     if scored.verdicts:
         yield from (Heading("Verdicts"), document.ABOUT_VERDICTS, Bullets(wording.meanings()))
-        for policy in scored.candidates:
-            yield from (Heading(policy, 3), document.verdict_table(scored, policy))
+        for policy, head in apart(scored).items():
+            yield from (Heading(head, 3), document.verdict_table(scored, policy))
 
 
 def _details(scored: Scored) -> Iterator[Block]:

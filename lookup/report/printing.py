@@ -13,7 +13,7 @@ from rich.text import Text
 from lookup.model.quoting import printed_line, quantity
 from lookup.report.cards import HERE, PRICE, cards, nothing_told, ranked
 from lookup.report.caveats import caveats
-from lookup.report.comparison import NOTHING, Line, alike, label, lines
+from lookup.report.comparison import NOTHING, Line, apart, label, lines
 from lookup.report.document import floors, idle_shedders
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
@@ -149,14 +149,10 @@ def _tables(scored: Scored, shown: Sequence[Line], console: Console, *, is_whole
 
     The best candidate comes first. Of policies that decide alike only the first has a column, unless all is asked for.
     """
-    order = {name: place for place, name in enumerate((scored.incumbent, *scored.candidates))}
-    names = {name: name for name in ranked(scored)}
-    for group in () if is_whole else alike(scored):
-        first, *others = sorted(group, key=[scored.incumbent, *names].index)
-        names = {name: head for name, head in names.items() if name not in others}
-        if first != scored.incumbent:
-            names[first] = f"{first} and {len(others)} alike"
-    heads = {order[scored.incumbent]: f"{scored.incumbent} (incumbent)", **{order[n]: h for n, h in names.items()}}
+    places = {name: place for place, name in enumerate((scored.incumbent, *scored.candidates))}
+    names = {name: name for name in scored.candidates} if is_whole else apart(scored)
+    heads = {0: f"{scored.incumbent} (incumbent)"}
+    heads |= {places[name]: names[name] for name in ranked(scored) if name in names}
     for columns in _pages(shown, heads, console.width):
         table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
         table.add_column("metric", no_wrap=True)

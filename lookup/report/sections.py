@@ -29,6 +29,7 @@ from lookup.report.comparison import (
     ARROWS,
     NOTHING,
     Scope,
+    apart,
     interval_text,
     label,
     mark_of,
@@ -99,7 +100,7 @@ def _first_screen(scored: Scored, folder: str) -> Iterator[Section]:
 def _decision(scored: Scored) -> Iterator[Block]:
     yield from document.decision(scored)
     if scored.candidates:
-        named = [wording.differing(scored, policy) for policy in scored.candidates]
+        named = [wording.differing(scored, policy) for policy in apart(scored)]
         counted = zip(wording.outcomes(scored), named, strict=True)
         lists = [f"{sentence}. {names}" if names else sentence for sentence, names in counted]
         notes = [Paragraph(text, "note") for text in wording.comparisons(scored)]
@@ -218,9 +219,10 @@ def _differences(scored: Scored) -> Iterator[Block]:
     if not scored.verdicts:
         yield Paragraph("There is no candidate to compare.", "note")
         return
-    named = defaultdict(list)
+    named, heads = defaultdict(list), apart(scored)
     for verdict in scored.verdicts:
-        named[verdict.name].append(verdict)
+        if verdict.policy in heads:
+            named[verdict.name].append(verdict)
     rows: list[list[object]] = []
     texts: list[list[str | Cell]] = []
     for order, (name, verdicts) in enumerate(named.items()):
@@ -264,8 +266,8 @@ def _differences(scored: Scored) -> Iterator[Block]:
             texts=(0, 1, 4),
         ),
     )
-    for policy in scored.candidates:
-        yield Fold(f"Verdicts on {policy}, with reasons", [document.verdict_table(scored, policy)])
+    for policy, head in heads.items():
+        yield Fold(f"Verdicts on {head}, with reasons", [document.verdict_table(scored, policy)])
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:

@@ -13,6 +13,7 @@ from lookup.report.comparison import (
     MARKS,
     OPEN_MARKS,
     UNJUDGED,
+    apart,
     is_unjudged,
     label,
     number_text,
@@ -77,7 +78,7 @@ def outcomes(scored: Scored) -> list[str]:
     What is part of another figure, like moves of one cause, counts with that one.
     """
     sentences = []
-    for policy in scored.candidates:
+    for policy, head in apart(scored).items():
         verdicts = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
         counts = Counter(map(word_of, verdicts))
         sentence = (
@@ -90,7 +91,7 @@ def outcomes(scored: Scored) -> list[str]:
             for verdict in scored.verdicts
             if verdict.policy == policy and verdict.primary and verdict.verdict == "worse"
         ]
-        sentences.append(f"{policy}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
+        sentences.append(f"{head}: {sentence}" + (f"; worse on primary {', '.join(worse)}" if worse else ""))
     return sentences
 
 
