@@ -48,6 +48,9 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_FUNCTIONS[name]), name)
     if name == "errors":
         return import_module("lookup.errors")
+    # The script of the other project `lookup` of PyPI, whose module this package hides, imports and calls this.
+    if name == "command_line":
+        return import_module("lookup.__main__").command_line
     # Names of submodules are asked for here as well, while those are imported.
     if not name.startswith("_"):
         for room in map(import_module, _WHOLE):

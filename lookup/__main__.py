@@ -1,9 +1,9 @@
-"""Start the command line, for `lookup` and `python -m lookup`; all of it is in `cli.py`."""
+"""Start the command line, for `pulsar_lookup` and `python -m lookup`; all of it is in `cli.py`."""
 
 import os
 import sys
 
-__all__ = ["main"]
+__all__ = ["command_line", "main"]
 
 #: First words of commands that ask policies.
 _DECIDING = frozenset({"evaluate", "explain", "inspect", "simulate"})
@@ -32,6 +32,15 @@ def main() -> int:
         # While modules are loaded; later ones are met in `cli.py`.
         sys.stderr.write("interrupted; nothing was written\n")
         return _INTERRUPTED
+
+
+def command_line() -> int:
+    """Refuse to be the command of the other project `lookup` of PyPI, whose script has replaced ours; return 2."""
+    sys.stderr.write(
+        "error: this script `lookup` belongs to the other project lookup of PyPI, whose module pulsar-lookup hides; "
+        "type pulsar-lookup in its place, or pip uninstall lookup and reinstall pulsar-lookup\n"
+    )
+    return 2
 
 
 def _open_standard_files() -> None:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from lookup.commands.failures import (
@@ -166,10 +167,10 @@ def commands(first: str | None = None) -> tuple[Command, ...]:
 def root_parser(first: str | None = None) -> Parser:
     """Build the parser of the commands whose names begin with a word, of all if none does."""
     root = Parser(
-        prog="lookup",
+        prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
         epilog=(
-            "`lookup COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
+            "`%(prog)s COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
             "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 5 a budget is exceeded;\n"
             "130 interrupted; 1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision differs."
         ),
@@ -178,7 +179,9 @@ def root_parser(first: str | None = None) -> Parser:
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     for command in commands(first):
         group, _, name = command.name.rpartition(" ")
-        examples = [f"  {line}\n      {meaning}" for line, meaning in command.examples]
+        examples = [
+            f"  {root.prog}{line.removeprefix('lookup')}\n      {meaning}" for line, meaning in command.examples
+        ]
         parser = _commands_of(group, groups).add_parser(
             name,
             help=command.summary,
