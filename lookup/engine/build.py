@@ -26,8 +26,8 @@ from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PartSpec, PolicySpec
 
 __all__ = [
-    "ChildSlot", "PartBuilder", "build_lister", "build_policies", "child_kinds", "parameters_of", "part_table",
-    "policy_table",
+    "ChildSlot", "PartBuilder", "build_lister", "build_policies", "child_kinds", "hints_of", "parameters_of",
+    "part_table", "policy_table",
 ]  # fmt: skip
 
 _CHILD_KINDS: Mapping[Any, str] = {
@@ -230,7 +230,7 @@ class PartBuilder:
         """Complete the written parameters by the `broker.conf` keys that the others name."""
         configured: dict[str, Any] = {}
         keys: dict[str, str] = {}
-        for name, hint in _hints(part_class).items():
+        for name, hint in hints_of(part_class).items():
             marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Conf)]
             if name in written or not marks or marks[0].key not in self._conf:
                 continue
@@ -335,7 +335,7 @@ def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
     Raises:
         PluginError: if the class's annotations cannot be read.
     """
-    hints = _hints(part_class)
+    hints = hints_of(part_class)
     slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(part_class)}
     return {name: slot for name, slot in slots.items() if slot is not None}
 
@@ -367,14 +367,19 @@ def _slot_in(annotation: Any) -> ChildSlot | None:
 @lru_cache(maxsize=256)
 def _model_of(part_class: type[Any]) -> type[BaseModel]:
     """Return the model that checks a class's parameters, its children left out; every process builds a policy often."""
-    hints, children = _hints(part_class), child_kinds(part_class)
+    hints, children = hints_of(part_class), child_kinds(part_class)
     names = [entry.name for entry in parameters_of(part_class) if entry.name not in children]
     # The default of None only says that a parameter may be left out: defaults are the part's own business.
     definitions: dict[str, Any] = {name: (hints[name], None) for name in names}
     return create_model(part_class.__name__, __config__=_STRICT, **definitions)
 
 
-def _hints(part_class: type[Any]) -> dict[str, Any]:
+def hints_of(part_class: type[Any]) -> dict[str, Any]:
+    """Return the annotations of a class by field, with what `Annotated` adds to them.
+
+    Raises:
+        PluginError: if they cannot be read.
+    """
     try:
         return get_type_hints(part_class, include_extras=True)
     except Exception as error:
