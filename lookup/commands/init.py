@@ -1,21 +1,23 @@
-"""Carry out `lookup init`: write settings to begin with, and a mapping for the user's log; print what to type next."""
+"""Carry out `lookup init`: write settings to begin with, a mapping for a log or a plug-in; print what to type next."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lookup.commands import plugin_package
 from lookup.commands.options import Command, Parser, add_plugin_files, cluster, require_extra
 from lookup.commands.streams import note, stdout
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
-from lookup.model.quoting import printable
+from lookup.model.quoting import printable, quantity
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
@@ -95,8 +97,17 @@ broker_version = "4.2.4"
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup init`."""
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write; default: here")
     parser.add_argument(
+        "folder", nargs="?", metavar="DIR", help="where to write; default: here, for a plug-in a folder of its name"
+    )
+    purpose = parser.add_mutually_exclusive_group()
+    purpose.add_argument(
+        "--plugin",
+        type=plugin_package.plugin_name,
+        metavar="NAME",
+        help="write a package with a scorer of your own, a distribution NAME like rack-aware",
+    )
+    purpose.add_argument(
         "--log", metavar="SOURCE", help="your log: a file, folder, glob or URI, whose first lines choose the mapping"
     )
     parser.add_argument(
@@ -107,7 +118,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the files, print the commands that use them, and return 0."""
-    folder, log = Path(arguments.folder), arguments.log
+    if arguments.plugin is not None:
+        return _run_plugin(arguments)
+    folder, log = Path(arguments.folder or "."), arguments.log
     found: Recognised | None = None
     if log is not None:
         require_extra("init --log", "pyarrow")
@@ -125,14 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     if found is not None and found.mapping:
         about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
         texts["mapping.toml"] = about + found.mapping
-    there = [str(folder / name) for name in texts if (folder / name).exists()]
-    if there:
-        raise SettingsError(f"{' and '.join(there)} exists already, and init replaces nothing; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        # "x": a file that has appeared meanwhile is not replaced either.
-        with (folder / name).open("x", encoding="utf-8") as file:
-            file.write(text)
+    _write(folder, texts)
     if found is not None:
         note(f"{log} is {found.what}")
         if found.doubt:
@@ -148,8 +154,47 @@ def run(arguments: argparse.Namespace) -> int:
             "note: what evaluation.session_s and capacities of brokers should be, `lookup inspect` says once it is read"
         )
     note(f"wrote {', '.join(str(folder / name) for name in texts)}; next:")
-    stdout().write("\n".join(_next(folder, found, arguments)) + "\n")
+    _print_commands(_next(folder, found, arguments), arguments)
     return 0
+
+
+def _run_plugin(arguments: argparse.Namespace) -> int:
+    """Write a package that registers a scorer, print the commands that use it, and return 0."""
+    if arguments.plugin_file:
+        arguments.parser.error("--plugin-file: is for a log, and no part of a package")
+    folder = Path(arguments.folder or arguments.plugin)
+    texts = plugin_package.package_files(arguments.plugin, load_plugins())
+    _write(folder, texts)
+    entering = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
+    note(f"wrote {len(texts)} files into {folder}; next:")
+    _print_commands([*entering, *plugin_package.COMMANDS], arguments)
+    return 0
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files, by their paths in a folder, none of which may be there.
+
+    Raises:
+        SettingsError: naming those that are; then nothing is written.
+    """
+    there = [str(folder / name) for name in texts if (folder / name).exists()]
+    if there:
+        more = f" and {quantity(len(there) - 2, 'more file')}" if len(there) > 2 else ""
+        raise SettingsError(
+            f"{' and '.join(there[:2])}{more} exists already, and init replaces nothing; name another folder"
+        )
+    for parent in {(folder / name).parent for name in texts}:
+        parent.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        # "x": a file that has appeared meanwhile is not replaced either.
+        with (folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _print_commands(commands: Sequence[str], arguments: argparse.Namespace) -> None:
+    """Print commands to type next, under the name by which this one was called."""
+    called = arguments.parser.prog.partition(" ")[0]
+    stdout().write("".join(f"{re.sub('^lookup ', f'{called} ', command)}\n" for command in commands))
 
 
 def _echo(row: Mapping[str, Any], cluster: str) -> str:
@@ -281,11 +326,12 @@ def _entry(broker: str, *, count: int = 0, first: int = 0, **rest: object) -> st
 
 COMMAND = Command(
     name="init",
-    summary="write settings to begin with, and a mapping for your log",
+    summary="write settings to begin with, and a mapping for your log; or a package for a plug-in",
     examples=(
         ("lookup init trial", "an evaluation over a sample log, in trial/"),
         ("lookup init trial --log access.log", "and the mapping that reads your log; prints the commands to type next"),
         ("lookup init --log 'logs/*.gz' --cluster east", "of several files, here"),
+        ("lookup init --plugin rack-aware", "a package with a scorer, its tests and settings, in rack-aware/"),
     ),
     add_arguments=add_arguments,
     run=run,

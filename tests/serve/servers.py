@@ -94,15 +94,16 @@ def settings_file(folder: Path, text: str = "", policies: str = POLICIES) -> Pat
 
 
 @contextmanager
-def started(settings: Path, *flags: str, prelude: str = "") -> Iterator[Server]:
+def started(settings: Path, *flags: str, prelude: str = "", python: str | Path = sys.executable) -> Iterator[Server]:
     """Start a server and wait until it listens; it is killed at the end if it still runs.
 
     Args:
         prelude: Python that the process runs first.
+        python: the interpreter, of another environment than this one.
     """
     code = f"import sys\n{prelude}\nfrom lookup.cli import main\nsys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", "--config", str(settings), *flags], stderr=subprocess.PIPE, text=True
+        [python, "-c", code, "serve", "--config", str(settings), *flags], stderr=subprocess.PIPE, text=True
     )
     server = Server(process, settings.parent / "record")
 
