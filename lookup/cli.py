@@ -167,6 +167,7 @@ def commands(first: str | None = None) -> tuple[Command, ...]:
 def root_parser(first: str | None = None) -> Parser:
     """Build the parser of the commands whose names begin with a word, of all if none does."""
     root = Parser(
+        # The name of the script that was typed: where `lookup` is another project's, hints must not name it.
         prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
         epilog=(

@@ -57,12 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
         hint = suggestion(wanted, distributions)
         arguments.parser.error(f"--distribution: {wanted!r} brings no plug-in here; {hint}")
     entries = [
-        entry
+        _described(kind, name, registered, sources)
         for kind, classes in registry.classes.items()
         if arguments.kind in (None, kind)
         for name, registered in classes.items()
-        if wanted in (None, (entry := _described(kind, name, registered, sources))["distribution"])
     ]
+    if wanted is not None:
+        entries = [entry for entry in entries if entry["distribution"] == wanted]
     if arguments.format == "json":
         print_json(entries)
     elif arguments.format == "markdown":
