@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from lookup.logs.readers import DelimitedReader
 from lookup.spark.session import create_session
+from tests.programs import PROGRAMS, Elsewhere, texts
 
 #: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
 collect_ignore = ["assets"]
@@ -132,6 +133,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.spark) if name == "spark" else name for name in PROGRAMS])
+def elsewhere(request: pytest.FixtureRequest) -> Elsewhere:
+    """Return what reads a table's folder in another program; a test with it runs for each of them."""
+    read = PROGRAMS[request.param]
+    return lambda folder, schema: texts(read(str(folder), schema, lambda: request.getfixturevalue("spark")), schema)
 
 
 @pytest.fixture(scope="session")

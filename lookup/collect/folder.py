@@ -167,7 +167,7 @@ class RecordFolder:
         name = f"part-{self._next[table]:06d}.parquet"
         if self._lock is None and self._system.get_file_info(f"{self._root}/{table}/{name}").is_file:
             raise self._in_use()
-        self._files.write(table, {name: rows}, metadata)
+        self._files.write(table, name, rows, metadata)
         self._next[table] += 1
 
     def write_namespaces(self, boundaries: Mapping[str, Sequence[int]]) -> None:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 from lookup.engine.build import PartBuilder
@@ -25,7 +25,7 @@ from lookup.logs import ingest_tasks as tasks
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.readers.delimited import DelimitedReader
-from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of
+from lookup.logs.schema import CANONICAL, ROWS_PER_FILE
 from lookup.logs.sources import list_files, locate, open_lines
 from lookup.model.documents import Refuted
 from lookup.model.names import cluster_problem
@@ -278,17 +278,17 @@ def _require_readable(reports: Sequence[tasks.SourceReport], reader: LogReader, 
 def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
-        # Rows by staged file and minute, apart for every folder; in a folder of all clusters the cluster is empty.
+        # Rows by staged file and minute, apart for every cluster and day; both are empty if files hold all of them.
         cells: dict[tuple[str, str], dict[int, Counter[str]]] = {}
         for file in (file for file in staged if file.table == table):
-            for (owner, minute), count in file.cells.items():
-                cluster, inner = "", table
+            for (owner, minute), rows in file.cells.items():
+                cluster, day = "", ""
                 if table == "lookups":
-                    date = moment_at(minute * tasks.MINUTE_US).date().isoformat()
-                    cluster, inner = owner, f"{table}/{partition_of(owner, date)}"
-                cells.setdefault((cluster, inner), {}).setdefault(minute, Counter())[file.path] += count
-        for (cluster, inner), minutes in sorted(cells.items()):
-            for number, (first, last) in enumerate(_runs({minute: minutes[minute].total() for minute in minutes})):
+                    cluster, day = owner, f"-{moment_at(minute * tasks.MINUTE_US).date().isoformat()}"
+                cells.setdefault((cluster, day), {}).setdefault(minute, Counter())[file.path] += rows
+        numbers = count()
+        for (cluster, day), minutes in sorted(cells.items()):
+            for first, last in _runs({minute: minutes[minute].total() for minute in minutes}):
                 inside = (minutes[minute] for minute in sorted(minutes) if first <= minute <= last)
                 yield tasks.PartJob(
                     table=table,
@@ -304,7 +304,7 @@ def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folde
                         and entry.from_us < (last + 1) * tasks.MINUTE_US
                         and first * tasks.MINUTE_US < entry.until_us
                     ),
-                    target=f"{folder}/{inner}/part-{number:05}",
+                    target=f"{folder}/{table}/part-{next(numbers):05}{day}",
                 )
 
 

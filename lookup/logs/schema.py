@@ -2,6 +2,9 @@
 
 The canonical tables are derived from `columns.py`. QUARANTINE, DECISIONS, OWNERS, CYCLES, CELLS
 and FLOWS are defined here: they are written and never read back by row.
+
+A table is a folder of files, without folders in it and without other files: what a path says is for people, and what
+rows hold is in columns (`docs/decisions/flat-tables.md`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +23,7 @@ from lookup.logs.sources import has_folders, locate
 
 __all__ = [
     "CANONICAL", "CELLS", "CYCLES", "DECISIONS", "FLOWS", "OWNERS", "OWNER_CHANGES", "QUARANTINE", "ROWS_PER_FILE",
-    "SERVED_DECISIONS", "VIEWS", "RollingFiles", "partition_of", "schema_of", "write_parquet",
+    "SERVED_DECISIONS", "VIEWS", "RollingFiles", "schema_of", "write_parquet",
 ]  # fmt: skip
 
 #: Arrow's type of each kind of column; beside the kinds of the canonical tables, numbers and whole numbers by a text.
@@ -105,11 +107,6 @@ _DICTIONARY_PAGE_BYTES = 256 * 1024 * 1024
 _RISING = {"ts": "DELTA_BINARY_PACKED", "seq": "DELTA_BINARY_PACKED"}
 
 
-def partition_of(cluster: str, date: str) -> str:
-    """Return the folder of a cluster's day, in Hive's manner."""
-    return f"cluster={quote(cluster, safe='')}/date={date}"
-
-
 def write_parquet(table: pa.Table, path: str, metadata: Mapping[bytes, str] | None = None) -> None:
     """Write a file of the canonical layout: dictionaries, zstd, one row group, no schema of Arrow's own.
 
@@ -146,46 +143,45 @@ class RollingFiles:
         self._system, self._root = locate(folder)
 
     def write(
-        self, table: str, files: Mapping[str, Sequence[Sequence[Any]]], metadata: Mapping[bytes, str] | None = None
+        self, table: str, name: str, rows: Sequence[Sequence[Any]], metadata: Mapping[bytes, str] | None = None
     ) -> None:
-        """Write files of one table; all of them appear, or none.
+        """Write a file of one table; it appears when it is complete.
 
         Args:
-            files: rows, in the order of the table's columns, by the file's path in the table's folder.
-            metadata: goes into every file.
+            name: of the file, `part-...`.
+            rows: in the order of the table's columns.
+            metadata: goes into the file.
 
         Raises:
-            OSError: if they cannot be written.
+            OSError: if it cannot be written.
             pa.ArrowException: if a value does not fit its column.
         """
-        is_hidden, schema = has_folders(self._system), self._schemas[table]
-        begun = []
+        schema = self._schemas[table]
+        columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
+        arrays = [_array(values, column.type) for values, column in columns]
+        content = pa.Table.from_arrays(arrays, schema=schema)
+        if not has_folders(self._system):
+            # In a store an object appears when it is complete.
+            write_parquet(content, f"{self.folder}/{table}/{name}", metadata)
+            return
+        self._system.create_dir(f"{self._root}/{table}", recursive=True)
+        # Beside the tables: Polars and DuckDB read what is hidden in a folder as well.
+        hidden = f".{name}.{table}"
         try:
-            for name, rows in files.items():
-                target = Path(table, name)
-                # On a disk hidden until all are complete: if one cannot be written all are written again later, and no
-                # row may be there twice. In a store an object appears when it is complete.
-                path = target.with_name(f".{target.name}") if is_hidden else target
-                begun.append((f"{self._root}/{path}", f"{self._root}/{target}"))
-                columns = zip(zip(*rows, strict=True) if rows else ((),) * len(schema), schema, strict=True)
-                arrays = [_array(values, column.type) for values, column in columns]
-                write_parquet(pa.Table.from_arrays(arrays, schema=schema), f"{self.folder}/{path}", metadata)
-                if is_hidden:
-                    keep_on_disk(Path(self._root) / path)
+            write_parquet(content, f"{self.folder}/{hidden}", metadata)
+            keep_on_disk(Path(self._root, hidden))
+            self._system.move(f"{self._root}/{hidden}", f"{self._root}/{table}/{name}")
         except BaseException:
-            for written, _ in begun:
-                with suppress(OSError):
-                    self._system.delete_file(written)
+            with suppress(OSError):
+                self._system.delete_file(f"{self._root}/{hidden}")
             raise
-        for written, appears in begun if is_hidden else ():
-            self._system.move(written, appears)
 
     def remove_hidden(self) -> None:
         """Remove what a process has left that ended while it wrote; no other process may write below the folder."""
         if has_folders(self._system):
-            for table in self._schemas:
-                for hidden in (Path(self._root) / table).rglob(".part-*"):
-                    hidden.unlink()
+            # Earlier releases had hidden files in the tables' folders.
+            for hidden in Path(self._root).rglob(".part-*"):
+                hidden.unlink()
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -28,7 +28,7 @@ INTERNAL_TOPICS = (
     "persistent://pulsar/system/loadbalancer-service-unit-state",
 )
 
-#: Bytes of a cluster's name as the folder `cluster=NAME` has it; a folder's name has 255 at most.
+#: Bytes of a cluster's name as a folder of Hive has it, `cluster=NAME`; a folder's name has 255 at most.
 _MOST_CLUSTER_BYTES = 255 - len("cluster=")
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lookup.errors import InputError
 from lookup.logs.outputs import keep_on_disk, named_refusals
-from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, RollingFiles, partition_of
+from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, RollingFiles
 from lookup.model.recent import Recent
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
@@ -45,7 +45,6 @@ _MOST_BUNDLES = 200_000
 _MOST_VIEWS = 10_000
 #: Rows of one file at most, as many as memory holds well while it is written.
 _ROWS_PER_FILE = 100_000
-_DAY_US = 86_400_000_000
 
 
 class Recorder:
@@ -93,6 +92,7 @@ class Recorder:
                 raise InputError(
                     f"{self.folder}: another server records there; wait for its end, or name another folder"
                 ) from None
+            self._files.remove_hidden()
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
@@ -184,7 +184,7 @@ class Recorder:
                 hidden.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Write the rows that wait, a file for each table and day; what cannot be written goes on waiting."""
+        """Write the rows that wait, a file for each table; what cannot be written goes on waiting."""
         with self._writing:
             # Counted backwards, and written forwards: a row that came since, and refers to another, waits with it.
             waiting = {table: len(self._pending[table]) for table in reversed([*TABLES])}
@@ -193,7 +193,7 @@ class Recorder:
                     # Rows are only taken away here, and others only appended: the first ones stay the first.
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     try:
-                        self._files.write(table, self._by_day(table, rows))
+                        self._files.write(table, self._next_name(table, rows), rows)
                     except (OSError, InputError, OverflowError, ValueError, pa.ArrowException) as error:
                         self.failure = str(error)
                         return
@@ -202,14 +202,7 @@ class Recorder:
                     self.written[table] += len(rows)
             self.failure = None
 
-    def _by_day(self, table: str, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
-        """Divide rows by the files they go to."""
-        at = TABLES[table].names.index("ts")
-        days: dict[int, list[tuple[Any, ...]]] = {}
-        for row in rows:
-            days.setdefault(row[at] // _DAY_US, []).append(row)
-        name = f"part-{self._run}-{next(self._numbers):06d}.parquet"
-        return {
-            f"{partition_of(self._cluster, time_text(day * _DAY_US)[:10])}/{name}": entries
-            for day, entries in days.items()
-        }
+    def _next_name(self, table: str, rows: Sequence[tuple[Any, ...]]) -> str:
+        """Return the name of the next file, with the day of its first row: old days can be removed by their names."""
+        day = time_text(rows[0][TABLES[table].names.index("ts")])[:10]
+        return f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet"

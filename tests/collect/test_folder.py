@@ -11,8 +11,10 @@ import pytest
 from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import COLLECTED, BrokerRegistry, Bundles, Observer
 from lookup.errors import InputError
+from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import list_log
 from tests.collect.session import records, rows_of, state_records, taken
+from tests.programs import Elsewhere, written
 
 
 def _write(folder: RecordFolder, observer: Observer, until_us: int) -> None:
@@ -44,6 +46,18 @@ def test_rows_are_in_the_tables_as_they_were_taken(tmp_path: Path) -> None:
         read = [tuple(row.values()) for row in pq.read_table(tmp_path / table).to_pylist()]
         assert [row[2:] for row in read] == expected[table]
         assert {row[1] for row in read} <= {"east"}
+
+
+@pytest.mark.parametrize("table", COLLECTED)
+def test_other_programs_read_a_record_while_it_grows(elsewhere: Elsewhere, tmp_path: Path, table: str) -> None:
+    """First a table without rows, then the rows of a session."""
+    observer = taken(Observer("007"), list(records()))
+    schema = CANONICAL[table]
+
+    with RecordFolder(str(tmp_path)) as folder:
+        assert elsewhere(tmp_path / table, schema) == []
+        _write(folder, observer, 1)
+        assert elsewhere(tmp_path / table, schema) == written(tmp_path / table, schema)
 
 
 def test_past_is_what_the_record_ends_with(tmp_path: Path) -> None:

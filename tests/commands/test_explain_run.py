@@ -8,12 +8,15 @@ from dataclasses import astuple
 from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model.bundles import BundleRange, topic_hash
 from tests.api.run_folders import evaluated, generated
 from tests.commands.projects import Run
+from tests.programs import Elsewhere, written
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a run."""
     folder = tmp_path_factory.mktemp("runs")
     return evaluated(folder / "run", generated(folder))
+
+
+@pytest.mark.parametrize(
+    ("table", "schema"),
+    {"decisions": DECISIONS, "owners": OWNERS, "cycles": CYCLES, "cells": CELLS, "flows": FLOWS}.items(),
+)
+def test_other_programs_read_the_tables_of_a_run(
+    elsewhere: Elsewhere, run: Path, table: str, schema: pa.Schema
+) -> None:
+    """Odds, and counts by reason, are maps there too."""
+    assert elsewhere(run / table, schema) == written(run / table, schema) != []
 
 
 def test_a_decision_is_taken_apart(lookup: Run, run: Path) -> None:

@@ -40,8 +40,11 @@ def _files(folder: Path, **texts: str) -> list[str]:
 
 def _table(folder: Path) -> list[dict[str, Any]]:
     """Read all rows of a table, file by file in the order of paths."""
-    files = sorted(folder.rglob("*.parquet"))
-    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return [row for file in sorted(folder.iterdir()) for row in _rows(file)]
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    return list(pq.ParquetFile(file).read().to_pylist())
 
 
 def _micros(row: dict[str, Any]) -> int:
@@ -57,7 +60,7 @@ def test_the_nasa_trace_is_ingested_by_its_mapping(
 
     assert (report.rows, report.clusters, report.quarantined) == ({"lookups": 30_969}, ("nasa",), {})
     (file,) = (tmp_path / "nasa" / "lookups").rglob("*.parquet")
-    assert file.parent.relative_to(tmp_path / "nasa") == Path("lookups/cluster=nasa/date=1995-08-01")
+    assert file.relative_to(tmp_path / "nasa") == Path("lookups/part-00000-1995-08-01-00.parquet")
     table = pq.ParquetFile(file).read()
     assert table.schema.equals(CANONICAL["lookups"])
     order = list(zip(table["ts"].cast(pa.int64()).to_pylist(), table["seq"].to_pylist(), strict=True))
@@ -80,14 +83,12 @@ def test_rows_are_parted_by_cluster_and_day_and_ordered_by_time_then_source(
     assert report.rows == {"lookups": 6}
     assert report.clusters == ("east", "west")
     assert (report.first_us, report.last_us) == (0, _DAY_US + 60_000_000)
-    rows = {
-        folder.relative_to(tmp_path / "out" / "lookups").as_posix(): [row["topic"][-1] for row in _table(folder)]
-        for folder in (tmp_path / "out" / "lookups").glob("*/*")
-    }
+    files = (tmp_path / "out" / "lookups").iterdir()
+    rows = {file.name: [row["cluster"] + row["topic"][-2:] for row in _rows(file)] for file in files}
     assert rows == {
-        "cluster=east/date=1970-01-01": ["h", "e", "f", "g"],
-        "cluster=east/date=1970-01-02": ["c"],
-        "cluster=west/date=1970-01-01": ["d"],
+        "part-00000-1970-01-01-00.parquet": ["east/h", "east/e", "east/f", "east/g"],
+        "part-00001-1970-01-02-00.parquet": ["east/c"],
+        "part-00002-1970-01-01-00.parquet": ["west/d"],
     }
 
 
@@ -224,7 +225,7 @@ def test_the_workers_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path) -> None:
-    """Rows of the years 1 to 9999 get the folder of their day; a later one goes to quarantine."""
+    """Rows of the years 1 to 9999 get the file of their day; a later one goes to quarantine."""
     (path,) = _files(tmp_path, a="".join(_line(ts, seq=-1) for ts in (FIRST_US, -1, LAST_US, LAST_US + 1)))
 
     report = ingest(
@@ -237,10 +238,10 @@ def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path) -> None:
     )
 
     assert (report.first_us, report.last_us, report.rows) == (FIRST_US, LAST_US, {"lookups": 3})
-    assert sorted(folder.name for folder in (tmp_path / "out" / "lookups" / "cluster=c").iterdir()) == [
-        "date=0001-01-01",
-        "date=1969-12-31",
-        "date=9999-12-31",
+    assert sorted(file.name for file in (tmp_path / "out" / "lookups").iterdir()) == [
+        "part-00000-0001-01-01-00.parquet",
+        "part-00001-1969-12-31-00.parquet",
+        "part-00002-9999-12-31-00.parquet",
     ]
 
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.logs.schema import CANONICAL, RollingFiles, partition_of, write_parquet
+from lookup.logs.ingest import ingest
+from lookup.logs.jobs import InProcess
+from lookup.logs.readers import JsonLinesReader
+from lookup.logs.schema import CANONICAL, RollingFiles, write_parquet
+from tests.programs import Elsewhere, written
 
 
-def test_a_cluster_of_any_name_is_one_folder() -> None:
-    """Slashes and equal signs of a cluster's name are encoded as Hive does."""
-    assert partition_of("a/b=c", "2026-01-31") == "cluster=a%2Fb%3Dc/date=2026-01-31"
+def test_other_programs_read_the_clusters_that_were_written(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    """A cluster is a text, also one that could be a number, a date, nothing, or part of a path."""
+    clusters = "007 1.0 1e3 true 2026-01-05 null NaN a/b=c a%2Fb = é __HIVE_DEFAULT_PARTITION__".split()
+    row = {"ts": "2026-01-05T23:59:59.5Z", "topic": "persistent://t/n/x", "properties": {"rack": "a"}}
+    lines = [json.dumps({**row, "cluster": cluster}) for cluster in clusters]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    ingest(InProcess(), [str(tmp_path / "log.jsonl")], JsonLinesReader(), str(tmp_path / "out"))
+
+    rows = elsewhere(tmp_path / "out" / "lookups", CANONICAL["lookups"])
+
+    assert rows == written(tmp_path / "out" / "lookups", CANONICAL["lookups"])
+    assert [name for name in clusters if sum(f"'cluster': {name!r}" in row for row in rows) != 1] == []
 
 
 def test_a_file_keeps_its_dictionaries(tmp_path: Path) -> None:
@@ -41,16 +56,17 @@ def files(tmp_path: Path) -> RollingFiles:
 
 
 def names(files: RollingFiles) -> list[str]:
-    """Return the names of all files below the table, hidden ones as well."""
-    return sorted(path.name for path in (Path(files.folder, "rows")).rglob("*") if path.is_file())
+    """Return the names of all files of the table and beside it, hidden ones as well."""
+    return sorted(path.name for path in Path(files.folder).rglob("*") if path.is_file())
 
 
 def test_rows_and_metadata_are_in_the_files(files: RollingFiles) -> None:
     """Each file holds its rows, columns of maps too, and what was to be noted in it; one without rows can be read."""
     odds = (("a", 0.5), ("b", 0.5))
-    files.write("rows", {"day=1/part-1": [(1, odds, "x"), (2, odds, None)], "day=2/part-1": []}, {b"until": "7"})
+    files.write("rows", "part-1", [(1, odds, "x"), (2, odds, None)], {b"until": "7"})
+    files.write("rows", "part-2", [], {b"until": "7"})
 
-    first, second = (pq.ParquetFile(Path(files.folder, "rows", f"day={day}", "part-1")) for day in (1, 2))
+    first, second = (pq.ParquetFile(Path(files.folder, "rows", f"part-{number}")) for number in (1, 2))
     assert first.read().to_pylist() == [
         {"ts": 1, "odds": [*odds], "name": "x"}, {"ts": 2, "odds": [*odds], "name": None}
     ]  # fmt: skip
@@ -59,30 +75,47 @@ def test_rows_and_metadata_are_in_the_files(files: RollingFiles) -> None:
 
 
 @pytest.mark.parametrize("value", ["no number", 1 << 70])
-def test_files_appear_together_or_not_at_all(files: RollingFiles, value: object) -> None:
-    """If one file cannot be written, none of the call is there, and nothing half-written either."""
+def test_a_file_that_cannot_be_written_is_not_there(files: RollingFiles, value: object) -> None:
+    """Nothing half-written either."""
     with pytest.raises((pa.ArrowException, OverflowError)):
-        files.write("rows", {"part-1": [(1, (), "x")], "part-2": [(value, (), "x")]})
+        files.write("rows", "part-1", [(1, (), "x"), (value, (), "x")])
 
     assert names(files) == []
+
+
+def test_a_table_s_folder_holds_complete_files_alone(files: RollingFiles) -> None:
+    """At no moment is there a file that is hidden or being written: not every program passes over one."""
+    folder = Path(files.folder, "rows")
+    folder.mkdir()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(
+            lambda: [files.write("rows", f"part-{number}", [(1, (), "x")] * 1_000) for number in range(50)]
+        )
+        seen = set[str]()
+        while not writing.done():
+            seen |= {path.name for path in folder.iterdir()}
+
+    assert seen - {f"part-{number}" for number in range(50)} == set()
+    assert writing.exception() is None
 
 
 def test_file_in_the_way_is_an_error_of_the_system(files: RollingFiles) -> None:
     """What the disk refuses is an OSError; afterwards the same call works."""
     (Path(files.folder, "rows")).write_text("in the way")
     with pytest.raises(OSError, match="rows"):
-        files.write("rows", {"part-1": [(1, (), "x")]})
+        files.write("rows", "part-1", [(1, (), "x")])
     (Path(files.folder, "rows")).unlink()
 
-    files.write("rows", {"part-1": [(1, (), "x")]})
+    files.write("rows", "part-1", [(1, (), "x")])
 
     assert names(files) == ["part-1"]
 
 
 def test_hidden_files_of_a_killed_process_are_removed(files: RollingFiles) -> None:
-    """Files that never appeared are removed, the others stay."""
-    files.write("rows", {"day=1/part-1": [(1, (), "x")]})
-    (Path(files.folder, "rows") / "day=1" / ".part-2").write_text("half")
+    """Files that never appeared are removed, the others stay; earlier releases wrote them in the tables' folders."""
+    files.write("rows", "part-1", [(1, (), "x")])
+    Path(files.folder, ".part-2.rows").write_text("half")
+    Path(files.folder, "rows", ".part-2").write_text("half")
 
     files.remove_hidden()
 

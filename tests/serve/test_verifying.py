@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 
 from lookup.cli import main
 from lookup.errors import InputError
+from lookup.serve.recording import TABLES
 from lookup.serve.verifying import verify
 from tests.processes import awaited
+from tests.programs import Elsewhere, written
 from tests.serve.servers import (
     BUNDLE,
     POLICIES,
@@ -117,6 +120,41 @@ def causes(folder: Path) -> dict[str, int]:
 def test_every_decision_is_the_same_again(folder: Path) -> None:
     """Odds, dice and choice of both policies agree to the last digit, also of one that reads the time."""
     assert causes(folder) == {}
+
+
+@pytest.mark.parametrize("table", ["decisions", "views", "brokers", "loads"])
+def test_other_programs_read_the_record(elsewhere: Elsewhere, original: Path, table: str) -> None:
+    """With the odds and the candidates of each decision."""
+    assert elsewhere(original / "record" / table, TABLES[table]) == written(original / "record" / table, TABLES[table])
+
+
+def test_a_file_of_a_record_is_named_by_the_day_of_its_first_row(original: Path) -> None:
+    """What is old can be found, and removed, by its name; there are no folders in a table's."""
+    files = [path for table in ("decisions", "views", "brokers") for path in (original / "record" / table).iterdir()]
+
+    assert files
+    for file in files:
+        first = pq.ParquetFile(file).read(["ts"])["ts"][0].as_py()
+        assert re.fullmatch(rf"part-[0-9a-f]+-\d+-\d{{6}}-{first:%Y-%m-%d}\.parquet", file.name)
+
+
+def test_a_record_of_an_earlier_release_goes_on(folder: Path) -> None:
+    """Files in folders of cluster and day are verified, and a server writes beside them; half a file goes."""
+    for file in [*(folder / "record").rglob("*.parquet")]:
+        older = file.parent / "cluster=c1" / "date=2026-01-05" / file.name
+        older.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(older)
+    half = folder / "record" / "decisions" / "cluster=c1" / "date=2026-01-05" / ".part-9.parquet"
+    half.write_bytes(b"PAR1")
+    assert causes(folder) == {}
+    with started(folder / "serving.toml") as server:
+        assert server.ask("POST", "/decide", decide(view("a", "b"), "a"))[0] == 200
+        assert server.stop() == 0
+    assert not half.exists()
+
+    verified = verify(str(folder / "record"), plugin_files=[str(folder / "plugin.py")])
+
+    assert (verified.agree, verified.decisions) == (122, 122)
 
 
 def test_the_command_prints_the_share(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 """Write synthetic but realistic logs: the same content from the same seed, without Spark.
 
-The canonical tables LOOKUPS, BROKERS, LOADS and OWNERSHIP are written, LOOKUPS in hive partitions of files of a million
-rows, the others in one file each. A cluster's log is drawn, answered and laid out piece by piece; load reports follow
-the traffic: they say what each broker served since the last one, as Pulsar's `BrokerLoadData`.
+The canonical tables LOOKUPS, BROKERS, LOADS and OWNERSHIP are written, LOOKUPS in files of at most a million rows of
+one cluster and day, the others in one file each. A cluster's log is drawn, answered and laid out piece by piece; load
+reports follow the traffic: they say what each broker served since the last one, as Pulsar's `BrokerLoadData`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from operator import itemgetter
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from lookup.logs.generator.traffic import (
 )
 from lookup.logs.generator.world import cluster_names, make_brokers, make_clients, make_topics
 from lookup.logs.outputs import draft
-from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, partition_of, write_parquet
+from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, write_parquet
 from lookup.model.time import moment_at
 
 __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
@@ -108,9 +109,10 @@ def generate(
             ClusterLog(settings, name, number, share)
             for number, (name, share) in enumerate(zip(names, shares.tolist(), strict=True))
         ]
+        numbers = count()
         for name, log in zip(names, logs, strict=True):
             # One cluster after the other: load and ownership rows are complete once its pieces are drawn.
-            _write_lookups(log, name, f"{target.path}/lookups")
+            _write_lookups(log, name, f"{target.path}/lookups", numbers)
         rows = {"lookups": settings.lookups}
         for name in _TABLES[1:]:
             # Small tables: one file of rows in order of time.
@@ -123,8 +125,8 @@ def generate(
     return GenerateReport(str(output), rows, sum(log.reconnects for log in logs), names)
 
 
-def _write_lookups(log: ClusterLog, name: str, directory: str) -> None:
-    """Write the rows of one cluster, files of at most a million rows of one day.
+def _write_lookups(log: ClusterLog, name: str, directory: str, numbers: Iterator[int]) -> None:
+    """Write the rows of one cluster, files of at most a million rows of one day, numbered through all clusters.
 
     Encoding runs beside the generator, at most two files at a time: memory does not grow with the log.
     """
@@ -134,11 +136,11 @@ def _write_lookups(log: ClusterLog, name: str, directory: str) -> None:
     }
     writing: deque[Future[None]] = deque()
     with ThreadPoolExecutor(_WRITING, thread_name_prefix="generate-parquet") as pool:
-        for number, (date, pieces) in enumerate(_files(log.pieces())):
+        for date, pieces in _files(log.pieces()):
             # The generator waits here if it is faster than the disk.
             if len(writing) == _WRITING:
                 writing.popleft().result()
-            path = f"{directory}/{partition_of(name, date)}/part-{number:05}.parquet"
+            path = f"{directory}/part-{next(numbers):05}-{date}.parquet"
             writing.append(pool.submit(_write_pieces, path, pieces, dictionaries))
         for written in writing:
             written.result()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.dataset as ds
 
 from lookup.logs.generator.generate import GenerateSettings
 
@@ -15,6 +14,4 @@ SMALL = GenerateSettings(lookups=30_000, topics=300, clients=120, hours=2, broke
 
 def read(directory: Path | str, name: str) -> pd.DataFrame:
     """Read a table in the order of its files."""
-    frame = ds.dataset(Path(directory) / name, partitioning="hive").to_table().to_pandas()
-    assert isinstance(frame, pd.DataFrame)
-    return frame
+    return pd.read_parquet(Path(directory) / name)

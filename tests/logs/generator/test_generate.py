@@ -18,6 +18,7 @@ from lookup.logs.generator.generate import ClusterLog, GenerateSettings, generat
 from lookup.logs.schema import CANONICAL
 from lookup.model.load_data import broker_load_from_json
 from tests.logs.generator.logs import SMALL, TABLES, read
+from tests.programs import Elsewhere, written
 
 # One seed, one log
 
@@ -66,15 +67,28 @@ def test_files_have_the_canonical_schema(sample: Path, name: str) -> None:
     assert all(schema == CANONICAL[name] for schema in schemas)
 
 
-def test_lookups_are_partitioned_by_cluster_and_date(tmp_path: Path) -> None:
-    """A log over midnight has one directory per cluster and UTC day, and no row in the wrong one."""
+def test_a_file_of_lookups_has_one_cluster_and_day(tmp_path: Path) -> None:
+    """A log over midnight has a file for each cluster and UTC day, with the day in its name."""
     late = replace(SMALL, start=datetime(2026, 1, 5, 23, 30, tzinfo=UTC))
-    frame = read(generate(late, tmp_path / "late").output, "lookups")
+    files = sorted(Path(generate(late, tmp_path / "late").output, "lookups").iterdir())
 
-    assert sorted({str(path.relative_to(tmp_path)) for path in tmp_path.glob("late/lookups/*/*")}) == [
-        f"late/lookups/cluster={name}/date={day}" for name in ("east", "west") for day in ("2026-01-05", "2026-01-06")
-    ]
-    assert (frame["ts"].dt.strftime("%Y-%m-%d") == frame["date"].astype(str)).all()
+    found = {}
+    for file in files:
+        frame = pd.read_parquet(file)
+        ((cluster, day),) = {*zip(frame["cluster"], frame["ts"].dt.strftime("%Y-%m-%d"), strict=True)}
+        found[file.name] = cluster, day
+    assert found == {
+        "part-00000-2026-01-05.parquet": ("east", "2026-01-05"),
+        "part-00001-2026-01-06.parquet": ("east", "2026-01-06"),
+        "part-00002-2026-01-05.parquet": ("west", "2026-01-05"),
+        "part-00003-2026-01-06.parquet": ("west", "2026-01-06"),
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_other_programs_read_what_was_written(elsewhere: Elsewhere, sample: Path, name: str) -> None:
+    """Every row with every column, by what a newcomer types first."""
+    assert elsewhere(sample / name, CANONICAL[name]) == written(sample / name, CANONICAL[name])
 
 
 def test_strings_keep_their_dictionaries(sample: Path) -> None:
