@@ -20,8 +20,8 @@ class Layout:
     """How rows lie in files."""
 
     with_seq: bool = False
-    #: whether folders name the cluster, else a column does
-    is_hive: bool = True
+    #: whether folders name the cluster, as in tables of Hive, else a column does
+    is_hive: bool = False
     #: rows of a file, rows of a row group
     file_rows: int = 7
     group_rows: int = 3

@@ -312,7 +312,7 @@ def test_tables_tell_which_rates_are_known(tmp_path: Path, given: dict[str, Any]
     assert rates.has_bytes or expected[2] in rates.why
 
 
-def _file(folder: Path, rows: list[dict[str, Any]], *, is_hive: bool = True, **inputs: str) -> EvaluationFile:
+def _file(folder: Path, rows: list[dict[str, Any]], *, is_hive: bool = False, **inputs: str) -> EvaluationFile:
     write_lookups(rows, folder / "lookups", Layout(is_hive=is_hive, file_rows=2, group_rows=1))
     return settings(inputs={"lookups": str(folder / "lookups"), **inputs})
 

@@ -28,9 +28,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _frame(spark: SparkSession, folder: Path) -> DataFrame:
-    write_lookups(
-        [lookup(0, seq=1, weight=1.0), lookup(1, seq=2, weight=2.0)], folder / "log", Layout(True, is_hive=False)
-    )
+    write_lookups([lookup(0, seq=1, weight=1.0), lookup(1, seq=2, weight=2.0)], folder / "log", Layout(True))
     return spark.read.parquet(str(folder / "log"))
 
 
@@ -39,7 +37,7 @@ def test_a_frame_gives_the_same_as_its_files(spark: SparkSession, tmp_path: Path
     """Rows that come through Spark, in any order, are decided and counted like rows read from files."""
     world = world_of(seed, 100)
     rows = [{**row, "seq": place} for place, row in enumerate(world.lookups)]
-    layout = Layout(with_seq=True, is_hive=False, file_rows=10, group_rows=3)
+    layout = Layout(with_seq=True, file_rows=10, group_rows=3)
     written = type(world)(rows, world.settings, layout, world.tables).written(tmp_path)
     frame = spark.read.parquet(str(tmp_path / "lookups")).orderBy(F.desc("ts")).repartition(3)
 
