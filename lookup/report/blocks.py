@@ -60,7 +60,8 @@ class Facet:
     change: str
     #: interval of the difference
     span: str
-    mark: str
+    #: of the verdict
+    word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class Card:
     """The answer for one candidate, or for several that decide alike."""
 
     title: str
+    #: beside the title
+    note: str
     sentence: str
     gains: Sequence[Facet]
     costs: Sequence[Facet]

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lookup.report.blocks import Card, Cards, Facet
-from lookup.report.comparison import alike, label, mark_of, own_direction
+from lookup.report.comparison import alike, label, own_direction
 from lookup.report.steps import confirmation, explanation
-from lookup.report.wording import aims, of_wholes
+from lookup.report.wording import aims, joined, locality, of_wholes
 from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
-from lookup.score.verdict import HoldsFor, Verdict
+from lookup.score.verdict import HoldsFor, Verdict, Word
 
 __all__ = [
     "HERE",
@@ -43,8 +43,14 @@ _TOO_LARGE = 50.0
 _SEEDS = 10
 #: Part of an interval from which on luck of the placement prevails.
 _PREVAILS = 0.7
+#: Greatest chances between equals of what is very sure, and of what is sure; at most LEVEL is fairly sure.
+_VERY, _SURE = 0.001, 0.01
 #: For what verdicts hold that do not hold for the policy.
 _SCOPES: Mapping[HoldsFor, str] = {"placement": "in this placement", "hours": "in these hours"}
+#: What figures of a card are called by their verdicts.
+_FACET_WORDS: Mapping[Word, str] = {
+    "better": "better", "worse": "worse", "equivalent": "the same", "identical": "the same", "inconclusive": "open"
+}  # fmt: skip
 #: Policies named in a title; the others are counted.
 _NAMED = 2
 
@@ -75,14 +81,14 @@ def cards(scored: Scored, folder: str = HERE) -> Cards:
     Args:
         folder: of the run, for commands.
     """
-    return Cards([_card(scored, group, folder) for group in _groups(scored)])
+    return Cards([_card(scored, group, folder, is_best=not place) for place, group in enumerate(_groups(scored))])
 
 
 def facet_text(facet: Facet) -> str:
     """Write a figure of a card in a line, with the interval of the difference."""
     return (
-        f"{facet.words} (`{facet.name}`) {facet.before} → {facet.after} ({facet.change}, 95 % interval {facet.span}) "
-        f"{facet.mark}"
+        f"{facet.words} (`{facet.name}`) {facet.before} → {facet.after} ({facet.change}, 95 % interval {facet.span}), "
+        f"{facet.word}"
     )
 
 
@@ -141,6 +147,24 @@ def nothing_told(scored: Scored) -> str | None:
     return f"{text} The reason for the first figure: {reason}." if reason else text
 
 
+def about_locality(scored: Scored) -> str | None:
+    """Say who serves most from near, if the first card does not; None if it does, or if there is no locality."""
+    near = locality(scored)
+    verdicts = [verdict for verdict in scored.verdicts if verdict.name == near]
+    better = [verdict for verdict in verdicts if "better" in (verdict.verdict, verdict.alone)]
+    best = max(better, key=lambda verdict: (verdict.is_decided, verdict.delta), default=None)
+    if near is None or not verdicts:
+        return None
+    what = words_of(near).name
+    if best is None:
+        return f"No candidate is shown to have a better {what} than {scored.incumbent}."
+    if best.policy == ranked(scored)[0]:
+        return None
+    before, after = (amount_text(value, scored.metric[near[0]]) for value in _values(scored, best))
+    perhaps = "" if best.is_decided else ", perhaps"
+    return f"Best {what}: {best.policy} with {after}{perhaps}, {scored.incumbent} has {before}; its card has the cost."
+
+
 def who_is_alike(scored: Scored) -> str:
     """Say which policies decide alike."""
     groups = [f"{_title(group)}" for group in alike(scored)]
@@ -158,12 +182,13 @@ def _groups(scored: Scored) -> Iterator[tuple[str, ...]]:
             yield group
 
 
-def _card(scored: Scored, group: tuple[str, ...], folder: str) -> Card:
+def _card(scored: Scored, group: tuple[str, ...], folder: str, *, is_best: bool) -> Card:
     names = [name for name in group if name != scored.incumbent]
     policy, found = names[0], _found(scored, names[0])
     step, command = _next(scored, policy, found, folder)
     perhaps = {word: [v for v in found.perhaps if v.alone == word] for word in ("better", "worse")}
-    price = [verdict for verdict in (*found.same, *found.open) if verdict.name == PRICE]
+    named = [*found.told, *found.perhaps]
+    price = [v for v in scored.verdicts if v.policy == policy and v.name == PRICE and v not in named]
     if len(names) < len(group):
         sentence = f"Decides as {scored.incumbent}, the incumbent, does: on this log they are one policy."
         step, command = "nothing to do", ""
@@ -171,6 +196,7 @@ def _card(scored: Scored, group: tuple[str, ...], folder: str) -> Card:
         sentence = _sentence(scored, found)
     return Card(
         title=_title(names),
+        note=f"best of {len(scored.candidates)} against {scored.incumbent}" if is_best else "",
         sentence=sentence,
         gains=[_facet(scored, verdict) for verdict in (*found.gains, *perhaps["better"])],
         costs=[_facet(scored, verdict) for verdict in (*found.losses, *perhaps["worse"], *price)],
@@ -226,32 +252,27 @@ def _sentence(scored: Scored, found: _Found) -> str:
     equal = [words_of(verdict.name).same for verdict in found.same if verdict.primary]
     parts = []
     if against:
-        parts.append(f"{_joined(clauses(against))}, which decides against it")
+        parts.append(f"{joined(clauses(against))}, which decides against it")
     gains = clauses(found.gains)
     if against and gains:
-        parts = [f"{parts[0]}, but {_joined(gains)}"]
+        parts = [f"{parts[0]}, but {joined(gains)}"]
     elif not against and (equal or gains):
-        parts.append(_joined([*equal, *gains]))
+        parts.append(joined([*equal, *gains]))
     if others:
-        parts.append(_joined(clauses(others)))
+        parts.append(joined(clauses(others)))
     if found.perhaps:
-        parts.append(f"perhaps {_joined(clauses(found.perhaps))}")
+        parts.append(f"perhaps {joined(clauses(found.perhaps))}")
     open_ = [words_of(verdict.name).name for verdict in found.open]
     # Of moves the cost says so already.
     open_ = [] if parts and found.told and open_ == [words_of(PRICE).name] else open_
     if open_:
-        parts.append(f"no difference is shown in {_joined(open_)}")
+        parts.append(f"no difference is shown in {joined(open_)}")
     same = [words_of(verdict.name).same for verdict in found.same if not verdict.primary]
     if same and not found.told:
-        parts.append(_joined(same))
+        parts.append(joined(same))
     text = "; ".join(parts) or "nothing was measured by which to judge it"
     text = f"{_SCOPES[shared]} only: {text}" if shared != "policy" else text
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _joined(clauses: Sequence[str]) -> str:
-    *most, last = clauses
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _clause(scored: Scored, verdict: Verdict, shared: HoldsFor) -> str:
@@ -275,12 +296,12 @@ def _facet(scored: Scored, verdict: Verdict) -> Facet:
     _, low, high = own_direction(verdict, metric.better)
     return Facet(
         words=words_of(verdict.name).name,
-        name=f"{label(*verdict.name)}{' *' if verdict.primary else ''}",
+        name=label(*verdict.name),
         before=amount_text(before, metric),
         after=amount_text(after, metric),
         change=change_text(before, after, metric),
         span=span_text(low, high, metric),
-        mark=mark_of(verdict),
+        word=f"perhaps {verdict.alone}" if verdict.alone else _FACET_WORDS[verdict.verdict],
     )
 
 
@@ -290,26 +311,31 @@ def _certainty(scored: Scored, found: _Found) -> str:
     firm = [verdict for verdict in found.told if verdict.holds_for == "policy"]
     if firm:
         chances = [verdict.p_family for verdict in firm if not math.isnan(verdict.p_family)]
-        what = "this" if len(firm) == 1 else "each of these"
+        what = "a difference this large" if len(firm) == 1 else "each difference"
         texts.append(
-            f"between equals chance shows {what} in fewer than 1 of {_one_of(max(chances))} runs"
+            f"{_grade(max(chances))} (if both were equal, chance would show {what} in fewer than 1 of "
+            f"{_one_of(max(chances))} evaluations)"
             if chances
             else "certain on this log"
         )
     for holds_for, scope in _SCOPES.items():
         names = [words_of(v.name).name for v in found.told if v.holds_for == holds_for]
         if names:
-            texts.append(f"{scope} only: {_joined(names)}")
+            texts.append(f"{scope} only: {joined(names)}")
     if found.perhaps:
-        texts.append(f"among so many candidates chance may bring {'the' if firm else 'such a'} “perhaps”")
+        texts.append("of so many candidates chance may bring what is perhaps")
     open_ = [(verdict, (verdict.high - verdict.low) / 2) for verdict in found.open if not math.isnan(verdict.p_value)]
     if open_ and not firm:
         least = [f"{size_text(half, scored.metric[v.metric])} in {words_of(v.name).name}" for v, half in open_]
-        texts.append(f"this run shows differences above {_joined(least)}")
+        texts.append(f"this run shows differences above {joined(least)}")
     if not texts:
         reason = next((verdict.reason for verdict in found.open if verdict.reason), None)
         texts.append(reason or "both did the same, up to the margin")
     return "; ".join(texts)
+
+
+def _grade(chance: float) -> str:
+    return "very sure" if chance <= _VERY else "sure" if chance <= _SURE else "fairly sure"
 
 
 def _one_of(chance: float) -> str:
@@ -362,7 +388,7 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
     if found.decides_against or (found.losses and not found.gains):
         return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
-        return "confirm it with seeds that it has not seen", confirmation(folder, candidate)
+        return "see with new seeds what was luck", confirmation(folder, candidate)
     if len(scored.plan.evaluation.drawn) == 1:
         # Another placement is what is missing, and cheap.
         return f"{_SEEDS} seeds would tell", confirmation(folder, candidate, seeds=_SEEDS)

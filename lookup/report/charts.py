@@ -42,26 +42,27 @@ class Shape(NamedTuple):
 
 
 #: The chart of two aims beside the first card, and between two cards on a phone.
-WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 190)
+WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
 
 
 def trade_spec(
-    up: str, across: str, domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
+    titles: tuple[str, str], domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
 ) -> dict[str, Any]:
     """One aim against another, one point per policy with both intervals, its size the number of moves.
+
+    Dashed lines go through the incumbent.
 
     Names stand where rows put them, in `label`, `dx`, `dy` and `align`, which rest on scales that are given.
 
     Args:
-        up: title of the axis upwards.
-        across: title of the axis to the right.
+        titles: of the axis upwards and of that to the right.
         domains: of both axes, that to the right first.
         most: moves of the largest point; None: they are not known, and all points have the least size.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
-    x = _amount("x", scale=scales[0], title=across, axis=axis)
-    y = _amount("y", scale=scales[1], title=up, axis={**axis, "titleLimit": shape.height})
+    x = _amount("x", scale=scales[0], title=titles[1], axis=axis)
+    y = _amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
         "color": _name(
@@ -74,7 +75,10 @@ def trade_spec(
     }
     place = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
+    incumbent = {"filter": "datum.role == 'incumbent'"}
     layers = [
+        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
+        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
         _layer(
             _mark("rule", color="@quiet"), {"x": x, "x2": {"field": "x_high"}, "y": y}, _computed("x", "datum.x_low")
         ),
@@ -358,18 +362,15 @@ def place(points: Sequence[Point], width: float, height: float) -> list[Spot]:
 def _spots(point: Point) -> list[Spot]:
     """Return the spots that a name may have, the best first: beside the point and off its lines, then above and below.
 
-    Farther ones follow.
+    A name that is farther away would be taken for another point's.
     """
-    spots = []
     beside, half = point.radius + 2.0, _LINE / 2 + 2.0
-    for gap in (0.0, 12.0, 24.0):
-        above = point.radius + half + gap
-        spots += [
-            Spot(point.name, beside, -half - gap),
-            Spot(point.name, beside, half + gap),
-            Spot(point.name, -beside, -half - gap, "right"),
-            Spot(point.name, -beside, half + gap, "right"),
-            Spot(point.name, 0.0, -above, "center"),
-            Spot(point.name, 0.0, above, "center"),
-        ]
-    return spots
+    above = point.radius + half
+    return [
+        Spot(point.name, beside, -half),
+        Spot(point.name, beside, half),
+        Spot(point.name, -beside, -half, "right"),
+        Spot(point.name, -beside, half, "right"),
+        Spot(point.name, 0.0, -above, "center"),
+        Spot(point.name, 0.0, above, "center"),
+    ]

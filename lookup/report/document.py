@@ -13,7 +13,7 @@ from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
 from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Table
-from lookup.report.cards import HERE, cards, nothing_told, order_of_cards
+from lookup.report.cards import HERE, about_locality, cards, nothing_told, order_of_cards
 from lookup.report.comparison import (
     NOTHING,
     WHOLE,
@@ -29,7 +29,7 @@ from lookup.report.comparison import (
     value_text,
     word_of,
 )
-from lookup.report.wording import IN_BRACKETS, conclusion, undecided_figures, winners_luck
+from lookup.report.wording import IN_BRACKETS, alarm, conclusion, undecided_figures, winners_luck
 from lookup.score.scoring import Scored
 
 __all__ = [
@@ -94,11 +94,15 @@ def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
     Args:
         folder: of the run, for commands.
     """
-    leads = [conclusion(scored)] if scored.exit_code or not scored.candidates else []
-    leads += [text for text in (nothing_told(scored),) if text is not None]
-    yield from (Paragraph(text, role="lead") for text in leads)
-    if scored.candidates:
-        yield cards(scored, folder)
+    if not scored.candidates:
+        yield Paragraph(conclusion(scored), role="lead")
+        return
+    leads = (alarm(scored), nothing_told(scored))
+    yield from (Paragraph(text, role="lead") for text in leads if text is not None)
+    yield cards(scored, folder)
+    near = about_locality(scored)
+    if near is not None:
+        yield Paragraph(near)
 
 
 def decision(scored: Scored) -> Iterator[Block]:

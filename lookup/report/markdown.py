@@ -30,7 +30,7 @@ def markdown_report(scored: Scored) -> str:
 
 
 def _outcome(scored: Scored) -> Iterator[Block]:
-    yield Heading("Comparison of placement policies", 1)
+    yield Heading("Placement policies compared", 1)
     yield from document.answer(scored)
     yield from document.decision(scored)
     counted = [*wording.outcomes(scored), *wording.comparisons(scored)]
@@ -109,7 +109,7 @@ def _texts(block: Block) -> Iterator[str]:
 
 
 def _card_lines(card: Card) -> Iterator[str]:
-    yield f"* **{_escaped(card.title)}**: {_escaped(card.sentence)}"
+    yield f"* **{_escaped(card.title)}**{f' ({_escaped(card.note)})' if card.note else ''}: {_escaped(card.sentence)}"
     for word, facets in (("gain", card.gains), ("cost", card.costs)):
         if facets:
             yield f"  * {word}: {_escaped('; '.join(map(facet_text, facets)))}"

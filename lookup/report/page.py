@@ -16,7 +16,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from lookup.model.quoting import one_line
+from lookup.model.quoting import one_line, quantity
 from lookup.model.time import moment_at
 from lookup.report.blocks import Section, charts_of
 from lookup.report.cards import who_is_alike
@@ -47,7 +47,7 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
     )
     environment.filters |= {"prose": _prose, "kind": lambda block: type(block).__name__}
     return environment.from_string(_text("page.html.jinja")).render(
-        title="Comparison of placement policies",
+        title="Placement policies compared",
         period=_period(run.scored),
         run=run,
         sections=content,
@@ -58,6 +58,7 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
         incumbent=run.scored.incumbent,
         candidates=run.scored.candidates,
         alike=who_is_alike(run.scored),
+        replayed=_replayed(run.scored),
         clusters=run.scored.clusters,
     )
 
@@ -93,6 +94,14 @@ def _visible(value: object) -> object:
 
 def _text(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _replayed(scored: Scored) -> str:
+    """Return how much was replayed, and how often."""
+    evaluation, lookups = scored.plan.evaluation, scored.inputs.lookups
+    what = "a log" if lookups is None else quantity(lookups, "lookup")
+    times = quantity(len(evaluation.drawn), "seed")
+    return f"{what} replayed with {times}{', without owners' if evaluation.ownership == 'shared' else ''}"
 
 
 def _period(scored: Scored) -> str:

@@ -127,7 +127,8 @@ def _trade(scored: Scored) -> Section:
         written = [_written(figure) for figure in (high, far, moved)]
         role = "incumbent" if policy == scored.incumbent else "candidate"
         count = None if moved is None or PRICE in chosen or math.isnan(moved.value) else moved.value
-        rows.append([policy, role, *_bounds(far), *_bounds(high), count, *(cell.text for cell in written)])
+        spans = [_span(scored, policy, name, figure) for name, figure in zip(chosen[::-1], (far, high), strict=True)]
+        rows.append([policy, role, *spans[0], *spans[1], count, *(cell.text for cell in written)])
         texts.append([policy, *written[: 2 if PRICE in chosen else 3]])
     words = [words_of(name).name for name in chosen]
     places = ("above" if up.better == "up" else "below", "right" if across.better == "up" else "left")
@@ -135,7 +136,10 @@ def _trade(scored: Scored) -> Section:
     size = "" if most is None else " The larger a point, the more bundles it moves."
     title = f"{words[0][0].upper()}{words[0][1:]} against {words[1]}"
     directions = {"up": "higher is better", "down": "lower is better"}
-    titles = [f"{word} ({directions[metric.better]})" for word, metric in zip(words, (up, across), strict=True)]
+    titles = {
+        WIDE: (f"{words[0]} ({directions[up.better]})", f"{words[1]} ({directions[across.better]})"),
+        NARROW: (f"{words[0]} {ARROWS[up.better]}", f"{words[1]} {ARROWS[across.better]}"),
+    }
     names = [label(*name) for name in (*chosen, *([] if PRICE in chosen else [PRICE]))]
     table = Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters")
     domains = [extent([row[low] for row in rows], [row[low + 1] for row in rows]) for low in (3, 6)]
@@ -147,7 +151,7 @@ def _trade(scored: Scored) -> Section:
                 "trade-chart" if shape is WIDE else "trade-narrow-chart",
                 title,
                 f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-                trade_spec(titles[0], titles[1], domains, most, shape),
+                trade_spec(titles[shape], domains, most, shape),
                 "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split(),
                 [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
                 screen=shape.screen,
@@ -155,7 +159,8 @@ def _trade(scored: Scored) -> Section:
         )
     about = (
         f"A policy is better than the incumbent on both if its point lies {places[0]} and to the {places[1]} of the "
-        f"incumbent's.{size} Lines are 95 % intervals. Names without room are left out: point at the point."
+        f"incumbent's.{size} Lines are 95 % intervals of the difference from the incumbent: one that "
+        "reaches a dashed line may be chance. Names without room are left out: point at the point."
     )
     heading = "Locality against balance" if locality(scored) else "Balance against moves"
     return Section("trade", heading, [*blocks, Fold("Numbers of this chart", [table]), Paragraph(about, "note")])
@@ -200,11 +205,13 @@ def _spots(
     return place(points, shape.width, shape.height)
 
 
-def _bounds(figure: Estimate) -> tuple[float, float, float]:
-    """Return a value and its interval, of no width if there is none."""
-    if math.isnan(figure.low):
+def _span(scored: Scored, policy: str, name: Name, figure: Estimate) -> tuple[float, float, float]:
+    """Return a figure, and where the incumbent's is if one adds the interval of the difference to it; else no width."""
+    found = [verdict for verdict in scored.verdicts if (verdict.policy, verdict.name) == (policy, name)]
+    if not found or math.isnan(found[0].low):
         return figure.value, figure.value, figure.value
-    return figure.value, figure.low, figure.high
+    change, low, high = own_direction(found[0], figure.series.metric.better)
+    return figure.value, figure.value + low - change, figure.value + high - change
 
 
 def _written(figure: Estimate | None) -> Cell:

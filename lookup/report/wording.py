@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import getdoc
 
 from lookup.model.quoting import quantity
@@ -20,6 +20,7 @@ from lookup.report.comparison import (
     scope_of,
     word_of,
 )
+from lookup.report.words import words_of
 from lookup.score.luck import LEVEL
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.rules import Name
@@ -27,7 +28,7 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
-    "IN_BRACKETS", "aims", "comparisons", "conclusion", "differing", "is_open", "legend", "locality",
+    "IN_BRACKETS", "aims", "alarm", "comparisons", "conclusion", "differing", "is_open", "joined", "legend", "locality",
     "meanings", "of_wholes", "opening", "outcomes", "terms", "undecided", "undecided_figures", "winners_luck",
 ]  # fmt: skip
 
@@ -232,6 +233,39 @@ def _unguarded(scored: Scored) -> Iterator[str]:
         ]
         if figures:
             yield f"{what}: {', '.join(figures)}."
+
+
+def alarm(scored: Scored) -> str | None:
+    """Say which candidates make the exit code 3 or 4, and in what; None if it is 0."""
+    if not scored.exit_code:
+        return None
+    lost: dict[str, list[str]] = {}
+    for verdict in scored.verdicts:
+        is_worse = verdict.verdict == "worse" and not is_open(verdict, scored)
+        if verdict.primary and (is_worse if scored.exit_code == 3 else _is_unguarded(verdict, scored)):
+            lost.setdefault(verdict.policy, []).append(words_of(verdict.name).name)
+    of_figures: dict[str, list[str]] = {}
+    for policy, names in lost.items():
+        of_figures.setdefault(joined(names), []).append(policy)
+    what = "worse in" if scored.exit_code == 3 else "not shown to keep"
+    clauses = [
+        f"{joined(policies)} {'is' if len(policies) == 1 else 'are'} {what} {names}"
+        for names, policies in of_figures.items()
+    ]
+    return f"Exit code {scored.exit_code}: {'; '.join(clauses)}."
+
+
+def _is_unguarded(verdict: Verdict, scored: Scored) -> bool:
+    """Return whether a verdict asks for exit code 4."""
+    if any(other.primary and other.guard in ("lost", "open") for other in scored.verdicts):
+        return verdict.guard in ("lost", "open")
+    return is_open(verdict, scored) or is_undecided(verdict)
+
+
+def joined(clauses: Sequence[str]) -> str:
+    """Join clauses or names by commas, the last by "and"."""
+    *most, last = clauses
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def opening(scored: Scored) -> list[str]:

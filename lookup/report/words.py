@@ -121,7 +121,7 @@ def amount_text(value: float, metric: Metric) -> str:
     percent = 100 * value
     if 99 < percent < 100:
         return f"{percent:.{-math.floor(math.log10(100 - percent))}f} %"
-    return f"{_digits(percent, 3)} %"
+    return f"{percent:.1f} %" if 10 <= percent < 100 else f"{_digits(percent, 3)} %"
 
 
 def change_text(before: float, after: float, metric: Metric) -> str:

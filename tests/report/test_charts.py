@@ -16,8 +16,10 @@ from lookup.report.charts import Box, Point, extent, place
 from lookup.score.verdict import Word
 
 SPECIFICATIONS = {
-    "trade": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], 7.0, charts.WIDE),
-    "trade without moves": charts.trade_spec("match_ratio", "imbalance", [(1.0, 2.0), (0.2, 0.4)], None, charts.NARROW),
+    "trade": charts.trade_spec(("match_ratio", "imbalance"), [(1.0, 2.0), (0.2, 0.4)], 7.0, charts.WIDE),
+    "trade without moves": charts.trade_spec(
+        ("match_ratio", "imbalance"), [(1.0, 2.0), (0.2, 0.4)], None, charts.NARROW
+    ),
     "delta": charts.delta_spec(2),
     "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
     "heat": charts.heat_spec("bundles", "%d %H:%M", is_relative=False),

@@ -37,10 +37,13 @@ def test_the_outcome_stands_first() -> None:
     """Before any table."""
     head = markdown_report(result()).partition("##")[0]
 
-    assert head.startswith(
-        "# Comparison of placement policies\n\nAt least one candidate is worse than the incumbent on a primary metric"
-    )
-    order = ["* **new**: Moves twice as many bundles, which", "What decides the exit code (*): ", "* new: 1 better"]
+    assert head.startswith("# Placement policies compared\n\nExit code 3: new is worse in moved bundles.\n\n")
+    order = [
+        "* **twin** (best of 2 against stock): ",
+        "* **new**: Moves twice as many bundles, which",
+        "What decides the exit code (*): ",
+        "* new: 1 better",
+    ]
     places = [head.index(text) for text in order]
     assert places == sorted(places)
     assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
@@ -55,9 +58,10 @@ def test_a_card_has_its_figures_below_its_sentence() -> None:
         "* **new**: Moves twice as many bundles, which decides against it, but answers 20 points more of the lookups."
     )
     assert lines[place + 1 : place + 5] == [
-        "* gain: answered lookups (`answered_ratio *`) 50 % → 70 % (+20 points, 95 % interval +20 to +20 points) ▲",
-        "* cost: moved bundles (`moves *`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200) ▼",
-        "* how sure: between equals chance shows each of these in fewer than 1 of 200 runs",
+        "* gain: answered lookups (`answered_ratio`) 50.0 % → 70.0 % "
+        "(+20 points, 95 % interval +20 to +20 points), better",
+        "* cost: moved bundles (`moves`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200), worse",
+        "* how sure: sure (if both were equal, chance would show each difference in fewer than 1 of 200 evaluations)",
         "* next: see where it parts from the incumbent: `lookup explain RUN_DIR --policy new --versus stock`",
     ]
 

@@ -260,7 +260,7 @@ def test_every_kind_of_verdict_stands_on_the_page(tmp_path: Path) -> None:
 
 
 def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page) -> None:
-    """Value and interval of locality and imbalance, and the moves, one point per policy; so are the texts below."""
+    """Locality and imbalance, each with the interval of its difference, and the moves; so are the texts below."""
     rows = {
         (row["metric"], row["key"], row["policy"]): row
         for row in _summary(folder)["metrics"]
@@ -273,13 +273,24 @@ def test_points_of_the_trade_are_those_of_the_summary(folder: Path, page: _Page)
     assert len(points) == 4
     for point in points:
         near, even = rows["match_ratio", "rack", point["policy"]], rows["imbalance_max_mean", None, point["policy"]]
-        assert [point[name] for name in ("y", "y_low", "y_high")] == [near[name] for name in ("value", "low", "high")]
-        assert [point[name] for name in ("x", "x_low", "x_high")] == [even[name] for name in ("value", "low", "high")]
+        assert [point[name] for name in ("y", "y_low", "y_high")] == _beside(folder, near)
+        assert [point[name] for name in ("x", "x_low", "x_high")] == _beside(folder, even)
         moved = rows["moves", None, point["policy"]]
         assert point["moves"] == moved["value"]
         texts = [_written(row) for row in (near, even, moved)]
         assert [point[name] for name in ("up", "across", "moved")] == [value for value, _ in texts]
         assert cells[point["policy"]] == [f"{value} {interval}".strip() for value, interval in texts]
+
+
+def _beside(folder: Path, row: dict[str, Any]) -> list[Any]:
+    """Return a figure, and the interval of its difference from the incumbent's where that stands."""
+    value = row["value"]
+    for verdict in _summary(folder)["verdicts"]:
+        if all(verdict[name] == row[name] for name in ("policy", "metric", "key")) and verdict["low"] is not None:
+            sign = 1 if row["direction"] == "up" else -1
+            bounds = sorted(sign * (verdict[name] - verdict["delta"]) for name in ("low", "high"))
+            return [value, *(pytest.approx(value + bound) for bound in bounds)]
+    return [value, value, value]
 
 
 def _charts(page: _Page) -> list[dict[str, Any]]:

@@ -92,7 +92,9 @@ def test_what_is_undecided_stands_below_the_answer() -> None:
     assert "smallest effect" not in printed(result_)
     (listed,) = undecided_figures(result_)
     head = markdown_report(result_).partition("##")[0]
-    assert head.index("* **new**: No difference is shown in moved bundles.") < head.index(f"* {listed}")
+    assert head.index("* **new** (best of 1 against stock): No difference is shown in moved bundles.") < head.index(
+        f"* {listed}"
+    )
 
 
 def test_a_certain_loss_comes_before_what_is_undecided() -> None:
