@@ -58,8 +58,10 @@ def test_a_card_has_its_figures_below_its_sentence() -> None:
         "* **new**: Moves twice as many bundles, which decides against it, but answers 20 points more of the lookups."
     )
     assert lines[place + 1 : place + 5] == [
-        "* gain: answered lookups (`answered_ratio`) 50.0 % → 70.0 % "
-        "(+20 points, 95 % interval +20 to +20 points), better",
+        (
+            "* gain: answered lookups (`answered_ratio`) 50.0 % → 70.0 % "
+            "(+20 points, 95 % interval +20 to +20 points), better"
+        ),
         "* cost: moved bundles (`moves`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200), worse",
         "* how sure: sure (if both were equal, chance would show each difference in fewer than 1 of 200 evaluations)",
         "* next: see where it parts from the incumbent: `lookup explain RUN_DIR --policy new --versus stock`",
