@@ -172,7 +172,7 @@ def root_parser(first: str | None = None) -> Parser:
         description="Replay lookup logs of Apache Pulsar against placement policies and judge the policies.",
         epilog=(
             "`%(prog)s COMMAND --help` has flags and examples. Data goes to stdout, everything else to stderr.\n"
-            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 5 a budget is exceeded;\n"
+            "Exit codes: 0 done; 2 could not run; 3 a candidate is worse; 4 no decision; 5 a budget is exceeded; "
             "130 interrupted; 1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision differs."
         ),
     )

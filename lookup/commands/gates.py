@@ -44,7 +44,8 @@ def add_gate(parser: Parser) -> None:
     group.add_argument(
         "--annotations",
         choices=("github", "none"),
-        help="print annotations to stderr; default: github if GITHUB_ACTIONS is true, as in its runners, else none",
+        metavar="FORM",
+        help="annotations on stderr: github or none; default: github if GITHUB_ACTIONS is true, as in its runners",
     )
 
 

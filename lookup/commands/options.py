@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ __all__ = [
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: What values of `--set` are called in mistakes.
 COMMAND_LINE = "command line"
+#: What stands before a command line among the examples of a help text.
+_COMMAND_MARGIN = "  "
 #: Help of `--config` for commands that take settings of any kind.
 ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
 
@@ -52,14 +55,44 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps help within the terminal: sentences at blanks alone, so that flags stay whole, commands before flags."""
+
+    # argparse offers no public place for either; tests/commands/test_options.py pins the result.
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = []
+        for line in text.splitlines():
+            words = line.lstrip()
+            margin = indent + line[: len(line) - len(words)]
+            wrap = _command_lines if margin == _COMMAND_MARGIN else self._split_lines
+            lines += [margin + part for part in wrap(words, width - len(margin))]
+        return "\n".join(lines)
+
+
+def _command_lines(command: str, width: int) -> list[str]:
+    """Break a command before its flags into lines that a shell reads as one."""
+    if len(command) <= width:
+        return [command]
+    first, *rest = re.split(r" (?=-)", command)
+    lines = [first]
+    for part in rest:
+        # With room for the backslash.
+        if len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"    {part}")
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises `SettingsError` in place of printing a usage and exiting."""
 
     def __init__(self, **keywords: Any) -> None:
         # `add_help=False`, since argparse's own text for --help cannot be changed.
-        super().__init__(
-            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **keywords
-        )
+        super().__init__(allow_abbrev=False, formatter_class=_HelpFormatter, add_help=False, **keywords)
         self.add_argument("-h", "--help", action="help", help="print this and exit")
         #: name in messages by destination, for arguments that must be given
         self.needed: dict[str, str] = {}
@@ -204,7 +237,8 @@ def add_output(parser: Parser, what: str) -> None:
 
 def add_format(parser: Parser, *forms: str) -> None:
     """Add `--format`; the first form is the default."""
-    parser.add_argument("--format", choices=forms, default=forms[0], help=f"what to print: {', '.join(forms)}")
+    words = f"what to print: {', '.join(forms)}"
+    parser.add_argument("--format", choices=forms, default=forms[0], metavar="FORM", help=words)
 
 
 def add_master(

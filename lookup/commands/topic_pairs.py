@@ -207,7 +207,7 @@ COMMANDS = (
         name="topics labels query",
         summary="list the topics whose labels fit a selector",
         examples=(
-            ("lookup topics labels query 'env=prod,tier in (gold,silver)' --mode all", "in one's own namespace"),
+            ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "in one's own namespace"),
             ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
         ),
         add_arguments=add_query_arguments,

@@ -100,6 +100,7 @@ def add_mode(parser: Parser) -> None:
     parser.add_argument(
         "--mode",
         choices=MODES,
+        metavar="MODE",
         default=MODES[0],
         help="which topics: persistent (default), non-persistent or all",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from importlib.metadata import version
 from pathlib import Path
@@ -31,10 +32,42 @@ def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
     """The help of a command says what it does, describes every flag and ends with examples."""
     ran = lookup(*command.name.split(), "-h")
 
+    printed = " ".join(ran.out.replace("\\\n", "").split())
     assert (ran.code, ran.err) == (0, "")
-    assert command.summary[1:] in ran.out
-    assert "examples:" in ran.out
-    assert all(line in ran.out for line, _ in command.examples)
+    assert command.summary[1:] in printed
+    assert "examples:" in printed
+    assert all(f"{line} {meaning}" in printed for line, meaning in command.examples)
+
+
+_HELPS = sorted(
+    {" ".join(words[:end]) for words in (c.name.split() for c in commands()) for end in range(len(words) + 1)}
+)
+
+
+@pytest.mark.parametrize("words", _HELPS)
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_help_keeps_within_the_terminal(lookup: Run, monkeypatch: pytest.MonkeyPatch, words: str, width: int) -> None:
+    """No line is longer, and lines end at blanks: neither a flag nor a word is cut in two."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    whole_words = set(re.split(r"[\s|\[\]]+", lookup(*words.split(), "--help").out))
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    printed = lookup(*words.split(), "--help").out
+    assert [line for line in printed.splitlines() if len(line) > width] == []
+    assert set(re.split(r"[\s|\[\]]+", printed)) - whole_words <= {"\\"}
+
+
+def test_a_long_example_is_broken_before_its_flags(lookup: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backslash ends each line but the last, so that the lines can be copied as they stand."""
+    monkeypatch.setenv("COLUMNS", "60")
+
+    printed = lookup("report", "--help").out
+    assert (
+        "  lookup report report --budget budget.toml \\\n"
+        "      --against main-report --comment comment.md\n"
+        "      judge the run by a budget of changes since an\n"
+        "      earlier one; a comment for the pull request\n"
+    ) in printed
 
 
 def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
