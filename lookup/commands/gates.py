@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from lookup.report.difference import Difference
     from lookup.report.folder import Run
 
-__all__ = ["Demands", "add_gate", "print_difference"]
+__all__ = ["Demands", "add_gate", "diff_command", "print_difference"]
 
+#: Characters of a setting in a table.
+_WIDEST = 60
 #: Flags that name files to be written.
 _FILES = ("junit", "comment")
 
@@ -139,7 +142,7 @@ class Demands:
                     )
             if difference is not None:
                 console.print(plain(f"From {difference.first} to {difference.second}:"), soft_wrap=True)
-                print_difference(console, difference, has_figures=not gate.has_budget)
+                print_difference(console, difference, diff_command(difference), has_figures=not gate.has_budget)
             if gate.has_budget:
                 console.print(plain(gate.headline), soft_wrap=True)
         else:
@@ -158,17 +161,51 @@ class Demands:
         return gate.exit_code
 
 
-def print_difference(console: Console, difference: Difference, *, has_figures: bool = True) -> None:
-    """Print in what two runs differ.
+def diff_command(difference: Difference) -> str:
+    """Return the command that prints all of a difference, between backticks."""
+    return f"`{shlex.join(['lookup', 'diff', difference.first, difference.second, '--all'])}`"
+
+
+def print_difference(console: Console, difference: Difference, how: str = "", *, has_figures: bool = True) -> None:
+    """Print in what two runs differ, the figures first.
 
     Args:
+        how: the flag or command that lists what tables of ten rows leave out; if it is empty, they leave out nothing.
         has_figures: else the table of figures is left out.
     """
-    from lookup.report.difference import FIGURE_HEADS, SETTING_HEADS, sentences
+    from lookup.report.difference import (
+        FIGURE_HEADS,
+        MOST_ROWS,
+        SETTING_HEADS,
+        cautions,
+        headline,
+        legend,
+        rest_in_words,
+        settings_in_words,
+    )
 
-    for sentence in sentences(difference):
-        console.print(plain(sentence), soft_wrap=True)
+    def sentence(text: str) -> None:
+        console.print(plain(text), soft_wrap=not console.is_terminal)
+
+    sentence(headline(difference))
+    changed = difference.changed[:MOST_ROWS] if how else difference.changed
+    if changed and has_figures:
+        plain_table(console, FIGURE_HEADS, [change.row for change in changed], folded=0)
+        if len(changed) < len(difference.changed):
+            sentence(rest_in_words(len(difference.changed) - len(changed), "figure", how))
+        for text in legend(difference):
+            sentence(text)
+    for text in cautions(difference):
+        sentence(text)
     if difference.settings:
-        plain_table(console, SETTING_HEADS, difference.settings)
-    if difference.changed and has_figures:
-        plain_table(console, FIGURE_HEADS, [change.row for change in difference.changed])
+        sentence(f"{settings_in_words(difference)}.")
+        settings = difference.chosen_settings(is_whole=not how)
+        if settings:
+            plain_table(console, SETTING_HEADS, [tuple(map(_clipped, row)) for row in settings])
+        if len(settings) < len(difference.settings):
+            sentence(rest_in_words(len(difference.settings) - len(settings), "setting", how))
+
+
+def _clipped(text: str) -> str:
+    """Return a setting for a table, a long list without its end; Markdown and JSON have the whole."""
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from lookup.api.files import PAGE, PAGE_PACKAGES
-from lookup.commands.gates import Demands, add_gate, print_difference
+from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
-from lookup.commands.streams import data_console, note, stdout
+from lookup.commands.streams import data_console, note, print_json, stdout
 
 __all__ = ["COMMANDS", "add_arguments", "run"]
 
@@ -39,20 +39,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _add_diff(parser: Parser) -> None:
     parser.need("first", nargs="?", metavar="RUN_A", help="folder or URI that `lookup evaluate` has written")
     parser.need("second", nargs="?", metavar="RUN_B", help="another one; changes are from the first to this one")
-    add_format(parser, "table", "markdown")
+    parser.add_argument("--all", action="store_true", help="every figure and setting that differs, not the first ten")
+    add_format(parser, "table", "markdown", "json")
 
 
 def _run_diff(arguments: argparse.Namespace) -> int:
-    """Print the settings and the figures that differ, and return 0."""
+    """Print the figures and the settings that differ, and return 0."""
     require_extra("diff", "pyarrow", "scipy", extra="report")
     from lookup.report.difference import compare_runs, difference_markdown
     from lookup.report.folder import read_run
 
     difference = compare_runs(read_run(arguments.first), read_run(arguments.second))
-    if arguments.format == "markdown":
-        stdout().write(difference_markdown(difference))
-        return 0
-    print_difference(data_console(), difference)
+    if arguments.format == "json":
+        print_json(difference.document())
+    elif arguments.format == "markdown":
+        stdout().write(difference_markdown(difference, "" if arguments.all else diff_command(difference)))
+    else:
+        print_difference(data_console(), difference, "" if arguments.all else "--all")
     return 0
 
 
@@ -72,9 +75,9 @@ COMMANDS = (
     ),
     Command(
         name="diff",
-        summary="compare two finished evaluations: settings that differ, and figures of the policies both have",
+        summary="compare two finished evaluations: figures of the policies both have, and settings that differ",
         examples=(
-            ("lookup diff before after", "what changed from before/ to after/, as tables"),
+            ("lookup diff before after", "what changed from before/ to after/: the figures, then the settings"),
             ("lookup diff before after --format markdown", "the same for a comment on a change"),
         ),
         add_arguments=_add_diff,

@@ -147,12 +147,16 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printed_line(text), style=style)
 
 
-def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the last column takes the width that is left, the others keep theirs."""
+def plain_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, folded: int = -1) -> None:
+    """Print a table, its columns as wide as what is in them.
+
+    Args:
+        folded: number of the column that takes the width that is left on a narrow terminal; default: the last one.
+    """
     # Without a terminal in ASCII: a file or a pipe may be read in any encoding.
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     for name in columns:
-        table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
+        table.add_column(name, no_wrap=name != columns[folded], overflow="fold")
     for row in rows:
         table.add_row(*map(plain, row))
     console.print(table)

@@ -1,4 +1,4 @@
-"""Compare two finished runs: what was asked differently, and what came out differently under policies both have.
+"""Compare two finished runs: what came out differently under policies both have, and what was asked differently.
 
 Runs are compared as if their luck had nothing in common. If both replayed one log with the same seeds it has, so that
 the interval of a difference is wider than it need be: a folder keeps no figures by replicate and bundle.
@@ -9,28 +9,35 @@ changes what policies do, such as a bundle count, is no such part: the figure th
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import listed, quantity
-from lookup.report.blocks import Block, Bullets, Heading, Table
-from lookup.report.comparison import NOTHING, interval_text, label, signed_text, value_text
+from lookup.model.quoting import listed, printed_line, quantity
+from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
+from lookup.report.comparison import NOTHING, label, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown
 from lookup.score.luck import Estimate
 
 __all__ = [
-    "FIGURE_HEADS", "SETTING_HEADS", "Change", "Difference", "check_comparable", "check_same_world",
-    "compare_runs", "difference_markdown", "sentences", "why_incomparable",
+    "FIGURE_HEADS", "MOST_ROWS", "SETTING_HEADS", "Change", "Difference", "cautions", "check_comparable",
+    "check_same_world", "compare_runs", "difference_markdown", "headline", "legend", "rest_in_words", "sentences",
+    "settings_in_words", "why_incomparable",
 ]  # fmt: skip
 
 #: Heads of the two tables, behind the names of the runs.
 SETTING_HEADS = ("setting", "first", "second")
-FIGURE_HEADS = ("policy", "figure", "unit", "first", "second", "change", "95 % interval")
+FIGURE_HEADS = ("policy", "figure", "first", "second", "change", "95 % ±")
+#: Rows of a table unless all are asked for, changes that a headline names of a kind, and settings of a table of the
+#: manifest above which it is only counted.
+MOST_ROWS, _MOST_NAMED, _MOST_OF_TABLE = 10, 3, 5
 #: Parts of a manifest that say what was asked; what it says of one machine and one day is left out.
 _ASKED = ("settings", "inputs", "plugins")
 
@@ -51,6 +58,8 @@ class Change:
     half: float
     #: why it does not mean the same in both runs, one clause; empty if it does
     unlike: str = ""
+    #: whether it may decide the exit code of the second run
+    primary: bool = False
 
     @property
     def delta(self) -> float:
@@ -63,24 +72,55 @@ class Change:
         return (self.first == self.second and not self.unlike) or (math.isnan(self.first) and math.isnan(self.second))
 
     @property
+    def is_certain(self) -> bool:
+        """Return whether the whole interval is a change: 0 lies outside it."""
+        return abs(self.delta) > self.half
+
+    @property
     def mark(self) -> str:
         """Return ▲ or ▼ for better or worse, ? if the interval holds no change, = for one replay, else a blank."""
         if self.unlike or math.isnan(self.half) or self.better == "info":
             return ""
         if not (self.delta or self.half):
             return "="
-        if abs(self.delta) <= self.half:
+        if not self.is_certain:
             return "?"
         return "▲" if (self.delta > 0) == (self.better == "up") else "▼"
 
     @property
+    def rank(self) -> tuple[int, bool]:
+        """Return by what changes are sorted: shown, perhaps chance, without interval, not comparable; primary first."""
+        kinds = (self.is_certain, not math.isnan(self.delta + self.half), not self.unlike, True)
+        return kinds.index(True), not self.primary
+
+    @property
+    def words(self) -> str:
+        """Return the change as a headline names it."""
+        unit = "" if self.unit == "ratio" else f" {self.unit}"
+        return f"{self.name} of {self.policy} {signed_text(self.delta, self.unit)}{unit}"
+
+    @property
     def row(self) -> tuple[str, ...]:
         """Return the change in words under `FIGURE_HEADS`."""
-        interval = interval_text(self.delta - self.half, self.delta + self.half, self.unit)
-        change = f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
-        change = f"not comparable: {self.unlike}" if self.unlike else change
+        change = "not comparable" if self.unlike else f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
-        return self.policy, self.name, self.unit, *values, change, interval
+        half = NOTHING if self.unlike else value_text(self.half, self.unit)
+        return self.policy, _with_unit(self.name, self.unit), *values, change, half
+
+    def document(self) -> dict[str, Any]:
+        """Return the change as JSON has it; None for what there is not."""
+        bounds = (self.first, self.second, self.delta, self.delta - self.half, self.delta + self.half)
+        known = [None if math.isnan(bound) else bound for bound in bounds]
+        return {
+            "policy": self.policy,
+            "figure": self.name,
+            "unit": self.unit,
+            "better": self.better,
+            "primary": self.primary,
+            **dict(zip(("first", "second", "change", "low", "high"), known, strict=True)),
+            "is_certain": self.is_certain,
+            "not_comparable": self.unlike or None,
+        }
 
 
 @dataclass(frozen=True)
@@ -90,6 +130,8 @@ class Difference:
     runs: tuple[Run, Run]
     #: key path, value of the first and of the second as JSON; a dash for a key that a run does not have
     settings: tuple[tuple[str, str, str], ...]
+    #: by table of the manifest, how many of its entries (keys, brokers, policies) differ, and how many there are
+    tables: Mapping[str, tuple[int, int]]
     #: figures of the policies of both
     changes: tuple[Change, ...]
 
@@ -105,8 +147,38 @@ class Difference:
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """Return the figures that are not the same, those that cannot be compared among them."""
-        return tuple(change for change in self.changes if not change.is_same)
+        """Return the figures that are not the same: those shown to have changed first, last what cannot be compared."""
+        return tuple(sorted((change for change in self.changes if not change.is_same), key=lambda change: change.rank))
+
+    def chosen_settings(self, *, is_whole: bool = False) -> tuple[tuple[str, str, str], ...]:
+        """Return the settings that matter most, `MOST_ROWS` at most: first those that are part of what a figure is.
+
+        Args:
+            is_whole: all of them, in the same order.
+        """
+        sizes = Counter(_table_of(key) for key, _, _ in self.settings)
+        leading = sorted(self.settings, key=lambda row: (not _is_meaning(row[0]), sizes[_table_of(row[0])]))
+        if is_whole:
+            return tuple(leading)
+        # That a long table is another one is one fact, and no row for each of its values.
+        few = (row for row in leading if _is_meaning(row[0]) or sizes[_table_of(row[0])] <= _MOST_OF_TABLE)
+        return tuple(few)[:MOST_ROWS]
+
+    def document(self) -> dict[str, Any]:
+        """Return the difference as JSON has it."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "headline": headline(self),
+            "cautions": cautions(self),
+            "figures": [change.document() for change in self.changed],
+            "same": len(self.changes) - len(self.changed),
+            "settings": [
+                {"setting": key, **{name: json.loads(text) for name, text in values if text != NOTHING}}
+                for key, first, second in self.chosen_settings(is_whole=True)
+                for values in [(("first", first), ("second", second))]
+            ],
+        }
 
 
 def compare_runs(first: Run, second: Run) -> Difference:
@@ -118,9 +190,12 @@ def compare_runs(first: Run, second: Run) -> Difference:
         for key in keys
         if asked[0].get(key) != asked[1].get(key)
     )
+    differing, entries = ({_entry_of(key) for key in some} for some in ((key for key, _, _ in settings), keys))
+    counts = Counter(map(_table_of, differing))
+    tables = {table: (counts[table], of) for table, of in Counter(map(_table_of, entries)).items() if counts[table]}
     shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
     figures = [run.scored.pooled for run in (first, second)]
-    metrics = {**second.scored.metric, **first.scored.metric}
+    metrics, primary = {**second.scored.metric, **first.scored.metric}, _primary_of(second)
     changes = []
     for policy in shared:
         for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
@@ -139,9 +214,15 @@ def compare_runs(first: Run, second: Run) -> Difference:
                     math.nan if after is None else after.value,
                     half,
                     why_incomparable(name[0], *(run.manifest["settings"] for run in (first, second))),
+                    name in primary,
                 )
             )
-    return Difference((first, second), settings, tuple(changes))
+    return Difference((first, second), settings, tables, tuple(changes))
+
+
+def _primary_of(run: Run) -> set[tuple[str, str | None]]:
+    """Return metric and key of the figures that may decide the exit code of a run."""
+    return {(verdict.metric, verdict.key) for verdict in run.scored.verdicts if verdict.primary}
 
 
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
@@ -196,44 +277,134 @@ def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def sentences(difference: Difference) -> list[str]:
-    """Return what stands above the tables, one sentence each."""
-    first, second = difference.first, difference.second
+    """Return the difference in sentences, for who sees no tables."""
+    settings = settings_in_words(difference)
+    return [headline(difference), *cautions(difference), *([f"{settings}."] if difference.settings else [])]
+
+
+def headline(difference: Difference) -> str:
+    """Return what changed, in one sentence."""
+    first, second, changed = difference.first, difference.second, difference.changed
+    same = len(difference.changes) - len(changed)
+    if not difference.changes:
+        return f"{first} and {second} have no policy in common: there is no figure to compare."
+    if not changed:
+        return f"Nothing changed from {first} to {second}: all {same:,} figures are the same."
+    kinds = {"▲": "got better", "▼": "got worse", "": "changed, which is neither better nor worse"}
+    shown = []
+    for mark, words in kinds.items():
+        of_kind = [change for change in changed if change.is_certain and change.mark == mark]
+        if of_kind:
+            named = [change.words for change in of_kind[:_MOST_NAMED]]
+            more = f" and {len(of_kind) - len(named):,} more" if len(of_kind) > len(named) else ""
+            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({', '.join(named)}{more})")
+    unlike = sum(bool(change.unlike) for change in changed)
+    perhaps = sum(not change.is_certain for change in changed) - unlike
+    more = "more " if shown else ""
+    counts = (
+        (perhaps, f"{more}differs by what may be chance", f"{more}differ by what may be chance"),
+        (unlike, "cannot be compared", "cannot be compared"),
+        (same, "is the same", "are the same"),
+    )
+    rest = [quantity(count, singular, plural) for count, singular, plural in counts if count]
+    opening = f"From {first} to {second} {_joined(shown)}" if shown else f"No change is shown from {first} to {second}"
+    return f"{opening}; {_joined(rest)}." if rest else f"{opening}."
+
+
+def _joined(parts: list[str]) -> str:
+    return " and ".join([*([", ".join(parts[:-1])] if parts[:-1] else []), parts[-1]])
+
+
+def cautions(difference: Difference) -> list[str]:
+    """Return what to know before a figure is believed, one sentence each."""
     unlike = [change for change in difference.changed if change.unlike]
-    same = len(difference.changes) - len(difference.changed)
-    settings = quantity(len(difference.settings), "setting differs", "settings differ")
-    if difference.settings:
-        settings += f": {listed(key for key, _, _ in difference.settings)}; "
-    figures = quantity(len(difference.changed) - len(unlike), "figure differs", "figures differ")
-    texts = [f"{settings}{'' if difference.settings else ', '}{figures} and {same:,} are the same."]
+    texts = []
     for why in dict.fromkeys(change.unlike for change in unlike):
         of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
         texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
     if len({_fingerprints(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
         texts.append("The runs replayed different logs, so that changes are those of the log as well.")
     policies = [run.scored.plan.policies for run in difference.runs]
-    for where, own, other in ((first, *policies), (second, *policies[::-1])):
+    for where, own, other in ((difference.first, *policies), (difference.second, *policies[::-1])):
         names = [name for name in own if name not in other]
         if names:
             texts.append(f"Only {where} has {', '.join(names)}.")
     before, now = (run.scored.exit_code for run in difference.runs)
     if before != now:
-        texts.append(f"The exit code of {first} was {before}, that of {second} {now}.")
-    if len(difference.changed) > len(unlike):
-        texts.append(
-            "Changes are second - first, with 95 % intervals as if the runs shared no luck: ▲ better, ▼ worse, ? the "
-            "interval holds no change; without a mark there is no interval or no better."
-        )
+        texts.append(f"The exit code of {difference.first} was {before}, that of {difference.second} {now}.")
     return texts
 
 
-def difference_markdown(difference: Difference) -> str:
-    """Write the difference as Markdown, for a comment on a change."""
-    blocks: list[Block] = [Heading(f"{difference.first} and {difference.second}", 1), Bullets(sentences(difference))]
+def legend(difference: Difference) -> list[str]:
+    """Return what the marks in a table of figures mean; nothing if there is none."""
+    if all(change.unlike for change in difference.changed):
+        return []
+    text = (
+        "▲ better, ▼ worse, ? the 95 % interval holds no change; without a mark there is no interval or no better. "
+        "Intervals are as if the runs shared no luck; up to five of a hundred figures that are equal get a ▲ or ▼."
+    )
+    return [text]
+
+
+def settings_in_words(difference: Difference) -> str:
+    """Return which settings differ, or of many how many there are and in which tables of the manifest they are."""
+    if len(difference.settings) <= _MOST_NAMED:
+        parts = [key for key, _, _ in difference.settings]
+    else:
+        tables = sorted(difference.tables.items(), key=lambda entry: entry[1])
+        parts = [f"{count:,} of {of:,} in {table}" for table, (count, of) in tables]
+    settings = quantity(len(difference.settings), "setting differs", "settings differ")
+    return f"{settings}: {', '.join(parts)}"
+
+
+def rest_in_words(count: int, noun: str, how: str) -> str:
+    """Return how many rows a table leaves out.
+
+    Args:
+        how: the flag or the command that lists them.
+    """
+    differ = quantity(count, f"more {noun} differs", f"more {noun}s differ")
+    return f"{differ}; {how} lists {'it' if count == 1 else 'them'}."
+
+
+def difference_markdown(difference: Difference, how: str = "") -> str:
+    """Write the difference as Markdown, for a comment on a change: settings are folded where HTML is drawn.
+
+    Args:
+        how: the command that lists figures beyond the first `MOST_ROWS`; if it is empty, all of them are written.
+    """
+    changed = difference.changed
+    shown = changed[:MOST_ROWS] if how else changed
+    title = f"{difference.first} and {difference.second}"
+    blocks: list[Block] = [Heading(title, 1), Paragraph(headline(difference))]
+    if shown:
+        blocks.append(Table(FIGURE_HEADS, [change.row for change in shown]))
+    if len(shown) < len(changed):
+        blocks.append(Paragraph(rest_in_words(len(changed) - len(shown), "figure", how)))
+    notes = [*cautions(difference), *legend(difference)]
+    if notes:
+        blocks.append(Bullets(notes))
+    text = markdown(blocks)
     if difference.settings:
-        blocks += [Heading("Settings"), Table(SETTING_HEADS, difference.settings)]
-    if difference.changed:
-        blocks += [Heading("Figures"), Table(FIGURE_HEADS, [change.row for change in difference.changed])]
-    return markdown(blocks)
+        title = html.escape(printed_line(settings_in_words(difference)), quote=False)
+        table = markdown([Table(SETTING_HEADS, difference.chosen_settings(is_whole=True))])
+        text += f"\n<details>\n<summary>{title}</summary>\n\n{table}\n</details>\n"
+    return text
+
+
+def _table_of(key: str) -> str:
+    return re.split(r"[.\[]", key, maxsplit=1)[0]
+
+
+def _entry_of(key: str) -> str:
+    """Return the key path of the first thing below a table: a key of `evaluation`, a broker, an input."""
+    return re.match(r"[^.\[]*(\[[^\]]*\]|\.[^.\[]*)?", key)[0]  # type: ignore[index]  # it fits every text
+
+
+def _is_meaning(key: str) -> bool:
+    """Return whether a setting is part of what some figure is."""
+    table, _, rest = key.partition(".")
+    return _table_of(key) in _TABLES or (table == "evaluation" and rest in _MEANINGS)
 
 
 def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:
@@ -307,6 +478,11 @@ def why_incomparable(metric: str, first: Mapping[str, Any], second: Mapping[str,
 
 def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable[str]:
     return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
+
+
+def _with_unit(name: str, unit: str) -> str:
+    """Return a figure's name with its unit, unless that is a ratio's or stands in the name."""
+    return name if unit == "ratio" or name.startswith(unit) else f"{name} ({unit})"
 
 
 def _content(table: Any) -> Any:

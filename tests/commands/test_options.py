@@ -15,6 +15,8 @@ from lookup.commands import options
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import Argument, Sentence, SettingsError
 from tests.commands.projects import Run, evaluation
+from tests.report.results import result, varied
+from tests.report.runs import write_run
 
 
 def test_help_lists_every_command_in_a_line(lookup: Run) -> None:
@@ -88,6 +90,20 @@ def test_examples_parse(command: Command) -> None:
         arguments = parsed(root_parser(), words[words.index("lookup") + 1 :])
 
         assert arguments.run is command.run
+
+
+@pytest.mark.parametrize("words", ["plugins list", "config list", "diff {0} {1} --all", "report {0} --against {1}"])
+def test_tables_in_pipes_are_as_wide_as_what_is_in_them(lookup: Run, tmp_path: Path, words: str) -> None:
+    """No column is padded to the width of a terminal or of a page."""
+    runs = [write_run(tmp_path / "a", result()), write_run(tmp_path / "b", varied())]
+
+    printed = lookup(*words.format(*runs).split()).out
+    tables = re.findall(r"^\+[+-]+\n((?:[|+].*\n)+)", printed, re.MULTILINE)
+    assert tables
+    for table in tables:
+        rows = [row.strip("|").split("|") for row in table.splitlines() if row.startswith("|")]
+        for column in zip(*rows, strict=True):
+            assert max(len(cell.strip()) for cell in column) >= len(column[0]) - 2
 
 
 def test_version(lookup: Run) -> None:

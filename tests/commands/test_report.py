@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.commands.projects import Run
-from tests.report.results import result
-from tests.report.runs import write_run
+from tests.report.results import result, varied
+from tests.report.runs import edit, write_run
 
 
 def test_the_page_is_written_beside_the_results(lookup: Run, tmp_path: Path) -> None:
@@ -37,15 +38,35 @@ def test_the_folder_must_be_named(lookup: Run) -> None:
     assert lookup("report").mistakes == ["RUN_DIR must be given; see `lookup report --help`"]
 
 
-def test_tables_and_markdown_have_the_same_rows(lookup: Run, tmp_path: Path) -> None:
-    """Figures that differ are printed either way, and the exit code is 0."""
-    first, second = write_run(tmp_path / "a", result()), write_run(tmp_path / "b", result(logged=0.7), exit_code=0)
+def test_all_forms_have_the_same_headline(lookup: Run, tmp_path: Path) -> None:
+    """What differs is printed as a table, Markdown or JSON, and the exit code is 0."""
+    first, second = write_run(tmp_path / "a", result()), write_run(tmp_path / "b", result(), exit_code=0)
 
-    table, markdown = lookup("diff", first, second), lookup("diff", first, second, "--format", "markdown")
+    table, markdown, data = (lookup("diff", first, second, "--format", form) for form in ("table", "markdown", "json"))
 
-    assert (table.code, markdown.code) == (0, 0)
-    assert "0 settings differ" in table.out
-    assert markdown.out.startswith(f"# {first} and {second}\n\n* 0 settings differ")
+    said = json.loads(data.out)["headline"]
+    assert said.startswith(f"Nothing changed from {first} to {second}: ")
+    assert (table.code, markdown.code, data.code) == (0, 0, 0)
+    assert table.out.startswith(f"{said}\nThe exit code of ")
+    assert markdown.out.startswith(f"# {first} and {second}\n\n{said}\n\n* The exit code of ")
+
+
+def test_figures_lead_and_tables_have_ten_rows(lookup: Run, tmp_path: Path) -> None:
+    """Settings follow, long values cut off; `--all` prints every row."""
+    first, second = write_run(tmp_path / "a", varied()), write_run(tmp_path / "b", varied())
+    metrics = json.loads((second / "summary.json").read_text())["metrics"]
+    for place in [place for place, row in enumerate(metrics) if row["cluster"] is None and row["value"]][:14]:
+        edit(second, f"summary.metrics.{place}.value", 0.123)
+    edit(second, "manifest.settings.extra", list(range(100)))
+
+    short, whole = lookup("diff", first, second).out, lookup("diff", first, second, "--all").out
+
+    figures, settings = (short.index(head) for head in ("|policy", "|setting"))
+    assert figures < settings
+    assert "4 more figures differ; --all lists them.\n" in short
+    rows = [text.partition("|setting")[0].count("\n|") for text in (short, whole)]
+    assert rows == [11, 15]
+    assert f"|extra   | –     | {str(list(range(100)))[:57]}...|" in short
 
 
 def test_each_folder_that_is_no_run_is_named(lookup: Run, tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lookup.report.difference import Change, Difference, compare_runs, difference_markdown, sentences, why_incomparable
+from lookup.report.difference import (
+    Change,
+    Difference,
+    compare_runs,
+    difference_markdown,
+    headline,
+    legend,
+    sentences,
+    settings_in_words,
+    why_incomparable,
+)
 from lookup.report.folder import read_run
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Scored
@@ -35,8 +47,10 @@ def test_a_run_and_itself_do_not_differ(tmp_path: Path) -> None:
 
     assert difference.settings == ()
     assert difference.changed == ()
-    assert sentences(difference) == [f"0 settings differ, 0 figures differ and {len(difference.changes)} are the same."]
-    assert "##" not in difference_markdown(difference)
+    first, second, count = difference.first, difference.second, len(difference.changes)
+    assert sentences(difference) == [f"Nothing changed from {first} to {second}: all {count} figures are the same."]
+    assert legend(difference) == []
+    assert "|" not in difference_markdown(difference)
 
 
 def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
@@ -55,7 +69,106 @@ def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
     assert change.delta == pytest.approx(0.2)
     assert len(halves) == 2
     assert change.half == pytest.approx(math.hypot(*halves))
-    assert change.row[:6] == ("new", "answered_ratio", "ratio", "0.6000", "0.8000", "+0.2000 ▲")
+    assert change.row == ("new", "answered_ratio", "0.6000", "0.8000", "+0.2000 ▲", f"{change.half:.4f}")
+
+
+def _change(name: str, second: float, half: float, unit: str = "ratio", **of: Any) -> Change:
+    """Change a figure, of which less is better, from 0.5."""
+    return Change("p", name, unit, "down", 0.5, second, half, **of)
+
+
+def _difference(tmp_path: Path, *changes: Change) -> Difference:
+    return replace(_compared(tmp_path, result(), result()), changes=changes)
+
+
+def test_what_is_shown_to_have_changed_comes_first(tmp_path: Path) -> None:
+    """Primary figures before the others of a kind; then what may be chance, has no interval, is not comparable."""
+    difference = _difference(
+        tmp_path,
+        _change("same", 0.5, 0.1),
+        _change("unlike", 0.9, 0.1, unlike="tick_s differs (1, 2)", primary=True),
+        _change("alone", math.nan, math.nan, primary=True),
+        _change("chance", 0.6, 0.2),
+        _change("shown", 0.7, 0.1),
+        _change("decides", 0.4, 0.0, primary=True),
+    )
+
+    assert [change.name for change in difference.changed] == ["decides", "shown", "chance", "alone", "unlike"]
+
+
+def test_the_headline_says_what_changed(tmp_path: Path) -> None:
+    """By kind, a few by name with their units, and how many differ besides."""
+    shown = [_change(f"f{place}", 0.7, 0.1) for place in range(5)]
+    fewer = _change("moves", 0.1, 0.1, unit="moves")
+    rest = [_change("a", 0.6, 0.2), _change("b", 0.6, 0.2), _change("c", 0.9, 0.1, unlike="x"), _change("d", 0.5, 0.1)]
+
+    said = headline(_difference(tmp_path, *shown, fewer, *rest))
+
+    assert said == (
+        f"From {tmp_path}/first to {tmp_path}/second 1 figure got better (moves of p -0.4 moves) and 5 figures got "
+        "worse (f0 of p +0.2000, f1 of p +0.2000, f2 of p +0.2000 and 2 more); 2 more differ by what may be chance, "
+        "1 cannot be compared and 1 is the same."
+    )
+
+
+def test_the_headline_says_that_nothing_is_shown(tmp_path: Path) -> None:
+    """Differences within their intervals are no change."""
+    said = headline(_difference(tmp_path, _change("a", 0.6, 0.2), _change("b", 0.5, 0.1)))
+
+    where = f"from {tmp_path}/first to {tmp_path}/second"
+    assert said == f"No change is shown {where}; 1 differs by what may be chance and 1 is the same."
+
+
+def test_runs_without_a_common_policy_have_nothing_to_compare(tmp_path: Path) -> None:
+    """The headline says so."""
+    difference = _compared(tmp_path, _answered(("stock", 0.5), ("a", 0.5)), _answered(("base", 0.5), ("b", 0.5)))
+
+    assert headline(difference).endswith(" have no policy in common: there is no figure to compare.")
+
+
+def test_a_table_has_ten_figures_unless_all_are_wanted(tmp_path: Path) -> None:
+    """What is left out is counted, with the command that lists it."""
+    difference = _difference(tmp_path, *(_change(f"f{place}", 0.7, 0.1) for place in range(12)))
+
+    text, whole = difference_markdown(difference, "`lookup diff`"), difference_markdown(difference)
+
+    assert (text.count("\n| p "), whole.count("\n| p ")) == (10, 12)
+    assert ("2 more figures differ; `lookup diff` lists them." in text, "more figures" in whole) == (True, False)
+
+
+def test_settings_are_counted_by_table_and_folded(tmp_path: Path) -> None:
+    """Those that figures depend on come first; a long table is no row on a terminal, and a row in the fold."""
+    runs = []
+    for name, balance_s in (("first", 300), ("second", 600)):
+        run = write_run(tmp_path / name, result(), plugins=[{"name": "p", "origin": name, "blake2b": None}])
+        brokers = [{"id": f"b{place}", "name": f"b{place}", "capacity": balance_s} for place in range(60)]
+        edit(run, "manifest.settings.brokers", [*brokers, {"name": "other"}])
+        edit(run, "manifest.settings.evaluation.balance_s", balance_s)
+        runs.append(read_run(str(run)))
+
+    difference = compare_runs(*runs)
+
+    said = settings_in_words(difference)
+    assert said.startswith("62 settings differ: 1 of 1 in plugins, 1 of ")
+    assert said.endswith(" in evaluation, 60 of 61 in brokers")
+    assert [key for key, _, _ in difference.chosen_settings()] == ["evaluation.balance_s", "plugins[p].origin"]
+    fold = difference_markdown(difference).partition("<details>\n<summary>62 settings differ: ")[2]
+    assert fold.count("\n| brokers") == 60
+    assert fold.endswith("\n\n</details>\n")
+
+
+def test_a_difference_is_json(tmp_path: Path) -> None:
+    """A figure or a setting that a run does not have is absent or null."""
+    edit(write_run(tmp_path / "second", result()), "manifest.settings.extra", [1])
+    runs = [read_run(str(run)) for run in (write_run(tmp_path / "first", result()), tmp_path / "second")]
+    difference = replace(compare_runs(*runs), changes=(_change("a", 0.7, math.nan), _change("b", 0.5, 0.1)))
+
+    document = json.loads(json.dumps(difference.document(), allow_nan=False))
+
+    assert document["settings"] == [{"setting": "extra", "second": [1]}]
+    assert document["same"] == 1
+    (figure,) = document["figures"]
+    assert (figure["first"], figure["second"], figure["low"], figure["is_certain"]) == (0.5, 0.7, None, False)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +224,13 @@ def test_figures_of_another_meaning_are_not_compared(tmp_path: Path) -> None:
 
     (first, *others) = (change for change in difference.changes if change.name == "moves")
     assert others
-    assert first.row[-2:] == ("not comparable: warmup_s differs (0, 600)", "–")
+    assert first.row[-2:] == ("not comparable", "–")
     assert (first.mark, math.isnan(first.delta), first in difference.changed) == ("", True, True)
-    counted, reason = sentences(difference)
-    assert counted.startswith("1 setting differs: evaluation.warmup_s; 0 figures differ and ")
+    said, reason, settings = sentences(difference)
+    assert said.startswith("No change is shown from ")
     assert reason.startswith("Not comparable: ")
     assert reason.endswith(", since warmup_s differs (0, 600).")
+    assert settings == "1 setting differs: evaluation.warmup_s."
 
 
 def test_another_log_is_said(tmp_path: Path) -> None:
