@@ -43,6 +43,7 @@ _MODULES = {
     "evaluate": ("evaluate",),
     "report": ("report",),
     "diff": ("report",),
+    "history": ("history",),
     "ingest": ("ingest",),
     "inspect": ("inspect",),
     "collect": ("collect",),

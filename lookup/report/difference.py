@@ -28,8 +28,8 @@ from lookup.score.luck import Estimate
 
 __all__ = [
     "FIGURE_HEADS", "MOST_ROWS", "SETTING_HEADS", "Change", "Difference", "cautions", "check_comparable",
-    "check_same_world", "compare_runs", "difference_markdown", "headline", "legend", "rest_in_words", "sentences",
-    "settings_in_words", "why_incomparable",
+    "check_same_world", "compare_runs", "difference_markdown", "fingerprints_of", "headline", "legend",
+    "primary_names", "rest_in_words", "sentences", "settings_in_words", "why_incomparable", "with_unit",
 ]  # fmt: skip
 
 #: Heads of the two tables, behind the names of the runs.
@@ -105,7 +105,7 @@ class Change:
         change = "not comparable" if self.unlike else f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
         half = NOTHING if self.unlike else value_text(self.half, self.unit)
-        return self.policy, _with_unit(self.name, self.unit), *values, change, half
+        return self.policy, with_unit(self.name, self.unit), *values, change, half
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON has it; None for what there is not."""
@@ -195,7 +195,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
     tables = {table: (counts[table], of) for table, of in Counter(map(_table_of, entries)).items() if counts[table]}
     shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
     figures = [run.scored.pooled for run in (first, second)]
-    metrics, primary = {**second.scored.metric, **first.scored.metric}, _primary_of(second)
+    metrics, primary = {**second.scored.metric, **first.scored.metric}, primary_names(second)
     changes = []
     for policy in shared:
         for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
@@ -220,7 +220,7 @@ def compare_runs(first: Run, second: Run) -> Difference:
     return Difference((first, second), settings, tables, tuple(changes))
 
 
-def _primary_of(run: Run) -> set[tuple[str, str | None]]:
+def primary_names(run: Run) -> set[tuple[str, str | None]]:
     """Return metric and key of the figures that may decide the exit code of a run."""
     return {(verdict.metric, verdict.key) for verdict in run.scored.verdicts if verdict.primary}
 
@@ -235,7 +235,7 @@ def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[
     Raises:
         SettingsError: all differences together.
     """
-    before, now = _fingerprints(earlier.manifest["inputs"]), _fingerprints(inputs)
+    before, now = fingerprints_of(earlier.manifest["inputs"]), fingerprints_of(inputs)
     other = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
     problems = []
     if "lookups" not in before or "lookups" not in now:
@@ -272,7 +272,8 @@ def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[
         raise SettingsError(Argument("against"), f": cannot compare {reasons}; {right}")
 
 
-def _fingerprints(inputs: Mapping[str, Any]) -> dict[str, str]:
+def fingerprints_of(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fingerprint of each table of a manifest's inputs."""
     return {name: entry["blake2b"] for name, entry in inputs.items()}
 
 
@@ -295,9 +296,7 @@ def headline(difference: Difference) -> str:
     for mark, words in kinds.items():
         of_kind = [change for change in changed if change.is_certain and change.mark == mark]
         if of_kind:
-            named = [change.words for change in of_kind[:_MOST_NAMED]]
-            more = f" and {len(of_kind) - len(named):,} more" if len(of_kind) > len(named) else ""
-            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({', '.join(named)}{more})")
+            shown.append(f"{quantity(len(of_kind), 'figure')} {words} ({_named(of_kind)})")
     unlike = sum(bool(change.unlike) for change in changed)
     perhaps = sum(not change.is_certain for change in changed) - unlike
     more = "more " if shown else ""
@@ -311,6 +310,18 @@ def headline(difference: Difference) -> str:
     return f"{opening}; {_joined(rest)}." if rest else f"{opening}."
 
 
+def _named(changes: Iterable[Change]) -> str:
+    """Return a few changes in words, each figure once however many policies it changed of."""
+    by_name: dict[str, list[Change]] = {}
+    for change in changes:
+        by_name.setdefault(change.name, []).append(change)
+    texts = []
+    for first, *others in list(by_name.values())[:_MOST_NAMED]:
+        texts.append(first.words + (f" and {quantity(len(others), 'more policy', 'more policies')}" if others else ""))
+    rest = sum(len(some) for some in list(by_name.values())[_MOST_NAMED:])
+    return ", ".join(texts) + (f", and {rest:,} more" if rest else "")
+
+
 def _joined(parts: list[str]) -> str:
     return " and ".join([*([", ".join(parts[:-1])] if parts[:-1] else []), parts[-1]])
 
@@ -322,7 +333,7 @@ def cautions(difference: Difference) -> list[str]:
     for why in dict.fromkeys(change.unlike for change in unlike):
         of_these = dict.fromkeys(change.name for change in unlike if change.unlike == why)
         texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
-    if len({_fingerprints(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
+    if len({fingerprints_of(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
         texts.append("The runs replayed different logs, so that changes are those of the log as well.")
     policies = [run.scored.plan.policies for run in difference.runs]
     for where, own, other in ((difference.first, *policies), (difference.second, *policies[::-1])):
@@ -480,7 +491,7 @@ def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable
     return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
 
 
-def _with_unit(name: str, unit: str) -> str:
+def with_unit(name: str, unit: str) -> str:
     """Return a figure's name with its unit, unless that is a ratio's or stands in the name."""
     return name if unit == "ratio" or name.startswith(unit) else f"{name} ({unit})"
 

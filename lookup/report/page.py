@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
@@ -24,7 +24,7 @@ from lookup.report.folder import Run
 from lookup.report.sections import sections
 from lookup.score.scoring import Scored
 
-__all__ = ["html_report"]
+__all__ = ["html_page", "html_report"]
 
 _ASSETS = files("lookup.report") / "assets"
 #: In the order in which they need each other; the page's own comes last.
@@ -38,7 +38,26 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
     Args:
         folder: where the run will be, for commands; default: where it is.
     """
-    content = sections(run, folder)
+    return html_page(
+        sections(run, folder),
+        title="Placement policies compared",
+        period=_period(run.scored),
+        version=run.manifest["versions"]["pulsar-lookup"],
+        incumbent=run.scored.incumbent,
+        candidates=run.scored.candidates,
+        alike=who_is_alike(run.scored),
+        replayed=_replayed(run.scored),
+        clusters=run.scored.clusters,
+        source="`summary.json` beside it, or counted from the tables there",
+    )
+
+
+def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
+    """Write sections as a page of its own.
+
+    Args:
+        facts: what stands around the sections, by its name in the template.
+    """
     # A map that lies beside a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
@@ -47,19 +66,12 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
     )
     environment.filters |= {"prose": _prose, "kind": lambda block: type(block).__name__}
     return environment.from_string(_text("page.html.jinja")).render(
-        title="Placement policies compared",
-        period=_period(run.scored),
-        run=run,
         sections=content,
         scripts=scripts,
         style=style,
         data=_data(content),
         policy=_policy(scripts, style),
-        incumbent=run.scored.incumbent,
-        candidates=run.scored.candidates,
-        alike=who_is_alike(run.scored),
-        replayed=_replayed(run.scored),
-        clusters=run.scored.clusters,
+        **facts,
     )
 
 

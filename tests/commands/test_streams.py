@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from lookup.commands.streams import Stages, progress, volume
+from lookup.commands.streams import Stages, plain_table, progress, volume
 from tests.commands.projects import evaluation_of
 
 
@@ -53,6 +55,15 @@ def test_nothing_is_said_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
         stages.done(1, 2, 3)
 
     assert capsys.readouterr().err == ""
+
+
+def test_one_column_gives_way_on_a_narrow_terminal() -> None:
+    """The others keep their width, and nothing of it is lost."""
+    console = Console(file=(shown := StringIO()), width=40, force_terminal=True, color_system=None)
+    plain_table(console, ("policy", "figure", "change"), [("p" * 50, "moves", "+0.2000 ▲")], folded=0)
+
+    assert re.search(r"^ p+ +moves +\+0\.2000 ▲ *$", shown.getvalue(), re.MULTILINE)
+    assert shown.getvalue().count("p") == 50 + "policy".count("p")
 
 
 def _on_a_terminal(argv: Sequence[object], **variables: str) -> str:

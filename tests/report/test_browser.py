@@ -21,7 +21,10 @@ import pytest
 from lookup.report.charts import Box
 from lookup.report.folder import read_run
 from lookup.report.page import html_report
-from tests.report.runs import broad
+from lookup.report.trends import read_trends
+from lookup.report.trends_page import html_trends
+from tests.report.results import result
+from tests.report.runs import broad, edit, write_run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the extra `test`, is not installed")
 
@@ -305,8 +308,44 @@ def test_a_narrow_window_has_no_scrollbar_of_its_own(watched: _Watched) -> None:
     assert page.locator(".scroll:not([tabindex='0'])").count() == 0
 
 
+def test_figures_over_time_are_drawn_in_either_theme(browser: Any, tmp_path: Path) -> None:
+    """One panel per figure, one line per policy and stretch, a dashed line before each run of another meaning."""
+    for day, balance_s in enumerate((300, 300, 600, 600), start=1):
+        run = write_run(tmp_path / str(day), result(), wall_clock={"started": f"2026-11-{day:02}T02:00:00+00:00"})
+        edit(run, "manifest.settings.evaluation.balance_s", balance_s)
+    page = tmp_path / "history.html"
+    page.write_text(html_trends(read_trends([str(tmp_path)], pytest.fail), is_whole=True), encoding="utf-8")
+    figures = {"answered_ratio": 3, "imbalance_cv": 2, "moves": 3, "agreement_ratio": 3, "network_covered_ratio": 3}
+    for scheme in ("light", "dark"):
+        watched = _Watched(browser, page, color_scheme=scheme)
+        chart = watched.page.locator("#trend-chart svg")
+        drawn = [chart.locator(f"g.mark-{kind} path").count() for kind in ("line", "symbol.role-mark")]
+        dashed = chart.locator("g.mark-rule line[stroke-dasharray]").count()
+        title = chart.locator(".role-row-header text, .role-column-title text, text", has_text="imbalance_cv").first
+        ink = title.evaluate("text => getComputedStyle(text).fill")
+        _screenshot(watched.page, page, f"history-{scheme}")
+        found = _violations(watched)
+
+        assert ink == watched.colours()[1]
+        watched.close()
+        assert found == []
+        # Two of a figure that means something else from the third run on.
+        assert drawn == [sum(figures.values()) + figures["imbalance_cv"], 4 * sum(figures.values())]
+        assert dashed == figures["imbalance_cv"]
+
+
 def test_nothing_keeps_readers_out(browser: Any, report: Path) -> None:
     """axe-core finds no violation, in either theme and on a phone, with everything unfolded."""
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        watched = _Watched(browser, report, color_scheme=scheme)
+        watched.page.set_viewport_size({"width": width, "height": 844})
+        found = _violations(watched)
+        watched.close()
+        assert found == []
+
+
+def _violations(watched: _Watched) -> list[tuple[str, list[str]]]:
+    """Return what axe-core finds that keeps readers out, with everything unfolded."""
     axe = (
         Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         / "pulsar-lookup"
@@ -315,14 +354,10 @@ def test_nothing_keeps_readers_out(browser: Any, report: Path) -> None:
     )
     if not axe.exists():
         pytest.skip("axe-core is not in the cache: scripts/ensure-browser.sh gets it")
-    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
-        watched = _Watched(browser, report, color_scheme=scheme)
-        watched.page.set_viewport_size({"width": width, "height": 844})
-        watched.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        watched.page.evaluate(axe.read_text(encoding="utf-8"))
-        found = watched.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        watched.close()
-        assert [(entry["id"], [node["target"] for node in entry["nodes"]][:3]) for entry in found] == []
+    watched.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    watched.page.evaluate(axe.read_text(encoding="utf-8"))
+    found = watched.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [(entry["id"], [node["target"] for node in entry["nodes"]][:3]) for entry in found]
 
 
 def test_without_scripts_every_sentence_and_table_is_there(browser: Any, report: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_headline_says_what_changed(tmp_path: Path) -> None:
 
     assert said == (
         f"From {tmp_path}/first to {tmp_path}/second 1 figure got better (moves of p -0.4 moves) and 5 figures got "
-        "worse (f0 of p +0.2000, f1 of p +0.2000, f2 of p +0.2000 and 2 more); 2 more differ by what may be chance, "
+        "worse (f0 of p +0.2000, f1 of p +0.2000, f2 of p +0.2000, and 2 more); 2 more differ by what may be chance, "
         "1 cannot be compared and 1 is the same."
     )
 
@@ -144,15 +144,17 @@ def test_settings_are_counted_by_table_and_folded(tmp_path: Path) -> None:
         brokers = [{"id": f"b{place}", "name": f"b{place}", "capacity": balance_s} for place in range(60)]
         edit(run, "manifest.settings.brokers", [*brokers, {"name": "other"}])
         edit(run, "manifest.settings.evaluation.balance_s", balance_s)
+        edit(run, "manifest.settings.evaluation.default_bundles", balance_s)
         runs.append(read_run(str(run)))
 
     difference = compare_runs(*runs)
 
     said = settings_in_words(difference)
-    assert said.startswith("62 settings differ: 1 of 1 in plugins, 1 of ")
+    assert said.startswith("63 settings differ: 1 of 1 in plugins, 2 of ")
     assert said.endswith(" in evaluation, 60 of 61 in brokers")
-    assert [key for key, _, _ in difference.chosen_settings()] == ["evaluation.balance_s", "plugins[p].origin"]
-    fold = difference_markdown(difference).partition("<details>\n<summary>62 settings differ: ")[2]
+    chosen = [key for key, _, _ in difference.chosen_settings()]
+    assert chosen == ["evaluation.balance_s", "plugins[p].origin", "evaluation.default_bundles"]
+    fold = difference_markdown(difference).partition("<details>\n<summary>63 settings differ: ")[2]
     assert fold.count("\n| brokers") == 60
     assert fold.endswith("\n\n</details>\n")
 
