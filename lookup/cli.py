@@ -11,6 +11,7 @@ import atexit
 import gc
 import os
 import platform
+import re
 import shlex
 import signal
 import sys
@@ -181,9 +182,9 @@ def root_parser(first: str | None = None) -> Parser:
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     for command in commands(first):
         group, _, name = command.name.rpartition(" ")
-        examples = [
-            f"  {root.prog}{line.removeprefix('lookup')}\n      {meaning}" for line, meaning in command.examples
-        ]
+        # Not at the start alone: a variable may stand before the command.
+        lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), meaning) for line, meaning in command.examples]
+        examples = [f"  {line}\n      {meaning}" for line, meaning in lines]
         parser = _commands_of(group, groups).add_parser(
             name,
             help=command.summary,

@@ -38,7 +38,7 @@ def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert command.summary[1:] in printed
     assert "examples:" in printed
-    assert all(f"{line} {meaning}" in printed for line, meaning in command.examples)
+    assert all(f" {line} {meaning}" in printed for line, meaning in command.examples)
 
 
 _HELPS = sorted(
