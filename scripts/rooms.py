@@ -29,7 +29,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/score": 2_300,
     "lookup/serve": 4_000,
     "lookup/settings": 3_600,
-    "lookup/simulate": 1_100,
+    "lookup/simulation": 1_100,
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 4_500,

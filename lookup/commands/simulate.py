@@ -20,9 +20,9 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
 from lookup.errors import InputError, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.simulate import Scenario, ScenarioFile, TrendFigures, findings, read_scenario, run_policy, trends_text
-from lookup.simulate.scenario import FigureName
-from lookup.simulate.trend import number_text
+from lookup.simulation import Scenario, ScenarioFile, TrendFigures, findings, read_scenario, run_policy, trends_text
+from lookup.simulation.scenario import FigureName
+from lookup.simulation.trend import number_text
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 

@@ -1,6 +1,6 @@
 """Churn as arithmetic: moves that cancel each other out among brokers, and series that swing against their trend.
 
-Metrics (`lookup.score`) and scenarios (`lookup.simulate`) choose the moves and series to count. Points that TiKV's
+Metrics (`lookup.score`) and scenarios (`lookup.simulation`) choose the moves and series to count. Points that TiKV's
 `pd-analysis` and CockroachDB's `asim` leave open are settled here and in `docs/scoring.md`.
 """
 

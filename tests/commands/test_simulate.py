@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from lookup.simulate import read_scenario
+from lookup.simulation import read_scenario
 from tests.commands.projects import Run
-from tests.simulate.scenarios import SMALL, written
+from tests.simulation.scenarios import SMALL, written
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "scenarios.md"

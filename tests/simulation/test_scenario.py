@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
-from lookup.simulate import read_scenario
-from tests.simulate.scenarios import SMALL, scenario, written
+from lookup.simulation import read_scenario
+from tests.simulation.scenarios import SMALL, scenario, written
 
 
 def test_a_file_is_a_scenario_and_what_it_prints(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.churn import discounted, on_cycles
-from lookup.simulate.scenario import Assertion, Scenario
+from lookup.simulation.scenario import Assertion, Scenario
 
 __all__ = [
     "OVERLOADED", "AssertionResult", "MinuteSample", "Trend", "TrendFigures", "broken", "findings", "limits_text",

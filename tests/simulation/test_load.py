@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.simulate.load import MIB, TopicLoads
-from lookup.simulate.scenario import NamespaceLoad, ScenarioEvent
+from lookup.simulation.load import MIB, TopicLoads
+from lookup.simulation.scenario import NamespaceLoad, ScenarioEvent
 
 
 def _loads(seed: int = 1, **changes: Any) -> TopicLoads:

@@ -16,13 +16,13 @@ from lookup.engine.policy import Policy
 from lookup.engine.reporting import Cadence
 from lookup.model import CycleLabel, CycleOutcome, CycleReason, Ruling, Split, Unload
 from lookup.model.load import Load
-from lookup.simulate import run_policy
-from lookup.simulate.load import MIB, BundleTable
-from lookup.simulate.loop import FreshReports, LongRun, reports_of
+from lookup.simulation import run_policy
+from lookup.simulation.load import MIB, BundleTable
+from lookup.simulation.loop import FreshReports, LongRun, reports_of
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Random
-from tests.simulate.scenarios import scenario, trends
+from tests.simulation.scenarios import scenario, trends
 
 _MINUTE_US = 60_000_000
 _BUNDLES = np.array([3])

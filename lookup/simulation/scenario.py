@@ -1,7 +1,7 @@
 """Read scenarios: a cluster, a load over time, events, policies and assertions about them.
 
 A scenario file is TOML, a line `----`, and below it what running it prints, word for word. How a scenario runs is in
-`lookup.simulate.loop`.
+`lookup.simulation.loop`.
 """
 
 from __future__ import annotations

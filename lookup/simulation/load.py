@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lookup.model import NamespaceBundle, NamespaceBundleStats, Split, Traffic, topic_traffic
 from lookup.model.bundles import HASH_END, bundle_ranges, equal_boundaries
-from lookup.simulate.scenario import NamespaceLoad, ScenarioEvent
+from lookup.simulation.scenario import NamespaceLoad, ScenarioEvent
 
 __all__ = ["MIB", "BundleTable", "MinuteLoad", "TopicLoads"]
 

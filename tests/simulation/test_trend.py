@@ -9,10 +9,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from lookup.simulate import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
-from lookup.simulate.scenario import Assertion, FigureName
-from lookup.simulate.trend import broken
-from tests.simulate.scenarios import scenario, trends
+from lookup.simulation import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
+from lookup.simulation.scenario import Assertion, FigureName
+from lookup.simulation.trend import broken
+from tests.simulation.scenarios import scenario, trends
 
 
 def _sample(minute: int, b1: float, b2: float, *moved: tuple[int, int]) -> MinuteSample:

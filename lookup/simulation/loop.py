@@ -20,9 +20,9 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
-from lookup.simulate.load import MIB, BundleTable, MinuteLoad
-from lookup.simulate.scenario import Scenario
-from lookup.simulate.trend import MinuteSample, Trend
+from lookup.simulation.load import MIB, BundleTable, MinuteLoad
+from lookup.simulation.scenario import Scenario
+from lookup.simulation.trend import MinuteSample, Trend
 
 __all__ = ["FreshReports", "LoadsShown", "LongRun", "reports_of", "run_policy"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
-from lookup.simulate import Scenario, Trend, run_policy
+from lookup.simulation import Scenario, Trend, run_policy
 
 __all__ = ["SMALL", "scenario", "trends", "written"]
 

@@ -1,8 +1,8 @@
 """Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
 
-from lookup.simulate.loop import run_policy
-from lookup.simulate.scenario import Scenario, ScenarioFile, read_scenario
-from lookup.simulate.trend import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
+from lookup.simulation.loop import run_policy
+from lookup.simulation.scenario import Scenario, ScenarioFile, read_scenario
+from lookup.simulation.trend import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
 
 __all__ = [
     "AssertionResult",
