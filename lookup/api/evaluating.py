@@ -7,25 +7,26 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
+from lookup.api.given import FRAME, BrokerTable, Table, given_tables
 from lookup.api.results import Evaluation
-from lookup.api.selection import Selection, given_inputs, select, unreadable_inputs
+from lookup.api.selection import Selection, given_inputs, unreadable_inputs
 from lookup.engine.ledger import MICRO
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
+from lookup.model.documents import TableName
 from lookup.replay.counted import check_by
 from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
@@ -42,14 +43,10 @@ from lookup.settings import EvaluationFile
 from lookup.spark.choosing import Size, rows_of
 
 if TYPE_CHECKING:
-    # A run without Spark does not load it, nor pandas.
-    import pandas as pd
+    # A run without Spark does not load it.
     from pyspark.sql import DataFrame
 
-__all__ = ["Clock", "Lookups", "check_inputs", "confirm", "evaluate", "evaluate_into", "given_inputs", "size_of"]
-
-#: A log: the path of LOOKUPS, or a table with its columns.
-Lookups: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | DataFrame"
+__all__ = ["Clock", "check_inputs", "confirm", "evaluate", "evaluate_into", "given_inputs", "size_of"]
 
 
 @dataclass
@@ -81,8 +78,12 @@ class Clock:
 
 def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first is needed
     settings: str | os.PathLike[str] | Mapping[str, object],
-    lookups: Lookups | None = None,
+    lookups: Table | None = None,
     *,
+    brokers: BrokerTable | None = None,
+    loads: Table | None = None,
+    bundles: Table | None = None,
+    ownership: Table | None = None,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     by: str | Sequence[str] = (),
@@ -93,10 +94,16 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
 ) -> Evaluation:
     """Replay policies over a log and compare them with the incumbent.
 
+    A table is given as its path, or as a frame: of pandas, Arrow, Polars, DuckDB or Spark. Those that are not given are
+    the ones that the settings name under `inputs`.
+
     Args:
         settings: path of an evaluation, or what would stand in it.
-        lookups: the log: the path of a table LOOKUPS, or a table with its columns, of Arrow, pandas or Spark; default:
-            `inputs.lookups` of the settings.
+        lookups: the log, a table LOOKUPS; a DataFrame of Spark is read by its own session and needs `seq`.
+        brokers: a table BROKERS, who was registered when; or a list of mappings, as `brokers` of the settings.
+        loads: a table LOADS, what brokers reported, for `evaluation.load = "reported"`.
+        bundles: a table BUNDLES, statistics of bundles.
+        ownership: a table OWNERSHIP: first owners, unloads by administrators, splits.
         output: folder for the results, which must not exist or be empty; default: a temporary one, which goes with what
             is returned.
         force: replace earlier results in `output`.
@@ -110,10 +117,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
-    from pyspark.sql import DataFrame
-
     from lookup.api.workers import check_workers, workers_for
-    from lookup.spark.cluster import join_workers
+    from lookup.spark.cluster import is_cluster, join_workers
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -123,16 +128,15 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
     folder = f"{temporary}/run" if output is None else os.fspath(output)
     try:
-        with tempfile.TemporaryDirectory(prefix="lookup-") as given:
-            frame = lookups if isinstance(lookups, DataFrame) else None
-            path = None if isinstance(lookups, DataFrame) else _as_path(lookups, Path(given))
-            flags = {**(overrides or {}), **({} if path is None else {"inputs.lookups": path})}
-            selection = select(settings, flags, warn)
+        with given_tables(lookups=lookups, brokers=brokers, loads=loads, bundles=bundles, ownership=ownership) as given:
+            selection = given.select(settings, overrides or {}, warn)
             check_by(by, selection.settings.evaluation.balance_s * MICRO)
-            check_inputs(selection.settings, has_frame=frame is not None)
+            check_inputs(selection.settings, has_frame=given.lookups is not None)
             clock.stop("check")
-            given_workers = workers if frame is None else workers or frame.sparkSession
-            runs_on = workers_for(given_workers, lambda: size_of(selection.settings), progress)
+            of_frame = None if given.lookups is None else given.lookups.sparkSession
+            runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
+            if is_cluster(runs_on):
+                given.require_reach()
             join_workers(runs_on, say=warn)
             clock.stop("spark")
             with draft(folder, OUTPUTS, force=force) as target:
@@ -141,7 +145,8 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
                     selection,
                     runs_on,
                     by=by,
-                    lookups=frame,
+                    lookups=given.lookups,
+                    frames=tuple(given.files.values()),
                     progress=progress,
                     warn=warn,
                     command=["evaluate"],
@@ -165,6 +170,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     *,
     by: Sequence[str],
     lookups: DataFrame | None = None,
+    frames: Collection[TableName] = (),
     progress: Callable[[str], None],
     warn: Callable[[str], None],
     command: Sequence[str],
@@ -174,6 +180,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     """Replay, score and write all results into a draft; the page only if what draws it is installed.
 
     Args:
+        frames: tables whose files are those of this call only.
         java: returns the version of the Java that the workers run in, if it is known.
 
     Raises:
@@ -209,7 +216,10 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         settings=settings.model_dump(mode="json"),
         sources=settings.sources,
         seeds=outcome.seeds,
-        inputs={name: fingerprint(path) for name, path in given_inputs(settings).items()},
+        inputs={
+            name: fingerprint(path) | ({"path": FRAME} if name in frames else {})
+            for name, path in given_inputs(settings).items()
+        },
         wall_clock=clock.figures(scored.inputs),
         versions={} if (version := java()) is None else {"java": version},
     )
@@ -257,22 +267,6 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
         raise SettingsError(problems)
 
 
-def _as_path(lookups: Lookups | None, folder: Path) -> str | None:
-    """Return where a log lies; a table is written down there first."""
-    if lookups is None or isinstance(lookups, str | os.PathLike):
-        return None if lookups is None else os.fspath(lookups)
-    try:
-        table = lookups if isinstance(lookups, pa.Table) else pa.Table.from_pandas(lookups, preserve_index=False)
-    # A ValueError: of a column that is there twice, and of what Arrow cannot hold.
-    except (AttributeError, TypeError, ValueError) as error:
-        kind = type(lookups).__name__
-        what = f"is a {kind}, which is no path and no table of Arrow, pandas or Spark ({error})"
-        raise InputError(Argument("lookups"), f": {what}") from None
-    path = folder / "lookups.parquet"
-    pq.write_table(table, path)
-    return str(path)
-
-
 def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
     settings = selection.settings
     # Built-in metrics in the order of the reports, then those of plug-ins by name: registries have no order.
@@ -292,8 +286,12 @@ def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
 
 def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
     run: str | os.PathLike[str],
-    lookups: Lookups | None = None,
+    lookups: Table | None = None,
     *,
+    brokers: BrokerTable | None = None,
+    loads: Table | None = None,
+    bundles: Table | None = None,
+    ownership: Table | None = None,
     candidate: str | None = None,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -306,7 +304,7 @@ def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
 
     Args:
         run: folder of an earlier evaluation.
-        lookups: another log, as for `evaluate`; default: that of the run.
+        lookups: another log, as for `evaluate`, like the other tables; default: those of the run.
         candidate: in place of the winner.
 
     Returns:
@@ -317,8 +315,12 @@ def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
     """
     require_path("run", run)
     earlier = read_run(os.fspath(run))
+    tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
+    for name, recorded in earlier.manifest["inputs"].items():
+        if recorded["path"] == FRAME and tables[name] is None:
+            raise InputError(Argument(name), ": the run was given a frame, which is gone; give it again")
     evaluation = evaluate(
-        confirming(earlier, candidate), lookups, output=output, force=force, overrides=overrides, workers=workers,
-        progress=progress, warn=warn,
+        confirming(earlier, candidate), lookups, brokers=brokers, loads=loads, bundles=bundles, ownership=ownership,
+        output=output, force=force, overrides=overrides, workers=workers, progress=progress, warn=warn,
     )  # fmt: skip
     return evaluation, what_is_left(earlier, evaluation.scored)

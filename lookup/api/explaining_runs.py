@@ -25,6 +25,7 @@ from uuid import uuid4
 from pyarrow.fs import FileType
 
 from lookup.api.arguments import names_of, require_path
+from lookup.api.given import FRAME
 from lookup.api.workers import check_workers, workers_for
 from lookup.engine.ballots import roll
 from lookup.engine.build import part_table
@@ -489,15 +490,14 @@ def _require_same_inputs(run: Run) -> EvaluationFile:
     """
     settings = settings_of(run)
     if settings.inputs.lookups is None:
-        raise InputError(f"{run.path}: its log was given as a DataFrame, which cannot be read again; evaluate a file")
+        raise InputError(f"{run.path}: its lookups were {FRAME}, which cannot be read again; evaluate a file")
     for name, before in run.manifest["inputs"].items():
         path = getattr(settings.inputs, name)
+        if before["path"] == FRAME:
+            raise InputError(f"{run.path}: its {name} were {FRAME}, which cannot be read again; evaluate a file")
         system, inner = locate(path)
         if system.get_file_info(inner).type is FileType.NotFound:
-            hint = "; a log that is given as a table has to be written as a file to be read again"
-            raise InputError(
-                f"{path}: inputs.{name} of the run in {run.path} is gone{hint if name == 'lookups' else ''}"
-            )
+            raise InputError(f"{path}: inputs.{name} of the run in {run.path} is gone")
         if fingerprint(path)["blake2b"] != before["blake2b"]:
             raise InputError(f"{path}: inputs.{name} is no longer what the run in {run.path} has read; evaluate again")
     return settings

@@ -356,7 +356,11 @@ _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
     "json": _TEXTS,
     "properties": _TEXTS,
     "texts": (
-        lambda kind: (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type),
+        # Lists that are all empty have no type.
+        lambda kind: (
+            (pa.types.is_list(kind) or pa.types.is_large_list(kind))
+            and (_is_text(kind.value_type) or pa.types.is_null(kind.value_type))
+        ),
         "lists of texts",
     ),
 }

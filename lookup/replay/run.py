@@ -253,7 +253,7 @@ class _EvaluationRun:
         return code_files(self.workers, shares, plan, work=self.work, quarantine=quarantine)
 
     def _check_quarantine(self, coded: Sequence[Coded]) -> None:
-        source = self.settings.inputs.lookups if self.lookups is None else "the DataFrame of lookups"
+        source = self.settings.inputs.lookups if self.lookups is None else "lookups"
         reasons: Counter[str] = Counter()
         for task in coded:
             reasons.update(task.quarantined)

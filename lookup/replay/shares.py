@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "ClusterWords", "Coded", "code_files", "code_frame", "days_with_codes", "demanded", "merge_words", "read_splits",
-    "short_codes",
+    "ClusterWords", "Coded", "check_frame", "code_files", "code_frame", "days_with_codes", "demanded", "merge_words",
+    "read_splits", "short_codes",
 ]  # fmt: skip
 
 #: Columns whose dictionaries are kept as they stand in the file.
@@ -80,6 +80,23 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
                     row += rows.num_rows
 
 
+def check_frame(frame: DataFrame) -> None:
+    """Refuse a log that is a DataFrame and lacks columns or has one of a wrong type; sentences call it `lookups`.
+
+    Raises:
+        InputError: naming the columns.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  as in `code_frame`
+
+    needed = (*REQUIRED["lookups"], "seq")
+    missing = [name for name in needed if name not in frame.columns]
+    if missing:
+        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
+        order = "; seq tells the order of lookups of one instant" if "seq" in missing else ""
+        raise InputError(f"lookups: {what} missing; a DataFrame of Spark needs {', '.join(needed)}{order}")
+    check_types("lookups", to_arrow_schema(frame.schema, timezone="UTC"), "lookups")
+
+
 def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine: str) -> list[Coded]:
     """Code the rows of a DataFrame with the columns of LOOKUPS, one share per partition.
 
@@ -89,16 +106,8 @@ def code_frame(frame: DataFrame, plan: CodingPlan, *, work: WorkDir, quarantine:
     """
     # A run without Spark comes by this module as well, and does not load it.
     from pyspark import TaskContext  # noqa: PLC0415  of an extra that the caller has, since it gives a DataFrame
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  likewise
 
-    missing = [name for name in (*REQUIRED["lookups"], "seq") if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"the DataFrame of lookups has no column {', '.join(map(repr, missing))}; it needs "
-            f"{', '.join(REQUIRED['lookups'])}, and seq, which tells the order of lookups of one instant"
-        )
-
-    check_types("the DataFrame of lookups", to_arrow_schema(frame.schema, timezone="UTC"), "lookups")
+    check_frame(frame)
 
     def code(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Code one partition, as a single row of bytes."""

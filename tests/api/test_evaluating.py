@@ -121,7 +121,7 @@ def test_mistakes_are_sentences_about_arguments(path: Path, tmp_path: Path) -> N
         lookup.evaluate({**_SETTINGS, "evaluation": {"incumbent": "stock", "tik_s": 5}}, path)
     with pytest.raises(SettingsError, match=r"^overrides: there is no setting evaluation\.tik_s; did you mean"):
         lookup.evaluate(_SETTINGS, path, overrides={"evaluation.tik_s": 30})
-    with pytest.raises(InputError, match="lookups: is a list, which is no path and no table of Arrow, pandas or Spark"):
+    with pytest.raises(InputError, match="lookups: is of type list, which is no table; a path, or a table of pandas"):
         lookup.evaluate(_SETTINGS, [1, 2])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").touch()

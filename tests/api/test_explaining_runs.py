@@ -263,9 +263,7 @@ def test_a_folder_without_decisions_and_a_log_that_changed_are_named(run: Path, 
 
     manifest["settings"]["inputs"]["lookups"] = str(tmp_path / "gone")
     (other / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(
-        InputError, match=r"gone: inputs.lookups of the run in .*other is gone; a log that is given as a"
-    ):
+    with pytest.raises(InputError, match=r"gone: inputs.lookups of the run in .*other is gone$"):
         lookup.explain_decision(other, "east/stock/1/0")
 
 

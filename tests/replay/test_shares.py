@@ -54,7 +54,7 @@ def test_a_frame_without_order_is_refused(spark: SparkSession, tmp_path: Path) -
     frame = _frame(spark, tmp_path).drop("seq")
 
     with pytest.raises(
-        InputError, match=r"^the DataFrame of lookups has no column 'seq'; it needs ts, cluster, topic, and"
+        InputError, match=r"^lookups: column seq is missing; a DataFrame of Spark needs ts, cluster, topic, seq; "
     ):
         replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
 
@@ -71,7 +71,7 @@ def test_a_frame_without_rows_is_refused(spark: SparkSession, tmp_path: Path) ->
     """An empty DataFrame is as little of a log as an empty file."""
     frame = _frame(spark, tmp_path).limit(0)
 
-    with pytest.raises(InputError, match=r"^the DataFrame of lookups: none of the 0 rows is a lookup that asks for a "):
+    with pytest.raises(InputError, match=r"^lookups: none of the 0 rows is a lookup that asks for a "):
         replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
 
 
