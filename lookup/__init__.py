@@ -1,9 +1,8 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
-The public names of the model and of the hooks are here, and `evaluate`, `confirm`, `explain`, `explain_owners`,
-`explain_decision`, `explain_cycle`, `explain_difference` and `ingest`, which need packages that the core does without.
-Everything else is imported from its room. A name is loaded when it is first asked for: commands and Spark's workers,
-which import this package before their own modules, need few of them.
+The public names of the model and of the hooks are here, and the functions for programs, most of which need packages
+that the core does without. Everything else is imported from its room. A name is loaded when it is first asked for:
+commands and the workers of Spark, which import this package before their own modules, need few of them.
 """
 
 from importlib import import_module
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from lookup.api.explaining_runs import explain_decision as explain_decision
     from lookup.api.explaining_runs import explain_difference as explain_difference
     from lookup.api.explaining_runs import explain_owners as explain_owners
+    from lookup.api.generating import generate as generate
     from lookup.api.ingesting import ingest as ingest
+    from lookup.api.results import open_run as open_run
     from lookup.hooks import *
     from lookup.model import *
 
@@ -36,7 +37,9 @@ _FUNCTIONS = {
     "explain_decision": "lookup.api.explaining_runs",
     "explain_difference": "lookup.api.explaining_runs",
     "explain_owners": "lookup.api.explaining_runs",
+    "generate": "lookup.api.generating",
     "ingest": "lookup.api.ingesting",
+    "open_run": "lookup.api.results",
 }
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,6 +16,7 @@ import pyarrow.parquet as pq
 from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.api.given import FRAME, BrokerTable, Table, given_tables
+from lookup.api.outputs import result_folder
 from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, unreadable_inputs
 from lookup.engine.ledger import MICRO
@@ -125,41 +123,34 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     by = names_of("by", by)
     check_workers(workers)
     clock = Clock()
-    temporary = tempfile.mkdtemp(prefix="lookup-") if output is None else None
-    folder = f"{temporary}/run" if output is None else os.fspath(output)
-    try:
-        with given_tables(lookups=lookups, brokers=brokers, loads=loads, bundles=bundles, ownership=ownership) as given:
-            selection = given.select(settings, overrides or {}, warn)
-            check_by(by, selection.settings.evaluation.balance_s * MICRO)
-            check_inputs(selection.settings, has_frame=given.lookups is not None)
-            clock.stop("check")
-            of_frame = None if given.lookups is None else given.lookups.sparkSession
-            runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
-            if is_cluster(runs_on):
-                given.require_reach()
-            join_workers(runs_on, say=warn)
-            clock.stop("spark")
-            with draft(folder, OUTPUTS, force=force) as target:
-                scored = evaluate_into(
-                    target,
-                    selection,
-                    runs_on,
-                    by=by,
-                    lookups=given.lookups,
-                    frames=tuple(given.files.values()),
-                    progress=progress,
-                    warn=warn,
-                    command=["evaluate"],
-                    java=lambda: "none" if isinstance(runs_on, InProcess) else None,
-                    clock=clock,
-                )
+    tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
+    with result_folder(output) as (folder, ties), given_tables(**tables) as given:
+        selection = given.select(settings, overrides or {}, warn)
+        check_by(by, selection.settings.evaluation.balance_s * MICRO)
+        check_inputs(selection.settings, has_frame=given.lookups is not None)
+        clock.stop("check")
+        of_frame = None if given.lookups is None else given.lookups.sparkSession
+        runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
+        if is_cluster(runs_on):
+            given.require_reach()
+        join_workers(runs_on, say=warn)
+        clock.stop("spark")
+        with draft(folder, OUTPUTS, force=force) as target:
+            scored = evaluate_into(
+                target,
+                selection,
+                runs_on,
+                by=by,
+                lookups=given.lookups,
+                frames=tuple(given.files.values()),
+                progress=progress,
+                warn=warn,
+                command=["evaluate"],
+                java=lambda: "none" if isinstance(runs_on, InProcess) else None,
+                clock=clock,
+            )
         evaluation = Evaluation(folder, scored)
-    except BaseException:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    if temporary is not None:
-        weakref.finalize(evaluation, shutil.rmtree, temporary, ignore_errors=True)
+        ties(evaluation)
     return evaluation
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE
-from lookup.logs.sources import check_types
+from lookup.logs.sources import NAME_KEY, check_types
 from lookup.model.documents import TableName
 from lookup.model.quoting import listed
 
@@ -47,6 +47,7 @@ def write_frame(frame: object, table: TableName, path: str) -> None:
             for rows in _pieces(reader, names):
                 columns = [_cast(rows.column(field.name), field, table) for field in schema]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            writer.add_key_value_metadata({NAME_KEY: table})
     except pa.ArrowException as error:
         raise InputError(f"{table}: its rows cannot be read: {error}") from None
 

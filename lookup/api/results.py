@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from lookup.api.arguments import require_path
 from lookup.api.files import OUTPUTS, PAGE_PACKAGES
+from lookup.api.outputs import data_frame, read_frame
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
+from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTINE
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity, suggestion
+from lookup.replay.outcome import Finding
 from lookup.report.cards import sentences
 from lookup.report.comparison import NOTHING
 from lookup.report.document import figure_table
 from lookup.report.folder import read_run
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import conclusion, legend
-from lookup.score.scoring import Scored
+from lookup.score.scoring import Fidelity, Scored
 from lookup.score.summary import METRICS, metric_rows, summary
+from lookup.score.verdict import Winner
 
 if TYPE_CHECKING:
-    # A command does not load it: 0.3 s.
     import pandas as pd
 
     from lookup.report.drawing import Drawing
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "open_run"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,22 +59,62 @@ class Evaluation:
     @property
     def metrics(self) -> pd.DataFrame:
         """Return every figure with its interval; columns as in `metrics.parquet`, NaN where there is none."""
-        return _frame(metric_rows(self.scored), METRICS.names)
+        return data_frame(metric_rows(self.scored), METRICS.names)
 
     @property
     def verdicts(self) -> pd.DataFrame:
         """Return the verdict of every comparison with the incumbent; columns as in `summary.json`."""
-        return _frame(summary(self.scored)["verdicts"])
+        return data_frame(summary(self.scored)["verdicts"])
 
     @property
     def decisions(self) -> pd.DataFrame:
         """Return every decision with its odds: the table DECISIONS, which may be large."""
-        return self._table("decisions")
+        return read_frame(self.folder, "decisions", DECISIONS)
 
     @property
     def owners(self) -> pd.DataFrame:
         """Return who owned which bundle, from when to when: the table OWNERS, which may be large."""
-        return self._table("owners")
+        return read_frame(self.folder, "owners", OWNERS)
+
+    @property
+    def cycles(self) -> pd.DataFrame:
+        """Return how each cycle of a shedder ended: the table CYCLES."""
+        return read_frame(self.folder, "cycles", CYCLES)
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """Return the weight that each broker served in each balance cell: the table CELLS."""
+        return read_frame(self.folder, "cells", CELLS)
+
+    @property
+    def flows(self) -> pd.DataFrame:
+        """Return the weight between places of clients and of brokers: the table FLOWS."""
+        return read_frame(self.folder, "flows", FLOWS)
+
+    @property
+    def quarantine(self) -> pd.DataFrame:
+        """Return the rows of all inputs that could not be used, each with its reason."""
+        return read_frame(self.folder, "quarantine", QUARANTINE)
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """Return what in the settings had no effect on the log: what, how often, evidence and remedy."""
+        findings = self.scored.inputs.findings or ()
+        return data_frame(map(asdict, findings), [field.name for field in fields(Finding)])
+
+    @property
+    def winners(self) -> pd.DataFrame:
+        """Return the advantage that luck gives the best of several candidates in a figure; as in `summary.json`."""
+        return data_frame(summary(self.scored)["winners"], [field.name for field in fields(Winner)])
+
+    @property
+    def fidelity(self) -> pd.DataFrame:
+        """Return the logged figures beside those of the incumbent replayed over the log; as in `summary.json`."""
+        return data_frame(summary(self.scored)["fidelity"], [field.name for field in fields(Fidelity)])
+
+    def document(self) -> dict[str, Any]:
+        """Return `summary.json`: all figures and verdicts, what was read, and what is to be known of both."""
+        return dict(read_run(self.folder).summary)
 
     @property
     def report(self) -> str:
@@ -161,16 +203,18 @@ class Evaluation:
             + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )
 
-    def _table(self, name: str) -> pd.DataFrame:
-        system, folder = locate(self.folder)
-        table: pd.DataFrame = pq.read_table(f"{folder}/{name}", filesystem=system, partitioning=None).to_pandas()
-        return table
 
+def open_run(run: str | os.PathLike[str]) -> Evaluation:
+    """Return a finished evaluation: its figures, tables and charts, read out of its folder.
 
-def _frame(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> pd.DataFrame:
-    import pandas as pd
+    Args:
+        run: folder or URI that `evaluate` has written.
 
-    return pd.DataFrame(rows, columns=columns)
+    Raises:
+        InputError: if it is none, or one of another version.
+    """
+    require_path("run", run)
+    return Evaluation(os.fspath(run), read_run(os.fspath(run)).scored)
 
 
 def _require_page_packages(what: str) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, get_type_hints
 
 from lookup.commands.options import Command, Parser, add_format, add_output, number, require_extra, whole
@@ -80,29 +78,14 @@ def run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
-    from lookup.logs.generator.generate import generate
-    from lookup.report.manifest import RunFacts, manifest_json
+    from lookup.api.generating import generate_into
 
-    began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     with progress(f"writing {settings.lookups:,} lookups to {arguments.output}"):
-
-        def manifest() -> bytes:
-            """Say how the log was made."""
-            facts = RunFacts(
-                command=arguments.argv,
-                exit_code=0,
-                settings=asdict(settings) | {"start": settings.start.isoformat()},
-                seeds=(settings.seed,),
-                wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-            )
-            return manifest_json(facts)
-
-        report = generate(settings, arguments.output, force=arguments.force, manifest=manifest)
+        log = generate_into(arguments.output, settings, force=arguments.force, command=arguments.argv)
     if arguments.format == "json":
-        content = {"output": report.output, "clusters": list(report.clusters)}
-        print_json(content | {"rows": dict(report.rows), "reconnects": report.reconnects})
+        print_json(log.document())
         return 0
-    rows = [(name, f"{count:,}", f"{report.output.rstrip('/')}/{name}") for name, count in report.rows.items()]
+    rows = [(name, f"{count:,}", f"{log.folder.rstrip('/')}/{name}") for name, count in log.report.rows.items()]
     plain_table(data_console(), ("table", "rows", "path"), rows)
     return 0
 

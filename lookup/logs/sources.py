@@ -34,6 +34,7 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.time import to_us
 
 __all__ = [
+    "NAME_KEY",
     "UNFINISHED",
     "FileSplit",
     "LogFile",
@@ -52,6 +53,8 @@ __all__ = [
     "table_span",
 ]  # fmt: skip
 
+#: In the metadata of a Parquet file that users know by another name than its path, as one that stands for a frame.
+NAME_KEY = b"lookup.name"
 #: An object beside the tables that are being written to an object store; it goes when they are complete.
 UNFINISHED = "_unfinished"
 
@@ -83,6 +86,13 @@ class LogFile:
     columns: tuple[str, ...]
     #: the cluster that the path names
     cluster: str | None = None
+    #: in place of the path in sentences and in quarantine, if its writer has given one: `NAME_KEY`
+    own_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what users know the file as."""
+        return self.own_name or self.path
 
     @property
     def rows(self) -> int:
@@ -334,7 +344,8 @@ def _described(path: str, inner: str, table: TableName) -> LogFile:
         raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
     check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    return LogFile(path, groups, columns, cluster)
+    own_name = (metadata.metadata or {}).get(NAME_KEY)
+    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode())
 
 
 def _is_text(kind: pa.DataType) -> bool:

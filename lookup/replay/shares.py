@@ -76,7 +76,7 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
             for group in range(split.first_group, split.first_group + split.groups):
                 # No threads: Spark runs a task on every core as it is.
                 for rows in parquet.read_row_group(group, columns=columns, use_threads=False).to_batches():
-                    yield LogBatch(rows, split.file.path, row, split.file.cluster)
+                    yield LogBatch(rows, split.file.name, row, split.file.cluster)
                     row += rows.num_rows
 
 

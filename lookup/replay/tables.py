@@ -74,7 +74,7 @@ def read_rows(
             rows.schema.get_field_index("ts"), "ts", ts.cast(pa.int64())
         ).to_pylist()
     except UnicodeDecodeError as error:
-        raise InputError(f"{file.path}: holds bytes that are no text in UTF-8: {error}") from None
+        raise InputError(f"{file.name}: holds bytes that are no text in UTF-8: {error}") from None
     for line, row in enumerate(plain, start=first_row + 1):
         row["cluster"] = row.get("cluster") if file.cluster is None else file.cluster
         # JSON is parsed by the converter, which knows its keys as well.
@@ -85,7 +85,7 @@ def read_rows(
             except (InputError, InvalidNameError) as error:
                 checked = str(error)
         if isinstance(checked, str):
-            yield Quarantined(file.path, line, checked, str(row)[:200])
+            yield Quarantined(file.name, line, checked, str(row)[:200])
 
 
 @dataclass

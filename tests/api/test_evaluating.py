@@ -93,6 +93,49 @@ def test_results_are_tables(path: Path, tmp_path: Path) -> None:
     assert found._repr_html_().count("<tr>") > 10
 
 
+def test_everything_in_a_folder_is_a_frame(tmp_path: Path) -> None:
+    """Of a run with shedders and of one without, when it ends and when it is opened again."""
+    log = lookup.generate(lookups=2000, clusters=1, topics=60, clients=60, hours=2, namespaces=8)
+    rows = log.lookups.drop(columns="broker")
+    rows.loc[rows.index[:3], "topic"] = "no topic"
+    shedding = {"name": "shed", "selector": "random", "shedder": {"use": "threshold", "threshold": 0.05}}
+    settings = {**_SETTINGS, "policies": [*_SETTINGS["policies"], shedding], "clients": []}
+    del settings["brokers"]
+    found = lookup.evaluate(
+        settings, rows, brokers=log.brokers, ownership=log.ownership, output=tmp_path / "run", workers=InProcess()
+    )
+
+    again = lookup.open_run(tmp_path / "run")
+
+    names = "metrics verdicts decisions owners cycles cells flows quarantine findings winners fidelity".split()
+    for name in names:
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(again, name))
+        assert len(getattr(found, name).columns), name
+    assert set(found.quarantine["source"]) == {"lookups"}
+    assert (len(found.quarantine), set(found.cycles["policy"])) == (3, {"shed"})
+    assert found.cells["weight"].sum() > 0
+    assert found.flows["lookups"].sum() > 0
+    assert again.document() == json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert (repr(again), again.exit_code) == (repr(found), found.exit_code)
+
+
+def test_a_table_without_rows_has_its_columns(path: Path) -> None:
+    """No shedder has a cycle, and no row is in quarantine."""
+    found = lookup.evaluate(_SETTINGS, path, workers=InProcess())
+
+    assert (len(found.cycles), len(found.quarantine)) == (0, 0)
+    assert {"ts", "label", "accepted"} <= set(found.cycles.columns)
+    assert {"source", "line", "reason"} <= set(found.quarantine.columns)
+
+
+def test_a_folder_that_is_no_run_is_a_sentence(tmp_path: Path) -> None:
+    """As the commands say it."""
+    with pytest.raises(InputError, match=r"has no manifest\.json; name a folder that `lookup evaluate` has written"):
+        lookup.open_run(tmp_path)
+    with pytest.raises(SettingsError, match=r"^run is 7, which is not a path$"):
+        lookup.open_run(7)
+
+
 def test_settings_may_be_a_file(path: Path, tmp_path: Path) -> None:
     """With paths relative to its folder; results go where they are wanted."""
     (tmp_path / "evaluation.toml").write_text(
