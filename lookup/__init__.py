@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lookup.api.explaining_runs import explain_owners as explain_owners
     from lookup.api.generating import generate as generate
     from lookup.api.ingesting import ingest as ingest
+    from lookup.api.inspecting import inspect as inspect
     from lookup.api.results import open_run as open_run
     from lookup.hooks import *
     from lookup.model import *
@@ -39,6 +40,7 @@ _FUNCTIONS = {
     "explain_owners": "lookup.api.explaining_runs",
     "generate": "lookup.api.generating",
     "ingest": "lookup.api.ingesting",
+    "inspect": "lookup.api.inspecting",
     "open_run": "lookup.api.results",
 }
 

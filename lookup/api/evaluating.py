@@ -124,7 +124,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     check_workers(workers)
     clock = Clock()
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
-    with result_folder(output) as (folder, ties), given_tables(**tables) as given:
+    with result_folder(output) as (folder, ties), given_tables(tables, keeps_log=True) as given:
         selection = given.select(settings, overrides or {}, warn)
         check_by(by, selection.settings.evaluation.balance_s * MICRO)
         check_inputs(selection.settings, has_frame=given.lookups is not None)

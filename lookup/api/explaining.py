@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.api.arguments import names_of, require_mapping, require_path
-from lookup.api.selection import Selection, registrations_in, select
+from lookup.api.given import BrokerTable, given_tables
+from lookup.api.selection import Selection, registrations_in
 from lookup.engine.edits import Change, cost_of, smallest_changes
 from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
@@ -105,6 +106,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     settings: str | os.PathLike[str] | Mapping[str, object],
     topic: str,
     *,
+    brokers: BrokerTable | None = None,
     properties: Mapping[str, str] | None = None,
     client: str | None = None,
     cluster: str | None = None,
@@ -119,6 +121,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     Args:
         settings: path of an evaluation, or what would stand in it.
         topic: a short name means one in public/default.
+        brokers: who was registered when, as for `evaluate`; default: `inputs.brokers`, or `brokers`, of the settings.
         properties: lookup properties that the client sends.
         client: by which `[[clients]]` adds properties.
         cluster: needed if there are several.
@@ -134,17 +137,18 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     require_path("settings", settings, or_mapping=True)
     for name, mapping in (("properties", properties), ("usage", usage), ("overrides", overrides)):
         require_mapping(name, mapping)
-    return explain_selected(
-        select(settings, overrides or {}),
-        topic,
-        properties=properties or {},
-        client=client,
-        cluster=cluster,
-        at_us=at_us,
-        usage=usage or {},
-        policy=names_of("policy", policy),
-        wins=wins,
-    )
+    with given_tables({"brokers": brokers}) as given:
+        return explain_selected(
+            given.select(settings, overrides or {}),
+            topic,
+            properties=properties or {},
+            client=client,
+            cluster=cluster,
+            at_us=at_us,
+            usage=usage or {},
+            policy=names_of("policy", policy),
+            wins=wins,
+        )
 
 
 def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyword

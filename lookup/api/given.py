@@ -92,11 +92,12 @@ class GivenTables:
 
 
 @contextmanager
-def given_tables(**tables: BrokerTable | None) -> Iterator[GivenTables]:
+def given_tables(tables: Mapping[str, BrokerTable | None], *, keeps_log: bool = False) -> Iterator[GivenTables]:
     """Yield the tables of a call by the arguments that give them; let mistakes of the body name these arguments.
 
     Args:
         tables: by name of the table, which is that of the argument; None: not given.
+        keeps_log: leave a log that is a DataFrame of Spark as it is.
 
     Raises:
         InputError: if a table is none, or lacks a column or has one of a wrong type.
@@ -112,7 +113,7 @@ def given_tables(**tables: BrokerTable | None) -> Iterator[GivenTables]:
                 flags[f"inputs.{name}"] = os.fspath(table)
             elif name == "brokers" and _is_list_of_mappings(table):
                 flags["brokers"] = table
-            elif name == "lookups" and _is_of_spark(table):
+            elif name == "lookups" and keeps_log and _is_of_spark(table):
                 from lookup.replay.shares import check_frame  # of an extra that the caller has
 
                 frame = cast("DataFrame", table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -67,15 +66,13 @@ def inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> 
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     require_extra("inspect", "pyspark", "pyarrow", "pandas")
-    from lookup.replay.inspecting import inspect_log
+    from lookup.api.inspecting import inspect_selected
 
     selection = (
         None if config is None else select(config, {**flags, "inputs.lookups": lookups}, warn, source=COMMAND_LINE)
     )
-    with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder, progress("reading the log") as report:
-        if selection is None:
-            return inspect_log(lookups, folder, progress=report)
-        return inspect_log(lookups, folder, settings=selection.settings, policies=selection.policies, progress=report)
+    with progress("reading the log") as report:
+        return inspect_selected(lookups, selection, report).inspection
 
 
 def print_findings(findings: Iterable[Finding]) -> None:

@@ -262,7 +262,9 @@ def _slices(parts: Sequence[CodedPart], cluster: str, plan: CodingPlan, work: Wo
 
 def _inspected(demand: _CountedDemand, section: EvaluationSection, plan: ClusterPlan | None) -> ClusterInspection:
     words, atoms = demand.words, demand.words.atoms
-    brokers = len(words.by_broker) if plan is None else plan.timeline.most_registered
+    # A file of several clusters names the brokers of all of them.
+    named = sum(count > 0 for count in words.by_broker.values())
+    brokers = named if plan is None else plan.timeline.most_registered
     published = {} if plan is None else published_labels([plan])
     tenants: Counter[str] = Counter()
     namespaces: Counter[str] = Counter()

@@ -334,7 +334,7 @@ def test_a_run_says_that_it_had_frames(tmp_path: Path) -> None:
 
 def test_files_of_frames_are_gone_after_the_call() -> None:
     """They may be large."""
-    with given_tables(loads=tables()["loads"]) as given:
+    with given_tables({"loads": tables()["loads"]}) as given:
         (path,) = given.files
 
         assert Path(path).exists()
@@ -347,7 +347,7 @@ def test_numbers_of_any_kind_weigh() -> None:
     log = tables()["lookups"]
     found = []
     for values in (pa.array([Decimal("2.0")] * 100), pa.array([2] * 100, pa.int8()), pa.array([2.0] * 100)):
-        with given_tables(lookups=log.set_column(log.schema.get_field_index("weight"), "weight", values)) as given:
+        with given_tables({"lookups": log.set_column(log.schema.get_field_index("weight"), "weight", values)}) as given:
             found.append(pq.read_table(next(iter(given.files)))["weight"].to_pylist())
 
     assert found[0] == found[1] == found[2] == [2.0] * 100

@@ -1,0 +1,170 @@
+"""Look at a log before it is replayed, and hold what it is like as DataFrames."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from lookup.api.arguments import require_mapping, require_path
+from lookup.api.given import BrokerTable, Table, given_tables
+from lookup.api.outputs import as_html, data_frame
+from lookup.api.selection import Selection
+from lookup.errors import Argument, SettingsError
+from lookup.model.quoting import quantity
+from lookup.model.time import moment_at
+from lookup.replay.inspecting import ClusterInspection, Inspection, inspect_log
+from lookup.replay.outcome import Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["InspectedLog", "inspect", "inspect_selected"]
+
+_SHARES = ("cluster", "of", "name", "lookups", "share")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InspectedLog:
+    """What a log holds, and what settings miss in it."""
+
+    inspection: Inspection
+
+    @property
+    def clusters(self) -> pd.DataFrame:
+        """Return each cluster's lookups, their times and rates per minute, brokers, topics, bundles and load."""
+        return data_frame(map(_cluster_row, self.inspection.clusters))
+
+    @property
+    def shares(self) -> pd.DataFrame:
+        """Return the lookups of each tenant, namespace, bundle, client and value of a property, the most first.
+
+        The column `of` says which of these a name is; the lookups of all that are not named have the name "".
+        """
+        return data_frame((row for cluster in self.inspection.clusters for row in _share_rows(cluster)), list(_SHARES))
+
+    @property
+    def quarantined(self) -> pd.DataFrame:
+        """Return how many rows a replay would refuse, by reason."""
+        reasons = self.inspection.quarantined.items()
+        return data_frame(({"reason": reason, "rows": rows} for reason, rows in reasons), ["reason", "rows"])
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """Return what in the settings has no effect on the log: what, how often, evidence and remedy."""
+        return data_frame(map(asdict, self.inspection.findings), [field.name for field in fields(Finding)])
+
+    def document(self) -> dict[str, Any]:
+        """Return all of it as JSON has it."""
+        return self.inspection.document()
+
+    def __repr__(self) -> str:
+        """Return how many rows there are, of how many clusters, and how many findings."""
+        found = self.inspection
+        refused = f", of which {sum(found.quarantined.values()):,} cannot be used" if found.quarantined else ""
+        counts = f"{quantity(len(found.clusters), 'cluster')}, {quantity(len(found.findings), 'finding')}"
+        return f"<Log of {quantity(found.rows, 'row')}{refused}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        """Return the clusters, and what was found in the settings, for a notebook."""
+        shown = as_html(repr(self), self.clusters)
+        return shown + (self.findings.to_html(index=False) if self.inspection.findings else "")
+
+
+def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
+    lookups: Table | None = None,
+    settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    *,
+    brokers: BrokerTable | None = None,
+    loads: Table | None = None,
+    bundles: Table | None = None,
+    ownership: Table | None = None,
+    overrides: Mapping[str, object] | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> InspectedLog:
+    """Look at a log before it is replayed: demand, labels, load, and what settings miss in it.
+
+    Args:
+        lookups: the log, a path or a frame as for `evaluate`, which this process reads; default: `inputs.lookups` of
+            the settings.
+        settings: an evaluation whose brokers, rules and policies are held against the log, or what would stand in it.
+        brokers: with settings, a table in place of theirs, as for `evaluate`, like the next three.
+        loads: with settings.
+        bundles: with settings.
+        ownership: with settings.
+        overrides: settings by key path, which win over those given.
+        progress: called with one short sentence at each step.
+        warn: called with a sentence a user should read.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    require_mapping("overrides", overrides)
+    tables = {"brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
+    if settings is None:
+        for name, given in {**tables, "overrides": overrides}.items():
+            if given is not None:
+                raise SettingsError(
+                    Argument(name), ": belongs to an evaluation; give ", Argument("settings"), " as well"
+                )
+    else:
+        require_path("settings", settings, or_mapping=True)
+    with given_tables({"lookups": lookups, **tables}) as all_given:
+        selection = None if settings is None else all_given.select(settings, overrides or {}, warn)
+        path = all_given.flags.get("inputs.lookups") if selection is None else selection.settings.inputs.lookups
+        if path is None:
+            raise SettingsError("there is no log: give ", Argument("lookups", "PATH"))
+        return inspect_selected(str(path), selection, progress)
+
+
+def inspect_selected(
+    lookups: str, selection: Selection | None, progress: Callable[[str], None] = lambda message: None
+) -> InspectedLog:
+    """Look at a log of files, with an evaluation that was read before or without one.
+
+    Args:
+        lookups: path or URI of LOOKUPS.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the user has to change.
+    """
+    with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
+        if selection is None:
+            return InspectedLog(inspect_log(lookups, folder, progress=progress))
+        policies = selection.policies
+        return InspectedLog(
+            inspect_log(lookups, folder, settings=selection.settings, policies=policies, progress=progress)
+        )
+
+
+def _cluster_row(cluster: ClusterInspection) -> dict[str, Any]:
+    session = cluster.session
+    return {
+        "cluster": cluster.cluster,
+        "lookups": cluster.lookups,
+        "first": moment_at(cluster.first_us),
+        "last": moment_at(cluster.last_us),
+        **{f"per_minute_{name}": rate for name, rate in cluster.per_minute.items()},
+        **{name: getattr(cluster, name) for name in ("brokers", "topics", "busy_bundles", "bundles", "broker_load")},
+        "redirects": cluster.redirects,
+        "internal": cluster.internal,
+        **({} if session is None else asdict(session)),
+    }
+
+
+def _share_rows(cluster: ClusterInspection) -> Iterator[dict[str, Any]]:
+    kinds = {
+        "tenant": cluster.tenants,
+        "namespace": cluster.namespaces,
+        "bundle": cluster.top_bundles,
+        "client": cluster.clients,
+        **{f"property {key}": values for key, values in cluster.labels.items()},
+    }
+    for kind, counts in kinds.items():
+        for name, count in counts.items():
+            row = (cluster.cluster, kind, name, count, count / cluster.lookups)
+            yield dict(zip(_SHARES, row, strict=True))

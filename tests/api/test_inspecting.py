@@ -1,0 +1,104 @@
+"""`lookup.inspect`: a log before it is replayed, as DataFrames, with or without settings."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import lookup
+from lookup.api.generating import GeneratedLog
+from lookup.errors import InputError, SettingsError
+
+SETTINGS: dict[str, Any] = {
+    "evaluation": {"incumbent": "slip", "seeds": 1},
+    "policies": [{"name": "slip", "scorers": [{"use": "property-match", "key": "rakc"}], "selector": "best"}],
+}
+
+
+@pytest.fixture(scope="module")
+def log() -> GeneratedLog:
+    """Generate a small log of two clusters."""
+    return lookup.generate(lookups=2000, clusters=2, topics=60, clients=60, hours=2)
+
+
+def test_a_log_is_frames_that_add_up(log: GeneratedLog) -> None:
+    """A row for each cluster; every kind of share adds up to its lookups."""
+    found = lookup.inspect(log.lookups)
+
+    assert found.clusters["cluster"].tolist() == ["east", "west"]
+    sums = found.shares.groupby(["cluster", "of"])["lookups"].sum().unstack()
+    for name in sums.columns:
+        assert sums[name].tolist() == found.clusters["lookups"].tolist(), name
+    assert found.shares.groupby(["cluster", "of"])["share"].sum().round(9).eq(1).all()
+    assert (found.clusters["first"] < found.clusters["last"]).all()
+    assert (len(found.findings), len(found.quarantined)) == (0, 0)
+    assert json.loads(json.dumps(found.document()))["rows"] == 2000
+    assert repr(found) == "<Log of 2,000 rows: 2 clusters, 0 findings>"
+    assert "<td>east</td>" in found._repr_html_()
+
+
+def test_the_form_of_the_log_does_not_matter(log: GeneratedLog) -> None:
+    """A path, and frames of two libraries."""
+    found = [lookup.inspect(given) for given in (Path(log.folder) / "lookups", pl.DataFrame(log.lookups), log.lookups)]
+
+    assert found[0].document() == found[1].document() == found[2].document()
+
+
+def test_settings_are_held_against_a_log(log: GeneratedLog) -> None:
+    """With brokers of a frame; what has no effect is a row with its remedy."""
+    found = lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers)
+
+    findings = found.findings.set_index("rule")
+    assert findings.loc["policy-key", "remedy"] == "did you mean 'rack'?"
+    assert {"session_s", "suggested_s"} <= set(found.clusters.columns)
+    assert "policy-key" in found._repr_html_()
+    again = lookup.inspect(None, {**SETTINGS, "inputs": {n: f"{log.folder}/{n}" for n in ("lookups", "brokers")}})
+    pd.testing.assert_frame_equal(again.findings, found.findings)
+    accepted = lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers, overrides={"lint.accept": ["policy-key"]})
+    assert "policy-key" not in accepted.findings["rule"].tolist()
+
+
+def test_rows_that_a_replay_would_refuse_are_counted(log: GeneratedLog) -> None:
+    """By reason."""
+    rows = log.lookups
+    rows.loc[:4, "topic"] = "no topic"
+
+    (refused,) = lookup.inspect(rows).quarantined.to_dict("records")
+
+    assert refused["rows"] == 5
+    assert "no topic" in refused["reason"]
+
+
+def test_mistakes_are_about_arguments(log: GeneratedLog) -> None:
+    """And never about a file of the call."""
+    with pytest.raises(SettingsError, match=r"^brokers: belongs to an evaluation; give settings as well$"):
+        lookup.inspect(log.lookups, brokers=log.brokers)
+    with pytest.raises(SettingsError, match=r"^overrides: belongs to an evaluation; give settings as well$"):
+        lookup.inspect(log.lookups, overrides={"evaluation.tick_s": 30})
+    with pytest.raises(SettingsError, match=r"^there is no log: give lookups='PATH'$"):
+        lookup.inspect(settings=SETTINGS)
+    with pytest.raises(InputError, match=r"^brokers: column event is missing; it needs "):
+        lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers.drop(columns="event"))
+    with pytest.raises(InputError, match=r"^lookups: none of the 2,000 rows is a lookup that asks for a br") as raised:
+        lookup.inspect(log.lookups.assign(result="redirect"))
+    assert tempfile.gettempdir() not in str(raised.value)
+
+
+def test_one_lookup_is_explained_with_brokers_of_a_frame(log: GeneratedLog) -> None:
+    """As `explain` reads them of a file."""
+    topic = log.lookups["topic"].iloc[0]
+
+    found = lookup.explain(SETTINGS, topic, brokers=log.brokers, cluster="east")
+
+    files = {**SETTINGS, "inputs": {"brokers": f"{log.folder}/brokers"}}
+    assert found.document() == lookup.explain(files, topic, cluster="east").document()
+    few = lookup.explain(SETTINGS, topic, brokers=[{"id": "b1:8080"}])
+    assert [broker.id for broker in few.scene.roster] == ["b1:8080"]
+    with pytest.raises(InputError, match=r"^brokers: column ts is missing; it needs ts, cluster, broker, event, and"):
+        lookup.explain(SETTINGS, topic, brokers=log.brokers.drop(columns="ts"))
