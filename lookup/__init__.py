@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookup import errors as errors
+    from lookup.api.comparing import diff as diff
     from lookup.api.evaluating import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
     from lookup.api.explaining import explain as explain
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lookup.api.ingesting import ingest as ingest
     from lookup.api.inspecting import inspect as inspect
     from lookup.api.results import open_run as open_run
+    from lookup.api.simulating import simulate as simulate
+    from lookup.api.simulating import simulate_matrix as simulate_matrix
     from lookup.hooks import *
     from lookup.model import *
 
@@ -31,6 +34,7 @@ __all__: list[str]
 _WHOLE = ("lookup.hooks", "lookup.model")
 #: Modules of functions for programs, by name.
 _FUNCTIONS = {
+    "diff": "lookup.api.comparing",
     "confirm": "lookup.api.evaluating",
     "evaluate": "lookup.api.evaluating",
     "explain": "lookup.api.explaining",
@@ -42,6 +46,8 @@ _FUNCTIONS = {
     "ingest": "lookup.api.ingesting",
     "inspect": "lookup.api.inspecting",
     "open_run": "lookup.api.results",
+    "simulate": "lookup.api.simulating",
+    "simulate_matrix": "lookup.api.simulating",
 }
 
 

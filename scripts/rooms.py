@@ -17,7 +17,7 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 2_600,
+    "lookup/api": 2_900,
     "lookup/collect": 1_500,
     "lookup/commands": 5_600,
     "lookup/engine": 5_000,

@@ -1,4 +1,4 @@
-"""Write frames of any library as canonical tables, and refuse what no column of these can hold.
+"""Write frames of any library as canonical tables, refuse what no column of these can hold, and read tables as frames.
 
 Every column is written with the type that `ingest` gives it, so that a replay reads frames as it reads files.
 Categories become texts, and numbers of any width doubles. Times of any unit and zone become µs in UTC; without a zone
@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
 
 from lookup.errors import InputError
 from lookup.logs.columns import REQUIRED
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE
-from lookup.logs.sources import NAME_KEY, check_types
+from lookup.logs.sources import NAME_KEY, check_types, locate
 from lookup.model.documents import TableName
 from lookup.model.quoting import listed
 
-__all__ = ["write_frame"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["read_frame", "write_frame"]
 
 _RIGHT = "a path, or a table of pandas, Arrow, Polars, DuckDB or Spark, would be right"
 
@@ -117,3 +121,15 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, table: TableName) -> pa.Chun
         return column.cast(field.type, safe=is_safe)
     except pa.ArrowException as error:
         raise InputError(f"{table}: column {field.name!r} cannot be read as {field.type}: {error}") from None
+
+
+def read_frame(folder: str, table: str, schema: pa.Schema) -> pd.DataFrame:
+    """Read a table below a folder of results; one that was not written, since it has no row, is empty."""
+    system, inner = locate(f"{folder}/{table}")
+    if system.get_file_info(inner).type is arrow_fs.FileType.NotFound:
+        rows = schema.empty_table()
+    else:
+        # The path may say the cluster as well: the column does.
+        rows = pq.read_table(inner, filesystem=system, partitioning=None)
+    frame: pd.DataFrame = rows.to_pandas()
+    return frame

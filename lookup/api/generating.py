@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lookup.api.outputs import data_frame, read_frame, result_folder
+from lookup.api.frames import read_frame
+from lookup.api.outputs import data_frame, result_folder
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.logs.generator.generate import GenerateReport
 from lookup.logs.generator.generate import generate as write_log

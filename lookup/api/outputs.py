@@ -1,7 +1,8 @@
-"""Hold what a function for programs has written: its folder, and its tables as DataFrames, which need pandas."""
+"""Hold what a function for programs returns: its folder, and its figures as DataFrames, which need pandas alone."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -9,20 +10,15 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import fs as arrow_fs
+from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_path
-from lookup.logs.sources import locate
 
 if TYPE_CHECKING:
     # A command does not load it: 0.3 s.
     import pandas as pd
 
-__all__ = ["as_html", "data_frame", "read_frame", "result_folder"]
+__all__ = ["as_html", "data_frame", "json_row", "result_folder"]
 
 
 @contextmanager
@@ -54,16 +50,11 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: list[str] | None =
     return pd.DataFrame(list(rows), columns=columns)
 
 
-def read_frame(folder: str, table: str, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table below a folder of results; one that was not written, since it has no row, is empty."""
-    system, inner = locate(f"{folder}/{table}")
-    if system.get_file_info(inner).type is arrow_fs.FileType.NotFound:
-        rows = schema.empty_table()
-    else:
-        # The path may say the cluster as well: the column does.
-        rows = pq.read_table(inner, filesystem=system, partitioning=None)
-    frame: pd.DataFrame = rows.to_pandas()
-    return frame
+def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of plain values as JSON has it: None for numbers that are not finite."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
 
 
 def as_html(summary: str, frame: pd.DataFrame) -> str:

@@ -12,7 +12,8 @@ from pyarrow import fs as arrow_fs
 
 from lookup.api.arguments import require_path
 from lookup.api.files import OUTPUTS, PAGE_PACKAGES
-from lookup.api.outputs import data_frame, read_frame
+from lookup.api.frames import read_frame
+from lookup.api.outputs import data_frame
 from lookup.errors import SettingsError
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTINE

@@ -46,16 +46,18 @@ def _add_diff(parser: Parser) -> None:
 def _run_diff(arguments: argparse.Namespace) -> int:
     """Print the figures and the settings that differ, and return 0."""
     require_extra("diff", "pyarrow", "scipy", extra="report")
-    from lookup.report.difference import compare_runs, difference_markdown
-    from lookup.report.folder import read_run
+    from lookup.api.comparing import diff
+    from lookup.report.difference import difference_markdown
 
-    difference = compare_runs(read_run(arguments.first), read_run(arguments.second))
+    compared = diff(arguments.first, arguments.second)
     if arguments.format == "json":
-        print_json(difference.document())
+        print_json(compared.document())
     elif arguments.format == "markdown":
-        stdout().write(difference_markdown(difference, "" if arguments.all else diff_command(difference)))
+        stdout().write(
+            difference_markdown(compared.difference, "" if arguments.all else diff_command(compared.difference))
+        )
     else:
-        print_difference(data_console(), difference, "" if arguments.all else "--all")
+        print_difference(data_console(), compared.difference, "" if arguments.all else "--all")
     return 0
 
 

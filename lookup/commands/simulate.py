@@ -6,21 +6,24 @@ With `--matrix` a scenario is run with every shedder and every placement, and th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from difflib import unified_diff
-from pathlib import Path
+from collections.abc import Sequence
 from typing import get_args
 
+from lookup.api.simulating import (
+    NO_SHEDDER,
+    ScenarioRun,
+    matrix_of,
+    policies_of,
+    read_scenarios,
+    run_scenario,
+    selectors_of,
+)
 from lookup.commands.options import Command, Parser, add_plugin_files, settings_path
 from lookup.commands.streams import data_console, plain_table, say, stdout, warn, write_whole
-from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
-from lookup.engine.policy import Policy
-from lookup.engine.units import idle_weights
-from lookup.errors import InputError, SettingsError
+from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
-from lookup.simulation import Scenario, ScenarioFile, TrendFigures, findings, read_scenario, run_policy, trends_text
+from lookup.simulation import ScenarioFile
 from lookup.simulation.scenario import FigureName
 from lookup.simulation.trend import number_text
 
@@ -30,8 +33,6 @@ __all__ = ["COMMAND", "add_arguments", "run"]
 _FAILED = 1
 #: Forms of the matrix.
 _FORMS = ("table", "markdown")
-#: No shedder, as it is printed.
-_NONE = "none"
 #: Figures of the matrix for a scenario without assertions: the balance it ends at, and its price.
 _FIGURES = ("balance", "usage_peak", "moves")
 
@@ -59,13 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 1 if an assertion does not hold or the output differs from what a file expects.
     """
-    registry = load_plugins(arguments.plugin_file)
-    # All files are read before the first is run, so that a mistake in the last one does not come after minutes.
-    files = []
-    for path in map(Path, arguments.scenarios):
-        if path.is_dir():
-            raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
-        files.append(read_scenario(path))
+    registry, files = load_plugins(arguments.plugin_file), read_scenarios(arguments.scenarios)
     if arguments.matrix and arguments.rewrite:
         arguments.parser.error("--matrix and --rewrite cannot be given together")
     for flag in ("selectors", "figures", "format"):
@@ -74,40 +69,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.matrix:
         _print_matrices(files, registry, arguments)
         return 0
-    policies = [_built(file, registry) for file in files]
+    policies = [policies_of(file, registry, warn) for file in files]
     codes = [
-        _simulated(file, built, is_rewritten=arguments.rewrite) for file, built in zip(files, policies, strict=True)
+        _simulated(run_scenario(file, built), is_rewritten=arguments.rewrite)
+        for file, built in zip(files, policies, strict=True)
     ]
     return max(codes, default=0)
 
 
-def _built(file: ScenarioFile, registry: Registry) -> Sequence[Policy]:
-    for spec in file.scenario.policies:
-        for warning in spec.warnings:
-            warn(f"{file.path}: policy {spec.name!r}: {warning}")
-    try:
-        policies = build_policies(registry, file.scenario.policies)
-    except SettingsError as error:
-        raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
-    for sentence in idle_weights(file.scenario.policies, "a scenario knows"):
-        warn(f"{file.path}: {sentence}")
-    return policies
-
-
-def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: bool) -> int:
-    trends = [run_policy(file.scenario, policy) for policy in policies]
-    printed = trends_text(file.scenario, trends)
-    stdout().write(f"scenario {file.path}\n{printed}\n")
-    problems = [f"{file.path}: {finding.failure}" for finding in findings(file.scenario, trends) if not finding.holds]
+def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
+    """Print a run and what is wrong with it; return its exit code."""
+    path, printed = run.file.path, run.text
+    stdout().write(f"scenario {path}\n{printed}\n")
+    problems = list(run.failures)
     if is_rewritten:
         # Expectations are rewritten, assertions are not: those say what should be, and still fail.
-        write_whole(file.path, file.rewritten(printed).encode())
-    elif file.expected:
-        before, after = file.expected.splitlines(), printed.splitlines()
-        differences = list(unified_diff(before, after, "expected", "printed", lineterm="", n=0))
-        if differences:
-            problems.append(f"{file.path}: printed something else than expected; --rewrite would accept it")
-            problems += differences
+        write_whole(path, run.file.rewritten(printed).encode())
+    elif run.differences:
+        problems += [f"{path}: printed something else than expected; --rewrite would accept it", *run.differences]
     for line in problems:
         say(line)
     return _FAILED if problems else 0
@@ -115,19 +94,20 @@ def _simulated(file: ScenarioFile, policies: Sequence[Policy], *, is_rewritten: 
 
 def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments: argparse.Namespace) -> None:
     """Print, for each file and figure, a table with a row per selector and a column per shedder."""
-    selectors = list(registry.classes["selectors"])
-    if arguments.selectors is not None:
-        selectors = [registry.find("selectors", name.strip()).name for name in arguments.selectors.split(",")]
-    figures = [] if arguments.figures is None else [name.strip() for name in arguments.figures.split(",")]
+    named, figures = (
+        [] if names is None else [name.strip() for name in names.split(",")]
+        for names in (arguments.selectors, arguments.figures)
+    )
+    selectors = selectors_of(registry, named)
     known = list(get_args(FigureName))
     for figure in figures:
         if figure not in known:
             raise SettingsError(f"--figures: there is no figure {figure!r}; {suggestion(figure, known)}")
     for file in files:
-        matrix = _matrix(file.scenario, registry, selectors)
+        matrix = matrix_of(file, registry, selectors).figures
         asserted = list(dict.fromkeys(assertion.figure for assertion in file.scenario.assertions))
         for figure in figures or asserted or _FIGURES:
-            shedders = [_NONE, *registry.classes["shedders"]]
+            shedders = [NO_SHEDDER, *registry.classes["shedders"]]
             rows = [
                 [selector, *(number_text(getattr(row[shedder], figure)) for shedder in shedders)]
                 for selector, row in matrix.items()
@@ -140,32 +120,6 @@ def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments
             else:
                 stdout().write(f"scenario {file.path}\n")
                 plain_table(data_console(), (figure, *shedders), rows)
-
-
-def _matrix(
-    scenario: Scenario, registry: Registry, selectors: Sequence[str]
-) -> Mapping[str, Mapping[str, TrendFigures]]:
-    """Run a scenario with every pair of a selector and a shedder; return figures by selector, then shedder.
-
-    Filters, scorers and splitter are those of the scenario's first policy.
-    """
-    base = build_policies(registry, scenario.policies[:1])[0]
-    matrix: dict[str, dict[str, TrendFigures]] = {}
-    for selector in selectors:
-        matrix[selector] = {}
-        for shedder in (None, *registry.classes["shedders"]):
-            try:
-                policy = replace(
-                    base,
-                    name=f"{shedder or _NONE} x {selector}",
-                    # New parts for every run, so that none carries state from another.
-                    selector=registry.find("selectors", selector)(),
-                    shedder=None if shedder is None else registry.find("shedders", shedder)(),
-                )
-            except TypeError as error:
-                raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
-            matrix[selector][shedder or _NONE] = run_policy(scenario, policy).figures
-    return matrix
 
 
 COMMAND = Command(

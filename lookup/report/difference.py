@@ -24,6 +24,7 @@ from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
 from lookup.report.comparison import NOTHING, label, signed_text, value_text
 from lookup.report.folder import Run
 from lookup.report.markdown import markdown
+from lookup.report.wording import joined
 from lookup.score.luck import Estimate
 
 __all__ = [
@@ -306,8 +307,8 @@ def headline(difference: Difference) -> str:
         (same, "is the same", "are the same"),
     )
     rest = [quantity(count, singular, plural) for count, singular, plural in counts if count]
-    opening = f"From {first} to {second} {_joined(shown)}" if shown else f"No change is shown from {first} to {second}"
-    return f"{opening}; {_joined(rest)}." if rest else f"{opening}."
+    opening = f"From {first} to {second} {joined(shown)}" if shown else f"No change is shown from {first} to {second}"
+    return f"{opening}; {joined(rest)}." if rest else f"{opening}."
 
 
 def _named(changes: Iterable[Change]) -> str:
@@ -320,10 +321,6 @@ def _named(changes: Iterable[Change]) -> str:
         texts.append(first.words + (f" and {quantity(len(others), 'more policy', 'more policies')}" if others else ""))
     rest = sum(len(some) for some in list(by_name.values())[_MOST_NAMED:])
     return ", ".join(texts) + (f", and {rest:,} more" if rest else "")
-
-
-def _joined(parts: list[str]) -> str:
-    return " and ".join([*([", ".join(parts[:-1])] if parts[:-1] else []), parts[-1]])
 
 
 def cautions(difference: Difference) -> list[str]:

@@ -1,7 +1,7 @@
 """Run scenarios in closed loop: a cluster under load, minute by minute, against policies, with a trend for each."""
 
 from lookup.simulation.loop import run_policy
-from lookup.simulation.scenario import Scenario, ScenarioFile, read_scenario
+from lookup.simulation.scenario import Scenario, ScenarioFile, checked_scenario, read_scenario
 from lookup.simulation.trend import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ScenarioFile",
     "Trend",
     "TrendFigures",
+    "checked_scenario",
     "findings",
     "read_scenario",
     "run_policy",

@@ -43,6 +43,7 @@ __all__ = [
     "Scenario",
     "ScenarioEvent",
     "ScenarioFile",
+    "checked_scenario",
     "read_scenario",
 ]  # fmt: skip
 
@@ -325,9 +326,21 @@ def read_scenario(path: Path) -> ScenarioFile:
     # With a newline behind the text a rule on its last line is found as well.
     head, _, expected = f"{read_text(path)}\n".partition(f"\n{_RULE}\n")
     written = anchored(parsed_toml(head, path), path.parent)
+    return ScenarioFile(path, checked_scenario(written, str(path)), head, expected.rstrip("\n"))
+
+
+def checked_scenario(written: Mapping[str, object], name: str) -> Scenario:
+    """Return the scenario that stands in a file, or in a mapping of a program.
+
+    Args:
+        name: what the mapping is called in mistakes.
+
+    Raises:
+        SettingsError: with all mistakes, each with its place.
+    """
     try:
-        return ScenarioFile(path, Scenario.model_validate(written), head, expected.rstrip("\n"))
+        return Scenario.model_validate(written)
     except ValidationError as error:
         raise SettingsError(
-            [f"{path}: {place(loc, sentence)}" for loc, sentence in problems_of(error, Scenario)]
+            [f"{name}: {place(loc, sentence)}" for loc, sentence in problems_of(error, Scenario)]
         ) from None

@@ -1,0 +1,365 @@
+"""Run scenarios in closed loop for programs and for the command, and hold their trends; without Spark or Arrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lookup.api.arguments import names_of, require_path
+from lookup.api.outputs import as_html, data_frame, json_row
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import Registry, load_plugins
+from lookup.engine.policy import Policy
+from lookup.engine.units import idle_weights
+from lookup.errors import InputError, SettingsError
+from lookup.model.quoting import quantity
+from lookup.settings.files import anchored
+from lookup.settings.shipped import shipped_path
+from lookup.simulation import (
+    AssertionResult,
+    ScenarioFile,
+    Trend,
+    TrendFigures,
+    checked_scenario,
+    findings,
+    read_scenario,
+    run_policy,
+    trends_text,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "NO_SHEDDER", "ScenarioMatrix", "ScenarioRun", "SimulatedMatrix", "Simulation", "matrix_of", "policies_of",
+    "read_scenarios", "run_scenario", "selectors_of", "simulate", "simulate_matrix",
+]  # fmt: skip
+
+#: A scenario: the path of its file, `shipped:NAME`, or what would stand in the file.
+Written: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+
+#: Stands in a matrix for no shedder.
+NO_SHEDDER = "none"
+#: Figures of a minute that a trend has.
+_OF_MINUTE = (
+    "minute",
+    "balance",
+    "usage_max",
+    "unloads",
+    "moves",
+    "moved_load",
+    "splits",
+    "unowned",
+    "idle",
+    "matched",
+)
+
+
+@dataclass(frozen=True)
+class ScenarioRun:
+    """A scenario, and how each of its policies did."""
+
+    file: ScenarioFile
+    #: in the order of the policies
+    trends: tuple[Trend, ...]
+
+    @property
+    def text(self) -> str:
+        """Return what the command prints of it, and a file expects."""
+        return trends_text(self.file.scenario, self.trends)
+
+    @property
+    def assertions(self) -> list[AssertionResult]:
+        """Return the result of each assertion for each policy that it is about."""
+        return list(findings(self.file.scenario, self.trends))
+
+    @property
+    def failures(self) -> list[str]:
+        """Return a sentence for each assertion that does not hold."""
+        return [f"{self.file.path}: {result.failure}" for result in self.assertions if not result.holds]
+
+    @property
+    def differences(self) -> list[str]:
+        """Return the lines in which the text differs from what the file expects, `-` expected, `+` printed."""
+        if not self.file.expected:
+            return []
+        before, after = self.file.expected.splitlines(), self.text.splitlines()
+        return list(unified_diff(before, after, "expected", "printed", lineterm="", n=0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    """Scenarios that were run, and what became of their policies."""
+
+    runs: tuple[ScenarioRun, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0; 1 if an assertion does not hold, or the text differs from what a file expects."""
+        return int(any(run.failures or run.differences for run in self.runs))
+
+    @property
+    def failures(self) -> list[str]:
+        """Return a sentence for each assertion that does not hold."""
+        return [sentence for run in self.runs for sentence in run.failures]
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """Return the figures of each scenario and policy, a row for each pair."""
+        return data_frame(names | asdict(trend.figures) for names, trend in self._trends())
+
+    @property
+    def trends(self) -> pd.DataFrame:
+        """Return each minute of each scenario and policy: balance, usage, moves, unloads and splits."""
+        return data_frame(
+            names | {name: getattr(sample, name) for name in _OF_MINUTE}
+            for names, trend in self._trends()
+            for sample in trend.samples
+        )
+
+    @property
+    def usage(self) -> pd.DataFrame:
+        """Return the usage of each broker in each minute, 1.0 is full; NaN while it is not registered."""
+        return data_frame(
+            names | {"minute": sample.minute, "broker": broker, "usage": usage}
+            for names, trend in self._trends()
+            for sample in trend.samples
+            for broker, usage in sample.by_broker.items()
+        )
+
+    @property
+    def assertions(self) -> pd.DataFrame:
+        """Return the result of each assertion for each policy that it is about."""
+        columns = "scenario policy figure wanted value holds because".split()
+        return data_frame(map(_assertion_row, self._assertions()), columns)
+
+    def document(self) -> dict[str, Any]:
+        """Return figures, assertions and differences as JSON has them; None for what cannot be computed."""
+        return {
+            "exit_code": self.exit_code,
+            "figures": [names | json_row(asdict(trend.figures)) for names, trend in self._trends()],
+            "assertions": [json_row(_assertion_row(pair)) for pair in self._assertions()],
+            "differences": {str(run.file.path): run.differences for run in self.runs if run.differences},
+        }
+
+    def __repr__(self) -> str:
+        """Return how many scenarios, policies and assertions there are, and how many of these do not hold."""
+        policies = quantity(sum(len(run.trends) for run in self.runs), "run")
+        held = f"{quantity(len(list(self._assertions())), 'assertion')}, {len(self.failures):,} of which fail"
+        return f"<Simulation of {quantity(len(self.runs), 'scenario')}, {policies}: {held}>"
+
+    def _repr_html_(self) -> str:
+        """Return the figures, for a notebook."""
+        return as_html(repr(self), self.figures)
+
+    def _trends(self) -> Iterator[tuple[dict[str, Any], Trend]]:
+        for run in self.runs:
+            for trend in run.trends:
+                yield {"scenario": run.file.path.stem, "policy": trend.policy}, trend
+
+    def _assertions(self) -> Iterator[tuple[ScenarioRun, AssertionResult]]:
+        return ((run, result) for run in self.runs for result in run.assertions)
+
+
+@dataclass(frozen=True)
+class ScenarioMatrix:
+    """A scenario that was run with every pair of a selector and a shedder."""
+
+    file: ScenarioFile
+    #: by selector, then by shedder; `NO_SHEDDER` for none
+    figures: Mapping[str, Mapping[str, TrendFigures]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedMatrix:
+    """Scenarios that were run with every pair of a selector and a shedder."""
+
+    matrices: tuple[ScenarioMatrix, ...]
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """Return the figures of each scenario, selector and shedder, a row for each; the shedder may be "none"."""
+        return data_frame(self._rows())
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return the same as JSON has it; None for what cannot be computed."""
+        return [json_row(row) for row in self._rows()]
+
+    def __repr__(self) -> str:
+        """Return how many scenarios and pairs there are."""
+        pairs = sum(len(row) for matrix in self.matrices for row in matrix.figures.values())
+        return f"<Matrix of {quantity(len(self.matrices), 'scenario')}: {quantity(pairs, 'run')}>"
+
+    def _repr_html_(self) -> str:
+        """Return the figures, for a notebook."""
+        return as_html(repr(self), self.figures)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for matrix in self.matrices:
+            for selector, row in matrix.figures.items():
+                for shedder, figures in row.items():
+                    names = {"scenario": matrix.file.path.stem, "selector": selector, "shedder": shedder}
+                    yield names | asdict(figures)
+
+
+def simulate(
+    scenarios: Written | Sequence[Written],
+    *,
+    plugin_files: str | Sequence[str] = (),
+    progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Simulation:
+    """Run scenarios in closed loop, each against its policies, and compare them with what they assert and expect.
+
+    Args:
+        scenarios: paths of scenario files, `shipped:NAME`, or what would stand in a file, with paths from the working
+            folder; or one of them.
+        plugin_files: Python files that register parts, or one of them.
+        progress: called with one short sentence before each scenario.
+        warn: called with a sentence a user should read.
+
+    Raises:
+        SettingsError: with all mistakes of a scenario, or naming a policy that cannot be built; nothing was run then.
+        PolicyError: if a part of a policy fails and it says stop.
+    """
+    files, registry = read_scenarios(scenarios), load_plugins(names_of("plugin_files", plugin_files))
+    policies = [policies_of(file, registry, warn) for file in files]
+    runs = []
+    for file, built in zip(files, policies, strict=True):
+        progress(f"running {file.path} with {quantity(len(built), 'policy', 'policies')}")
+        runs.append(run_scenario(file, built))
+    return Simulation(tuple(runs))
+
+
+def simulate_matrix(
+    scenarios: Written | Sequence[Written],
+    *,
+    selectors: str | Sequence[str] = (),
+    plugin_files: str | Sequence[str] = (),
+    progress: Callable[[str], None] = lambda message: None,
+) -> SimulatedMatrix:
+    """Run scenarios with every shedder, and without one, and every selector; the rest is that of their first policy.
+
+    Args:
+        scenarios: as for `simulate`.
+        selectors: only these, or only this one.
+        plugin_files: Python files that register parts, or one of them.
+        progress: called with one short sentence before each scenario.
+
+    Raises:
+        SettingsError: with all mistakes of a scenario.
+        PluginError: naming a selector that there is not.
+        InputError: if a selector or a shedder has no defaults.
+    """
+    files, registry = read_scenarios(scenarios), load_plugins(names_of("plugin_files", plugin_files))
+    chosen = selectors_of(registry, names_of("selectors", selectors))
+    matrices = []
+    for file in files:
+        progress(f"running {file.path} with {quantity(len(chosen), 'selector')}")
+        matrices.append(matrix_of(file, registry, chosen))
+    return SimulatedMatrix(tuple(matrices))
+
+
+def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]:
+    """Read scenarios, all before the first is run: a mistake in the last one does not come after minutes.
+
+    Raises:
+        SettingsError: for the first that cannot be used, with all its mistakes.
+    """
+    if isinstance(scenarios, Mapping):
+        return [_of_mapping(scenarios, "scenarios")]
+    if not isinstance(scenarios, Sequence) or isinstance(scenarios, str):
+        require_path("scenarios", scenarios, or_mapping=True)
+        scenarios = [scenarios]
+    files = []
+    for number, given in enumerate(scenarios):
+        require_path(f"scenarios[{number}]", given, or_mapping=True)
+        if isinstance(given, Mapping):
+            files.append(_of_mapping(given, f"scenarios[{number}]"))
+            continue
+        path = Path(shipped_path(os.fspath(given)))
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
+        files.append(read_scenario(path))
+    return files
+
+
+def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], None]) -> Sequence[Policy]:
+    """Build the policies of a scenario, and warn of what in them is probably not meant.
+
+    Raises:
+        SettingsError: naming file, policy and part.
+    """
+    specs = file.scenario.policies
+    for spec in specs:
+        for warning in spec.warnings:
+            warn(f"{file.path}: policy {spec.name!r}: {warning}")
+    try:
+        policies = build_policies(registry, specs)
+    except SettingsError as error:
+        raise SettingsError([f"{file.path}: {problem}" for problem in error.problems]) from None
+    for sentence in idle_weights(specs, "a scenario knows"):
+        warn(f"{file.path}: {sentence}")
+    return policies
+
+
+def run_scenario(file: ScenarioFile, policies: Sequence[Policy]) -> ScenarioRun:
+    """Run a scenario against its policies."""
+    return ScenarioRun(file, tuple(run_policy(file.scenario, policy) for policy in policies))
+
+
+def selectors_of(registry: Registry, names: Sequence[str]) -> list[str]:
+    """Return the selectors of a matrix: those that are named, else all.
+
+    Raises:
+        PluginError: for a name that no selector has.
+    """
+    return [registry.find("selectors", name).name for name in names] or list(registry.classes["selectors"])
+
+
+def matrix_of(file: ScenarioFile, registry: Registry, selectors: Sequence[str]) -> ScenarioMatrix:
+    """Run a scenario with every pair of a selector and a shedder.
+
+    Filters, scorers and splitter are those of the scenario's first policy.
+
+    Raises:
+        InputError: if a selector or a shedder has no defaults.
+    """
+    base = build_policies(registry, file.scenario.policies[:1])[0]
+    matrix: dict[str, dict[str, TrendFigures]] = {}
+    for selector in selectors:
+        matrix[selector] = {}
+        for shedder in (None, *registry.classes["shedders"]):
+            try:
+                policy = replace(
+                    base,
+                    name=f"{shedder or NO_SHEDDER} x {selector}",
+                    # New parts for every run, so that none carries state from another.
+                    selector=registry.find("selectors", selector)(),
+                    shedder=None if shedder is None else registry.find("shedders", shedder)(),
+                )
+            except TypeError as error:
+                raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
+            matrix[selector][shedder or NO_SHEDDER] = run_policy(file.scenario, policy).figures
+    return ScenarioMatrix(file, matrix)
+
+
+def _of_mapping(written: Mapping[str, object], name: str) -> ScenarioFile:
+    return ScenarioFile(Path(name), checked_scenario(anchored(written, Path.cwd()), name), "", "")
+
+
+def _assertion_row(pair: tuple[ScenarioRun, AssertionResult]) -> dict[str, Any]:
+    run, result = pair
+    return {
+        "scenario": run.file.path.stem,
+        "policy": result.policy,
+        "figure": result.assertion.figure,
+        "wanted": result.wanted,
+        "value": result.value,
+        "holds": result.holds,
+        "because": result.assertion.because,
+    }

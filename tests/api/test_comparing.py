@@ -1,0 +1,61 @@
+"""`lookup.diff`: two finished evaluations as DataFrames, as the command compares them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lookup
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess
+from tests.api.test_evaluating import _SETTINGS, log_of_racks
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Evaluate a log in two ways: the second has a candidate more, and other brokers."""
+    folder, log = tmp_path_factory.mktemp("runs"), log_of_racks()
+    lookup.evaluate(_SETTINGS, log, output=folder / "a", workers=InProcess())
+    more = [*_SETTINGS["policies"], {"name": "same", "selector": "random"}]
+    brokers = [*_SETTINGS["brokers"], {"id": "b2:8080"}]
+    lookup.evaluate({**_SETTINGS, "policies": more}, log, brokers=brokers, output=folder / "b", workers=InProcess())
+    return folder / "a", folder / "b"
+
+
+def test_what_differs_is_frames(runs: tuple[Path, Path]) -> None:
+    """Settings by their keys, and figures of the policies that both have, from the first run to the second."""
+    found = lookup.diff(*runs)
+
+    assert "brokers[2].id" in found.settings["setting"].tolist()
+    assert set(found.figures["policy"]) == {"stock", "rack"}
+    row = found.figures.set_index(["policy", "name"]).loc[("stock", "imbalance_max_mean")]
+    assert row["delta"] == row["second"] - row["first"]
+    assert row["low"] < row["delta"] < row["high"]
+    assert 0 < len(found.changed) < len(found.figures)
+    assert any(sentence.endswith("b has same.") for sentence in found.sentences)
+    assert found.report.startswith(f"# {runs[0]} and {runs[1]}")
+    assert len(json.loads(json.dumps(found.document(), allow_nan=False))["figures"]) == len(found.figures)
+    assert repr(found).startswith(f"<Difference of {runs[0]} and {runs[1]}: {len(found.settings)} settings, ")
+    assert "<td>rack</td>" in found._repr_html_()
+
+
+def test_a_run_may_be_what_evaluate_returned(runs: tuple[Path, Path]) -> None:
+    """And one is the same as itself."""
+    run = lookup.open_run(runs[0])
+
+    same = lookup.diff(run, runs[0])
+
+    assert (len(same.settings), len(same.changed)) == (0, 0)
+    assert lookup.diff(run, lookup.open_run(runs[1])).document() == lookup.diff(*runs).document()
+
+
+def test_mistakes_name_the_folder(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    """Or the argument."""
+    with pytest.raises(
+        InputError, match=f"^{tmp_path}: has no manifest.json; name a folder that `lookup evaluate` has"
+    ):
+        lookup.diff(runs[0], tmp_path)
+    with pytest.raises(SettingsError, match=r"^second is None, which is not a path$"):
+        lookup.diff(runs[0], None)
