@@ -46,14 +46,11 @@ def write_frame(frame: object, table: TableName, path: str) -> None:
     check_types(table, reader.schema, table)
     names = [name for name in CANONICAL[table].names if name in reader.schema.names]
     schema = pa.schema([CANONICAL[table].field(name) for name in names])
-    try:
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for rows in _pieces(reader, names):
-                columns = [_cast(rows.column(field.name), field, table) for field in schema]
-                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            writer.add_key_value_metadata({NAME_KEY: table})
-    except pa.ArrowException as error:
-        raise InputError(f"{table}: its rows cannot be read: {error}") from None
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for rows in _pieces(reader, names, table):
+            columns = [_cast(rows.column(field.name), field, table) for field in schema]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+        writer.add_key_value_metadata({NAME_KEY: table})
 
 
 def _reader(frame: Any, table: TableName) -> pa.RecordBatchReader:
@@ -61,11 +58,17 @@ def _reader(frame: Any, table: TableName) -> pa.RecordBatchReader:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         return _of_pandas(frame, table).to_reader()
-    # Spark: its stream, which 4.3 has as well, fails if a column holds times.
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow().to_reader()
-    if hasattr(frame, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(frame)
+    try:
+        # Spark: its stream, which 4.3 has as well, fails if a column holds times.
+        if hasattr(frame, "toArrow"):
+            return frame.toArrow().to_reader()
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowInvalid:
+        pass  # a column of Polars has a stream as well, but none of rows
+    except Exception as error:
+        # Of any library, as of a query that is run only now.
+        raise InputError(f"{table}: cannot be read: {str(error).partition(chr(10))[0]}") from error
     raise InputError(f"{table}: is of type {type(frame).__name__}, which is no table; {_RIGHT}")
 
 
@@ -95,11 +98,16 @@ def _require_columns(names: Sequence[str], table: TableName) -> None:
         raise InputError(f"{table}: {what} missing; it needs {listed(REQUIRED[table])}, and {has}")
 
 
-def _pieces(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.Table]:
+def _pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) -> Iterator[pa.Table]:
     """Yield the rows in tables of about a million: batches may be small, and each table is a row group."""
     batches: list[pa.RecordBatch] = []
-    for batch in reader:
-        batches.append(batch.select(names))
+    while True:
+        try:
+            batches.append(reader.read_next_batch().select(names))
+        except StopIteration:
+            break
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{table}: its rows cannot be read: {error}") from None
         if sum(each.num_rows for each in batches) >= ROWS_PER_FILE:
             yield pa.Table.from_batches(batches)
             batches = []

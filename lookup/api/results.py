@@ -113,6 +113,11 @@ class Evaluation:
         """Return the logged figures beside those of the incumbent replayed over the log; as in `summary.json`."""
         return data_frame(summary(self.scored)["fidelity"], [field.name for field in fields(Fidelity)])
 
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Return `manifest.json`: the settings with their sources, fingerprints of the inputs, versions and times."""
+        return dict(read_run(self.folder).manifest)
+
     def document(self) -> dict[str, Any]:
         """Return `summary.json`: all figures and verdicts, what was read, and what is to be known of both."""
         return dict(read_run(self.folder).summary)

@@ -15,7 +15,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
-from lookup.errors import InputError, SettingsError
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings.files import anchored
 from lookup.settings.shipped import shipped_path
@@ -275,6 +275,8 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
     if not isinstance(scenarios, Sequence) or isinstance(scenarios, str):
         require_path("scenarios", scenarios, or_mapping=True)
         scenarios = [scenarios]
+    if not scenarios:
+        raise SettingsError(Argument("scenarios"), ": is empty; name one scenario at least")
     files = []
     for number, given in enumerate(scenarios):
         require_path(f"scenarios[{number}]", given, or_mapping=True)

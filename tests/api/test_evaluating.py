@@ -116,6 +116,7 @@ def test_everything_in_a_folder_is_a_frame(tmp_path: Path) -> None:
     assert found.cells["weight"].sum() > 0
     assert found.flows["lookups"].sum() > 0
     assert again.document() == json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert again.manifest["settings"]["evaluation"]["seeds"] == [1, 2]
     assert (repr(again), again.exit_code) == (repr(found), found.exit_code)
 
 
@@ -184,7 +185,7 @@ def test_a_result_prints_in_a_few_words(path: Path) -> None:
 
 def test_functions_for_programs_are_listed() -> None:
     """Before they are loaded, beside the names of the model and of the hooks."""
-    assert {"confirm", "evaluate", "explain", "explain_cycle", "ingest", "LookupRequest", "__all__"} <= set(dir(lookup))
+    assert {"confirm", "diff", "evaluate", "explain", "generate", "inspect", "simulate", "__all__"} <= set(dir(lookup))
 
 
 def test_names_that_do_not_exist_are_refused() -> None:

@@ -284,6 +284,12 @@ _NO_TABLE = "a path, or a table of pandas, Arrow, Polars, DuckDB or Spark, would
             f"{_UNUSABLE}weight -1.0 is not a finite number of at least 0",
         ),
         (
+            "lookups",
+            lambda: _of_duckdb(tables()["lookups"]).project("topic::int as ts, cluster, topic"),
+            "lookups: cannot be read: Conversion Error: Could not convert string 'persistent://t/n/x0' to INT32",
+        ),
+        ("lookups", lambda: pl.Series([1]), f"lookups: is of type Series, which is no table; {_NO_TABLE}"),
+        (
             "brokers",
             _with("brokers", "event", "came"),
             f"{_NO_BROKER}, first brokers, row 1: event: 'came' is none of registered, updated, unregistered",
@@ -301,6 +307,17 @@ def test_a_table_that_cannot_be_used_is_named_by_its_argument(
 
     assert str(raised.value).startswith(sentence)
     assert tempfile.gettempdir() not in str(raised.value)
+
+
+def test_rows_that_cannot_be_used_are_in_quarantine_under_their_argument() -> None:
+    """Each with its number and the reason, as those of a file."""
+    loads = tables()["loads"].to_pandas()
+    loads.loc[3, "load"] = "{"
+
+    (row,) = lookup.evaluate(SETTINGS, workers=HERE, **{**tables(), "loads": loads}).quarantine.to_dict("records")
+
+    assert (row["table"], row["source"], row["line"]) == ("loads", "loads", 4)
+    assert row["reason"].startswith("broker load data is no JSON")
 
 
 def test_an_empty_table_says_nothing() -> None:
@@ -330,6 +347,18 @@ def test_a_run_says_that_it_had_frames(tmp_path: Path) -> None:
         )
     again, _ = lookup.confirm(tmp_path / "run", candidate="least", workers=HERE, **frames)
     assert again.scored.inputs.lookups == 100
+
+
+def test_workers_of_a_cluster_cannot_read_frames() -> None:
+    """But for BROKERS, which this process reads."""
+    with given_tables({"brokers": tables()["brokers"], "loads": "/shared/loads"}) as given:
+        given.require_reach()
+    right = "give the path of a table that they all reach"
+    with given_tables({"loads": tables()["loads"]}) as given, pytest.raises(SettingsError) as raised:
+        given.require_reach()
+    assert str(raised.value) == f"loads: workers of a cluster cannot read a frame of this program; {right}"
+    with given_tables({"lookups": tables()["lookups"]}) as given, pytest.raises(SettingsError, match="DataFrame of Sp"):
+        given.require_reach()
 
 
 def test_files_of_frames_are_gone_after_the_call() -> None:

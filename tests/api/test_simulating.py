@@ -102,6 +102,7 @@ def test_progress_and_warnings_are_sentences(tmp_path: Path) -> None:
     ("scenarios", "sentence"),
     [
         (42, "scenarios is 42, which is not a path or a mapping"),
+        ([], "scenarios: is empty; name one scenario at least"),
         ([42], "scenarios[0] is 42, which is not a path or a mapping"),
         ({**WRITTEN, "minuts": 3}, "scenarios: minuts: there is no such key; did you mean 'minutes'?"),
         ([{**WRITTEN, "minutes": 0}], "scenarios[0]: minutes: "),
