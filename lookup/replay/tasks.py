@@ -11,6 +11,7 @@ was.
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -109,6 +110,9 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
             shares, late = filled, limit
         else:
             early = limit
+    # A division pays for each of its tasks with another preparation, and cores are filled in the order of the clusters.
+    whole: list[_Share] = [(cluster, runs) for cluster in range(len(sizes))]
+    shares = min(shares, whole, key=lambda tasks: _end(tasks, sizes, costs, cores))
     # The first task of each cluster gathers its facts.
     first = {cluster: number for number, (cluster, _) in reversed(list(enumerate(shares)))}
     tasks = [
@@ -140,6 +144,14 @@ def _filled(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit
             remaining = [run for run in remaining if run not in done]
             used, busy = (used + 1, 0.0) if remaining else (used, ends)
     return shares, used
+
+
+def _end(shares: Sequence[_Share], sizes: Sequence[int], costs: Costs, cores: int) -> float:
+    """Return when the last core is done that takes the longest task left whenever it is free."""
+    busy = [0.0] * cores
+    for length in sorted((sizes[cluster] * costs.of_task(runs) for cluster, runs in shares), reverse=True):
+        heapq.heapreplace(busy, busy[0] + length)
+    return max(busy)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -107,6 +107,7 @@ def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
     st.sampled_from([0.5, 1.5, 5.0]),
     st.sampled_from([1, 2, 4, 16]),
 )
+@example([1, 2, 1], [1.0, 1.0], 0.5, 2)
 def test_the_last_core_is_done_no_later_than_with_whole_clusters(
     clusters: list[int], policies: list[float], task: float, cores: int
 ) -> None:
