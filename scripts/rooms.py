@@ -25,7 +25,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
     "lookup/replay": 8_900,
-    "lookup/report": 6_000,
+    "lookup/report": 6_100,
     "lookup/score": 2_300,
     "lookup/serve": 4_000,
     "lookup/settings": 3_600,
