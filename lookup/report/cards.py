@@ -148,21 +148,23 @@ def nothing_told(scored: Scored) -> str | None:
 
 
 def about_locality(scored: Scored) -> str | None:
-    """Say who serves most from near, if the first card does not; None if it does, or if there is no locality."""
+    """Return the sentence of the candidate that serves most from near; None if the first card has it.
+
+    If none is better, that is said; if there is no locality, nothing is.
+    """
     near = locality(scored)
     verdicts = [verdict for verdict in scored.verdicts if verdict.name == near]
-    better = [verdict for verdict in verdicts if "better" in (verdict.verdict, verdict.alone)]
-    best = max(better, key=lambda verdict: (verdict.is_decided, verdict.delta), default=None)
     if near is None or not verdicts:
         return None
     what = words_of(near).name
+    better = [verdict for verdict in verdicts if "better" in (verdict.verdict, verdict.alone)]
+    best = max(better, key=lambda verdict: (verdict.is_decided, verdict.delta), default=None)
     if best is None:
         return f"No candidate is shown to have a better {what} than {scored.incumbent}."
     if best.policy == ranked(scored)[0]:
         return None
-    before, after = (amount_text(value, scored.metric[near[0]]) for value in _values(scored, best))
-    perhaps = "" if best.is_decided else ", perhaps"
-    return f"Best {what}: {best.policy} with {after}{perhaps}, {scored.incumbent} has {before}; its card has the cost."
+    sentence = _sentence(scored, _found(scored, best.policy))
+    return f"The best {what} has {best.policy}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def who_is_alike(scored: Scored) -> str:
@@ -323,7 +325,7 @@ def _certainty(scored: Scored, found: _Found) -> str:
         if names:
             texts.append(f"{scope} only: {joined(names)}")
     if found.perhaps:
-        texts.append("of so many candidates chance may bring what is perhaps")
+        texts.append("not sure of what is “perhaps”: among so many candidates chance may bring it")
     open_ = [(verdict, (verdict.high - verdict.low) / 2) for verdict in found.open if not math.isnan(verdict.p_value)]
     if open_ and not firm:
         least = [f"{size_text(half, scored.metric[v.metric])} in {words_of(v.name).name}" for v, half in open_]
@@ -388,7 +390,7 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
     if found.decides_against or (found.losses and not found.gains):
         return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
-        return "see with new seeds what was luck", confirmation(folder, candidate)
+        return "before a switch, see with new seeds what was luck", confirmation(folder, candidate)
     if len(scored.plan.evaluation.drawn) == 1:
         # Another placement is what is missing, and cheap.
         return f"{_SEEDS} seeds would tell", confirmation(folder, candidate, seeds=_SEEDS)

@@ -89,7 +89,7 @@ _INPUTS: Mapping[str, str | None] = {
 
 
 def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
-    """Yield the answer: a card for each candidate, led by what stands against all of them or can be said of none.
+    """Yield the answer: a card for each candidate, who fails the run, and who is best in locality.
 
     Args:
         folder: of the run, for commands.
@@ -97,12 +97,11 @@ def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
     if not scored.candidates:
         yield Paragraph(conclusion(scored), role="lead")
         return
-    leads = (alarm(scored), nothing_told(scored))
-    yield from (Paragraph(text, role="lead") for text in leads if text is not None)
+    told = nothing_told(scored)
+    if told is not None:
+        yield Paragraph(told, role="lead")
     yield cards(scored, folder)
-    near = about_locality(scored)
-    if near is not None:
-        yield Paragraph(near)
+    yield from (Paragraph(text) for text in (alarm(scored), about_locality(scored)) if text is not None)
 
 
 def decision(scored: Scored) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Cards, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
-from lookup.report.cards import PRICE
+from lookup.report.cards import PRICE, ranked
 from lookup.report.caveats import caveats
 from lookup.report.charts import (
     NARROW,
@@ -119,7 +119,8 @@ def _trade(scored: Scored) -> Section:
     up, across = (scored.metric[name[0]] for name in chosen)
     rows: list[list[Any]] = []
     texts: list[list[str | Cell]] = []
-    for policy in (scored.incumbent, *scored.candidates):
+    # The first ones have their names for certain.
+    for policy in (scored.incumbent, *ranked(scored)):
         high, far = (scored.pooled.get((policy, *name)) for name in chosen)
         moved = scored.pooled.get((policy, *PRICE))
         if high is None or far is None or not math.isfinite(high.value + far.value):
@@ -160,7 +161,8 @@ def _trade(scored: Scored) -> Section:
     about = (
         f"A policy is better than the incumbent on both if its point lies {places[0]} and to the {places[1]} of the "
         f"incumbent's.{size} Lines are 95 % intervals of the difference from the incumbent: one that "
-        "reaches a dashed line may be chance. Names without room are left out: point at the point."
+        "reaches a dashed line may be chance; so may, among many candidates, one that does not (“perhaps”). Names "
+        "without room are left out: point at the point."
     )
     heading = "Locality against balance" if locality(scored) else "Balance against moves"
     return Section("trade", heading, [*blocks, Fold("Numbers of this chart", [table]), Paragraph(about, "note")])

@@ -239,27 +239,20 @@ def alarm(scored: Scored) -> str | None:
     """Say which candidates make the exit code 3 or 4, and in what; None if it is 0."""
     if not scored.exit_code:
         return None
-    lost: dict[str, list[str]] = {}
-    for verdict in scored.verdicts:
-        is_worse = verdict.verdict == "worse" and not is_open(verdict, scored)
-        if verdict.primary and (is_worse if scored.exit_code == 3 else _is_unguarded(verdict, scored)):
-            lost.setdefault(verdict.policy, []).append(words_of(verdict.name).name)
-    of_figures: dict[str, list[str]] = {}
-    for policy, names in lost.items():
-        of_figures.setdefault(joined(names), []).append(policy)
-    what = "worse in" if scored.exit_code == 3 else "not shown to keep"
-    clauses = [
-        f"{joined(policies)} {'is' if len(policies) == 1 else 'are'} {what} {names}"
-        for names, policies in of_figures.items()
-    ]
+    primary = [verdict for verdict in scored.verdicts if verdict.primary]
+    what, chosen = "worse in", [v for v in primary if v.verdict == "worse" and not is_open(v, scored)]
+    if scored.exit_code == 4:
+        what, chosen = "not shown to keep", [v for v in primary if v.guard in ("lost", "open")]
+        if not chosen:
+            what, chosen = "undecided in", _undecided(scored)
+    figures: dict[str, list[str]] = {}
+    for verdict in chosen:
+        figures.setdefault(verdict.policy, []).append(words_of(verdict.name).name)
+    policies: dict[str, list[str]] = {}
+    for policy, names in figures.items():
+        policies.setdefault(joined(names), []).append(policy)
+    clauses = [f"{joined(who)} {'is' if len(who) == 1 else 'are'} {what} {names}" for names, who in policies.items()]
     return f"Exit code {scored.exit_code}: {'; '.join(clauses)}."
-
-
-def _is_unguarded(verdict: Verdict, scored: Scored) -> bool:
-    """Return whether a verdict asks for exit code 4."""
-    if any(other.primary and other.guard in ("lost", "open") for other in scored.verdicts):
-        return verdict.guard in ("lost", "open")
-    return is_open(verdict, scored) or is_undecided(verdict)
 
 
 def joined(clauses: Sequence[str]) -> str:

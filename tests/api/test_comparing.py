@@ -36,7 +36,7 @@ def test_what_differs_is_frames(runs: tuple[Path, Path]) -> None:
     assert 0 < len(found.changed) < len(found.figures)
     assert any(sentence.endswith("b has same.") for sentence in found.sentences)
     assert found.report.startswith(f"# {runs[0]} and {runs[1]}")
-    assert len(json.loads(json.dumps(found.document(), allow_nan=False))["figures"]) == len(found.figures)
+    assert len(json.loads(json.dumps(found.document(), allow_nan=False))["figures"]) == len(found.changed)
     assert repr(found).startswith(f"<Difference of {runs[0]} and {runs[1]}: {len(found.settings)} settings, ")
     assert "<td>rack</td>" in found._repr_html_()
 

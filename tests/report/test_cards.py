@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lookup.report.blocks import Card
-from lookup.report.cards import cards, nothing_told, order_of_cards, ranked, sentences, who_is_alike
+from lookup.report.cards import about_locality, cards, nothing_told, order_of_cards, ranked, sentences, who_is_alike
 from lookup.score.scoring import Scored
 from tests.report.results import placed_once, result, varied, wide
 from tests.score.cases import decided, moves, plan, ratios, replicated, scored, spread
@@ -73,7 +73,7 @@ class TestSentence:
 
         assert "; perhaps serves 1 point more of the lookups from their own zone" in new.sentence
         assert old.sentence.startswith("Perhaps moves 6.7 % more bundles; ")
-        assert old.certainty.startswith("of so many candidates chance may bring what is perhaps")
+        assert old.certainty.startswith("not sure of what is “perhaps”: among so many candidates chance may bring it")
 
     def test_one_placement_is_said_once(self) -> None:
         """For all differences together."""
@@ -143,6 +143,27 @@ class TestOrder:
 
 
 _DECIDING = (("stock", 0.3, 5), ("near", 0.9, 9), ("calm", 0.3, 5))
+
+
+class TestLocality:
+    """Who is nearest, where the first card is about something else."""
+
+    def test_the_nearest_is_named_with_its_sentence(self) -> None:
+        """If it is not the best."""
+        parts = [part for policy, s, n in _DECIDING for part in (near(policy, s), moves(policy, [n] * 40))]
+
+        assert about_locality(decided(parts, "stock", "near", "calm", primary=("moves",))) == (
+            "The best same-rack share has near: moves 1.8 times as many bundles, which decides against it, but serves "
+            "60 points more of the lookups from their own rack."
+        )
+
+    def test_that_none_is_nearer_is_said(self) -> None:
+        """And nothing where the first card says it, or where there is no locality."""
+        even_ = traded(random=(0.3, 1.8, 5), even=(0.3, 1.2, 5))
+
+        assert about_locality(even_) == "No candidate is shown to have a better same-rack share than random."
+        assert about_locality(traded(random=(0.3, 1.8, 5), rack=(0.4, 1.8, 5))) is None
+        assert about_locality(result()) is None
 
 
 class TestAlike:

@@ -37,10 +37,11 @@ def test_the_outcome_stands_first() -> None:
     """Before any table."""
     head = markdown_report(result()).partition("##")[0]
 
-    assert head.startswith("# Placement policies compared\n\nExit code 3: new is worse in moved bundles.\n\n")
+    assert head.startswith("# Placement policies compared\n\n* **twin** (best of 2 against stock): ")
     order = [
         "* **twin** (best of 2 against stock): ",
         "* **new**: Moves twice as many bundles, which",
+        "Exit code 3: new is worse in moved bundles.",
         "What decides the exit code (*): ",
         "* new: 1 better",
     ]

@@ -72,7 +72,9 @@ def test_the_answers_stand_above_the_table() -> None:
     lines = printed(varied()).splitlines()
 
     assert lines[0].startswith("old: Balances as well; ")
-    assert lines[1].startswith("    how sure: of so many candidates chance may bring what is perhaps")
+    assert lines[1].startswith(
+        "    how sure: not sure of what is “perhaps”: among so many candidates chance may bring it"
+    )
     assert lines[2].startswith("    next: ")
     assert lines[3].startswith("new: Answers 5 points more of the lookups; ")
     assert lines[4].endswith("the best of 2 equal candidates would look 1.3% better in moves.")

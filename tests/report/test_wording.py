@@ -13,6 +13,7 @@ from lookup.report.comparison import LIGHT_MARKS, MARKS, UNJUDGED, number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
     aims,
+    alarm,
     comparisons,
     conclusion,
     differing,
@@ -27,6 +28,7 @@ from lookup.report.wording import (
     winners_luck,
 )
 from lookup.score.metrics import lookup_register_metrics
+from lookup.score.scoring import Scored
 from lookup.score.verdict import Winner
 from tests.report.results import placed_once, result, varied
 from tests.report.test_printing import printed
@@ -228,6 +230,23 @@ def test_a_certain_loss_of_what_is_guarded_is_a_loss() -> None:
         3,
         "At least one candidate is worse than the incumbent on a primary metric (exit code 3)",
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (result(), "Exit code 3: new is worse in moved bundles."),
+        (varied(), "Exit code 4: old is not shown to keep answered lookups."),
+        (varied(primary=("match_ratio:zone",), require_decision=True), (
+            "Exit code 4: new and old are undecided in same-zone share."
+        )),
+        (varied(primary=("match_ratio:zone",)), None),
+    ],
+    ids=["loss", "guard", "decision", "none"],
+)  # fmt: skip
+def test_who_fails_a_run_is_named(found: Scored, text: str | None) -> None:
+    """With the figures, in words."""
+    assert alarm(found) == text
 
 
 def test_a_decision_on_one_placement_is_none() -> None:
