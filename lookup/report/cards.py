@@ -390,7 +390,7 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
     if found.decides_against or (found.losses and not found.gains):
         return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
-        return "before a switch, see with new seeds what was luck", confirmation(folder, candidate)
+        return "first see with new seeds what was luck", confirmation(folder, candidate)
     if len(scored.plan.evaluation.drawn) == 1:
         # Another placement is what is missing, and cheap.
         return f"{_SEEDS} seeds would tell", confirmation(folder, candidate, seeds=_SEEDS)

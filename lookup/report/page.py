@@ -113,7 +113,7 @@ def _replayed(scored: Scored) -> str:
     evaluation, lookups = scored.plan.evaluation, scored.inputs.lookups
     what = "a log" if lookups is None else quantity(lookups, "lookup")
     times = quantity(len(evaluation.drawn), "seed")
-    return f"{what} replayed with {times}{', without owners' if evaluation.ownership == 'shared' else ''}"
+    return f"{what}, {times}{', without owners' if evaluation.ownership == 'shared' else ''}"
 
 
 def _period(scored: Scored) -> str:
@@ -121,4 +121,5 @@ def _period(scored: Scored) -> str:
     first, last = scored.inputs.first_us, scored.inputs.last_us
     if first is None or last is None:
         return ""
-    return f"{moment_at(first):%Y-%m-%d %H:%M} to {moment_at(last):%Y-%m-%d %H:%M} UTC"
+    begin, end = moment_at(first), moment_at(last)
+    return f"{begin:%Y-%m-%d %H:%M} to {end:{'%H:%M' if begin.date() == end.date() else '%Y-%m-%d %H:%M'}} UTC"
