@@ -1,10 +1,18 @@
-"""Sphinx's settings: the pages are MyST Markdown, a warning is an error (`make check`)."""
+"""Sphinx's settings: the pages are MyST Markdown, a warning is an error (`make check`).
+
+Search finds keys, flags, metrics and parts by name: what the tables of the reference pages list becomes an object of
+Sphinx, and `scorer.js` puts the object that was asked for first.
+"""
 
 from __future__ import annotations
 
 from importlib.metadata import version as version_of
+from pathlib import Path
 
-__all__ = ["extensions", "project"]
+from docutils import nodes
+from sphinx.application import Sphinx
+
+__all__ = ["extensions", "project", "setup"]
 
 project = "pulsar-lookup"
 author = "the pulsar-lookup authors"
@@ -23,3 +31,59 @@ myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = f"pulsar-lookup {release}"
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+
+#: What the tables of a page list, by page and first word of the table's head.
+_LISTED = {
+    ("settings", "key"): "setting",
+    ("cli", "argument"): "flag",
+    ("cli", "flag"): "flag",
+    ("policies", "name"): "part",
+    ("pulsar-parity", "key"): "Pulsar key",
+    ("scenarios", "key"): "key of a scenario",
+    ("scoring", "metric"): "metric",
+    ("topics", "lister"): "part",
+}
+
+
+def setup(app: Sphinx) -> None:
+    """Have the rows of reference tables noted as objects, with which Sphinx's search begins."""
+    for kind in {*_LISTED.values()}:
+        app.add_object_type(kind, kind)
+    app.connect("doctree-read", _note_rows)
+    app.connect("autodoc-process-docstring", _rejoin, priority=600)
+
+
+def _rejoin(_app: Sphinx, what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """Undo what napoleon does to `#: ratio: 1 is full`, of which it takes `ratio` for the type of the attribute."""
+    for line in [line for line in lines if what in {"attribute", "data", "property"} and line.startswith(":type: ")]:
+        lines.remove(line)
+        lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+
+
+def _note_rows(app: Sphinx, page: nodes.document) -> None:
+    """Give each name that a table lists an anchor, and note it."""
+    standard = app.env.domains.standard_domain
+    for table in page.findall(nodes.table):
+        head, *rows = table.findall(nodes.row)
+        kind = _LISTED.get((app.env.docname, head[0].astext().partition(" ")[0]))
+        for literal in (literal for row in rows if kind for literal in row[0].findall(nodes.literal)):
+            word = literal.astext().strip("[]").split()[0].partition("[")[0]
+            name = _prefix(kind, table, head) + word
+            # A file about topics and one for a server may have tables that an evaluation has: the first place counts.
+            if (kind, name) in standard.objects or (kind == "flag" and word[0] != "-"):
+                continue
+            literal["ids"].append(nodes.make_id(f"{kind} {name}"))
+            standard.note_object(kind, name, literal["ids"][-1], location=literal)
+
+
+def _prefix(kind: str, table: nodes.table, head: nodes.row) -> str:
+    """Return what a name begins with: the command in the section's title, or the table of settings that has a key."""
+    siblings = table.parent.children
+    if kind == "flag":
+        return f"{siblings[0].astext()} "
+    if kind == "setting":
+        for node in (*head[0].findall(nodes.literal), siblings[siblings.index(table) - 1][0]):
+            if isinstance(node, nodes.literal):
+                return node.astext().strip("[]") + "."
+    return ""

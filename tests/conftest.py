@@ -38,7 +38,7 @@ settings.load_profile("suite")
 _SLOW = ("browser", "cluster", "long", "process", "pulsar", "spark")
 #: Markers by the fixtures that start something.
 _FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
-    "at_server copy either endless guarded installed printed sdist server unchanged wheel".split(), "process"
+    "at_server copy either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
 )
 #: What a test calls that starts a process itself.
 _CALLS = {"output_of", "started", "subprocess"}

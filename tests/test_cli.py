@@ -301,7 +301,7 @@ def test_the_page_names_every_command_and_flag(name: str, parser: Parser) -> Non
     flags = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
 
     assert f"$ lookup {name}" in section
-    common = text.partition("\n## ")[0]
+    common = text.partition("\n## `")[0]
     every = {flag for flag in ("--quiet", "--verbose") if f"`{flag}`" in common}
     assert [flag for flag in flags if flag not in {"--help", *every} and f"`{flag}" not in section] == []
 
