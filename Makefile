@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-quick test-lowest test-newest bridge integration cluster check dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-quick test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
@@ -17,6 +17,7 @@ help:
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
+	@echo "make docs    build the pages as a site, docs/_build/html; VERSION=COMMIT, or a tag, builds those of another version beside it"
 	@echo "make dist    build dist/, install its wheel into an environment of its own and do the demo with it"
 	@echo "make bench   measure the figures of docs/benchmarks.md"
 	@echo "make calibrate  measure how often verdicts are false, three quarters of an hour; ARGS=--write keeps docs/calibration.md"
@@ -78,7 +79,20 @@ check: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 	$(BIN)/vulture
 	$(BIN)/python scripts/rooms.py
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build $(SPHINX) docs/_build/html
+
+SPHINX := -q -W --keep-going -b html docs
+
+# Another version's pages describe its own code: it is checked out and installed, and removed afterwards.
+docs: $(if $(VERSION),,$(VENV)/.installed-test)
+ifdef VERSION
+	git worktree add --detach build/docs-$(VERSION) $(VERSION)
+	$(MAKE) -C build/docs-$(VERSION) setup VERSION= && \
+	(cd build/docs-$(VERSION) && .venv/bin/sphinx-build $(SPHINX) $(CURDIR)/docs/_build/$(VERSION)); \
+	code=$$?; git worktree remove --force build/docs-$(VERSION); exit $$code
+else
+	$(BIN)/sphinx-build $(SPHINX) docs/_build/html
+endif
 
 dist: $(VENV)/.installed-test
 	@scripts/check-dist.sh

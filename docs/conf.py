@@ -30,7 +30,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
-html_title = f"pulsar-lookup {release}"
+# Beside the pages' search. A release has put all that is in `changes` into the changelog.
+_SINCE = ", and changes since" if [*Path(__file__).parent.glob("changes/*.*.md")] else ""
+html_title = f"pulsar-lookup {release}{_SINCE}"
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 #: What the tables of a page list, by page and first word of the table's head.

@@ -1,4 +1,4 @@
-"""The site of `docs/`: search finds keys, flags and metrics, the API has all public names."""
+"""The site of `docs/`: search finds keys, flags and metrics, the API has all public names, and its version is said."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +31,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", _ROOT / "docs", folder / "html"]
     subprocess.run([*command, "-d", folder / "doctrees"], check=True)
     return folder / "html"
+
+
+def test_the_site_says_its_version(site: Path) -> None:
+    """Above the search, and in the title of every page."""
+    page = (site / "cli.html").read_text(encoding="utf-8")
+
+    assert len(re.findall(rf"<title>.* pulsar-lookup {re.escape(version('pulsar-lookup'))}\b.*</title>", page)) == 1
+    assert f'<span class="sidebar-brand-text">pulsar-lookup {version("pulsar-lookup")}' in page
 
 
 def _imported() -> set[str]:
