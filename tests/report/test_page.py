@@ -38,6 +38,7 @@ from lookup.report.wording import (
     terms,
     undecided_figures,
 )
+from lookup.report.words import amount_text, change_text, span_text
 from tests.report.results import result, varied
 from tests.report.runs import broad, write_earlier, write_run
 
@@ -215,6 +216,29 @@ def test_every_figure_is_that_of_the_summary(folder: Path, page: _Page, table: s
             value, _, interval = re.sub(f" [{_MARKS}]", "", cell).partition(" ")
             shown[re.sub(r"^[↑↓] | \*$", "", name), policy] = value, interval
     assert shown == wanted
+
+
+def test_every_figure_of_a_card_is_that_of_the_summary(folder: Path, page: _Page) -> None:
+    """Both figures, the change and its interval are rounded from it; they stand on the page as they are."""
+    scored, text = read_run(str(folder)).scored, " ".join(page.texts)
+    rows = {
+        (label(row["metric"], row["key"]), row["policy"]): row
+        for row in _summary(folder)["metrics"]
+        if row["cluster"] is None and row["by"] is None
+    }
+    shown = [(card.title, facet) for card in cards(scored).items for facet in (*card.gains, *card.costs)]
+
+    assert len(shown) > 3
+    for policy, facet in shown:
+        before, after = rows[facet.name, "policy-00"], rows[facet.name, policy]
+        metric = scored.metric[after["metric"]]
+        (verdict,) = (v for v in scored.verdicts if (label(*v.name), v.policy) == (facet.name, policy))
+        sign = 1 if metric.better == "up" else -1
+        assert (facet.before, facet.after) == tuple(amount_text(row["value"], metric) for row in (before, after))
+        assert facet.change == change_text(before["value"], after["value"], metric)
+        assert facet.span == span_text(*sorted((sign * verdict.low, sign * verdict.high)), metric)
+        assert f"{facet.before} → {facet.after} {facet.change}, {facet.word} {facet.name}" in text
+        assert facet.span in text
 
 
 def test_every_difference_is_that_of_the_summary(folder: Path, page: _Page) -> None:
