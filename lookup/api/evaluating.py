@@ -116,7 +116,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
     from lookup.api.workers import check_workers, workers_for
-    from lookup.spark.cluster import is_cluster, join_workers
+    from lookup.spark.cluster import is_elsewhere, join_workers
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -131,9 +131,11 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         clock.stop("check")
         of_frame = None if given.lookups is None else given.lookups.sparkSession
         runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
-        if is_cluster(runs_on):
+        # A frame is read by its own session, whatever runs the rest.
+        asked = runs_on if of_frame is None else of_frame
+        if is_elsewhere(asked):
             given.require_reach()
-        join_workers(runs_on, say=warn)
+        join_workers(asked, say=warn)
         clock.stop("spark")
         with draft(folder, OUTPUTS, force=force) as target:
             scored = evaluate_into(
@@ -178,14 +180,15 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     settings = selection.settings
-    if not isinstance(workers, InProcess):
+    asked = workers if lookups is None else lookups.sparkSession
+    if not isinstance(asked, InProcess):
         # A run without Spark does not load it.
         from lookup.spark.cluster import check_reach
 
         # Tasks read all tables but BROKERS.
         log = settings.inputs.lookups if lookups is None else None
         paths = [*([] if log is None else [log]), *report_paths(settings).values()]
-        check_reach(workers, paths, target.path, ship(settings))
+        check_reach(asked, paths, target.path, ship(settings))
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

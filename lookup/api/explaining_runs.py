@@ -62,7 +62,7 @@ from lookup.report.past import (
 )
 from lookup.settings.evaluation import EvaluationFile
 from lookup.spark.choosing import rows_of
-from lookup.spark.cluster import check_reach, is_cluster, join_workers
+from lookup.spark.cluster import check_reach, is_foreign, join_workers
 
 __all__ = [
     "CycleExplained", "DecisionExplained", "DifferenceExplained", "explain_cycle", "explain_decision",
@@ -468,7 +468,7 @@ def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None])
     rows = run.summary["inputs"]["rows"]
     works = workers_for(workers, lambda: rows_of(rows), progress)
     join_workers(works)
-    if not is_cluster(works):
+    if not is_foreign(works):
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
             yield works, WorkDir(folder)
         return

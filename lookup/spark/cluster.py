@@ -1,7 +1,8 @@
-"""Make sure, before a run, that the workers of a Spark cluster can do it: there are some, and each has what it needs.
+"""Make sure, before a run, that the workers of Spark can do it: there are some, and each has what it needs.
 
 A worker that lacks something fails its first task, after the log was listed, in a Java stack trace that Spark repeats
-four times. Here every worker is asked beforehand, and each trouble is one sentence that names the worker.
+four times. Here every worker is asked beforehand, and each trouble is one sentence that names the worker. Workers are
+those of a cluster, and those of a session on this machine whose Python is not the one that runs here.
 
 Nothing but wheels has to be installed there: the code that tasks need is sent in one archive, which holds this package
 and every installed distribution with plug-ins, and of each the metadata by which plug-ins are found. Distributions with
@@ -46,7 +47,7 @@ from lookup.replay.work import WorkDir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_reach", "is_cluster", "join_workers", "unshipped"]
+__all__ = ["check_reach", "is_elsewhere", "is_foreign", "join_workers", "unshipped"]
 
 #: The name of our own distribution.
 _PROJECT_NAME = "pulsar-lookup"
@@ -65,6 +66,10 @@ _SAME = frozenset({"networkx", "numpy", "pyarrow"})
 _JOINED: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*(?:;\s*extra == ["'](\w+)["'])?""")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+#: A program that is no Python says nothing, one that is too old for Spark prints a traceback, whose last line says why.
+_NO_START = re.compile(r"pyspark\.daemon's st(andard output|dout)")
+_TRACE = re.compile(r"Error from python worker:\n.*?([^\n]+)\nPYTHONPATH was:", re.DOTALL)
+_REMEDY = "set PYSPARK_PYTHON, here and before Spark starts, to the path that the right one has on all workers"
 _OTHER_PYTHON = re.compile(r"Python in worker has different version:? \(?'?([\d.]+)\D+?([\d.]+)")
 
 
@@ -74,14 +79,14 @@ def join_workers(
     """Send the code, wait for a worker, and compare what is installed on every worker with what is here.
 
     Args:
-        workers: nothing is done unless they are those of a cluster that have not been joined before.
+        workers: nothing is done unless they have a Python of their own and have not been joined before.
         wait_s: how long to wait for the first one, in seconds; default: ten minutes.
         say: called with a sentence while none comes.
 
     Raises:
         SettingsError: if no worker comes, or one lacks something; a sentence for each worker.
     """
-    if not is_cluster(workers) or workers.sparkContext in _JOINED:
+    if not is_foreign(workers) or workers.sparkContext in _JOINED:
         return
     context = workers.sparkContext
     _ship_code(context)
@@ -101,7 +106,8 @@ def join_workers(
 
     everywhere = _ask_everywhere(context, look).items()
     same = _SAME.union(compiled)
-    lacks = [f"worker {worker} {lack}" for worker, found in everywhere if (lack := _lack(found, wanted, same))]
+    right = f"; install there, for {context.pythonExec}, what is installed here, figures depend on it"
+    lacks = [f"worker {worker} {lack}{right}" for worker, found in everywhere if (lack := _lack(found, wanted, same))]
     if lacks:
         raise SettingsError(lacks)
     _JOINED.add(context)
@@ -119,16 +125,14 @@ def _lack(found: Mapping[str, str | None], wanted: Mapping[str, str], same: froz
         for name, has in found.items()
         if has is not None and has != wanted[name] and name in same
     ]
-    troubles = [f"{verb} {listed(names)}" for verb, names in (("lacks", missing), ("has", others)) if names]
-    right = "; install there what is installed here, figures depend on it"
-    return f"{' and '.join(troubles)}{right}" if troubles else ""
+    return " and ".join(f"{verb} {listed(names)}" for verb, names in (("lacks", missing), ("has", others)) if names)
 
 
 def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Recipe | None = None) -> None:
     """Let every worker read tables or logs, write and read in a folder, and build the policies.
 
     Args:
-        workers: nothing is done unless they are those of a cluster.
+        workers: nothing is done unless they have a Python of their own.
         paths: of what tasks read.
         folder: where tasks are going to write; what is written there for the check is removed.
         recipe: of the policies, if tasks ask any.
@@ -136,7 +140,7 @@ def check_reach(workers: Workers, paths: Sequence[str], folder: str, recipe: Rec
     Raises:
         SettingsError: a sentence for each worker and each thing it cannot do.
     """
-    if not is_cluster(workers):
+    if not is_foreign(workers):
         return
     work = WorkDir(f"{folder}/.check")
     try:
@@ -182,8 +186,16 @@ def _troubles(context: SparkContext, paths: Sequence[str], work: WorkDir, recipe
     return troubles
 
 
-def is_cluster(workers: Workers) -> TypeGuard[SparkSession]:
-    """Return whether tasks run in other processes than those of this machine's own session, perhaps elsewhere."""
+def is_foreign(workers: Workers) -> TypeGuard[SparkSession]:
+    """Return whether tasks run in another Python than this one: on a cluster, or in a session here that names one."""
+    if isinstance(workers, InProcess):
+        return False
+    # A session that somebody else has started may take the path's `python3`.
+    return is_elsewhere(workers) or shutil.which(workers.sparkContext.pythonExec) != sys.executable
+
+
+def is_elsewhere(workers: Workers) -> bool:
+    """Return whether tasks run in a cluster, whose workers do not see the files of this machine."""
     return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
 
 
@@ -256,7 +268,7 @@ def _ask_everywhere(context: SparkContext, look: Callable[[], Any]) -> dict[str,
         try:
             answers |= dict(context.parallelize(range(tasks), tasks).mapPartitions(visit).collect())
         except (Py4JJavaError, PySparkException) as error:
-            raise _sentence_of(error) from None
+            raise _sentence_of(error, context.pythonExec) from None
         # Of every core there is one task, so that a worker without any is rare, and one twice without any more so.
         if len(answers) == known:
             break
@@ -296,7 +308,7 @@ def _await_worker(context: SparkContext, wait_s: float, say: Callable[[str], obj
         more = "; start one, free one, or allow more than "
         raise SettingsError(_no_worker(context, waited_s), more, Argument("wait_s", f"{wait_s:.0f}s"))
     for failure in failures:
-        raise _sentence_of(failure) if isinstance(failure, Exception) else failure
+        raise _sentence_of(failure, context.pythonExec) if isinstance(failure, Exception) else failure
 
 
 def _no_worker(context: SparkContext, waited_s: float) -> str:
@@ -307,18 +319,27 @@ def _no_worker(context: SparkContext, waited_s: float) -> str:
     )
 
 
-def _sentence_of(error: Exception) -> Exception:
-    """Return what a failure that comes before any code of ours means, the failure itself if that is not known."""
+def _sentence_of(error: Exception, python: str) -> Exception:
+    """Return what a failure that comes before any code of ours means, the failure itself if that is not known.
+
+    Args:
+        python: what workers start as their Python.
+    """
     # Of what Python itself raised on a worker a session makes an exception of its own.
     text = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     program = _NO_PYTHON.search(text)
     if program is not None:
-        where = "set PYSPARK_PYTHON, here, to the path it has on all workers"
-        return SettingsError(f"workers have no Python at {program[1]}; {where}")
+        return SettingsError(f"workers have no Python at {program[1]}; {_REMEDY}")
+    here = ".".join(map(str, sys.version_info[:2]))
     other = _OTHER_PYTHON.search(text)
     if other is not None:
-        here = ".".join(map(str, sys.version_info[:2]))
-        return SettingsError(f"workers have Python {other[1]}, and here it is {here}; both must have the same")
+        return SettingsError(
+            f"workers have Python {other[1]}, and here it is {here}; both must have the same: {_REMEDY}"
+        )
+    if _NO_START.search(text):
+        trace = _TRACE.search(text)
+        why = f" ({trace[1].strip()})" if trace else ""
+        return SettingsError(f"workers cannot start {python} as a Python of Spark{why}; here it is {here}: {_REMEDY}")
     return error
 
 

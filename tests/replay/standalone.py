@@ -24,7 +24,7 @@ import pyspark
 
 from tests.processes import awaited
 
-__all__ = ["Standalone", "Worker", "running_standalone"]
+__all__ = ["Standalone", "Worker", "running_standalone", "write_python"]
 
 _SPARK = Path(pyspark.__file__).parent
 _ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def _remove_network(cluster: int, workers: int) -> None:
     _ip("link", "del", _bridge(cluster))
 
 
-def _write_python(folder: Path) -> None:
+def write_python(folder: Path) -> None:
     """Write a program that runs Python with the wheels that are installed here, and without what is ours."""
     wheels = folder / "wheels"
     wheels.mkdir()
@@ -207,7 +207,7 @@ def _write_python(folder: Path) -> None:
 def running_standalone(folder: Path, *, most_workers: int = 2) -> Iterator[Standalone]:
     """Start a master; end it and all workers, which may be so many, when the block does."""
     (folder / "private").mkdir()
-    _write_python(folder)
+    write_python(folder)
     # A network of one that has ended lasts until the last of its processes has.
     number = next(_NUMBERS)
     address = _network(number, most_workers)
