@@ -24,9 +24,10 @@ import pyspark
 
 from tests.processes import awaited
 
-__all__ = ["Standalone", "Worker", "running_standalone", "write_python"]
+__all__ = ["SPARK", "Standalone", "Worker", "running_standalone", "write_python"]
 
-_SPARK = Path(pyspark.__file__).parent
+#: Home of the Spark that is installed here.
+SPARK = Path(pyspark.__file__).parent
 _ROOT = Path(__file__).parents[2]
 _LOOPBACK = "127.0.0.1"
 _NUMBERS = itertools.count()
@@ -121,7 +122,7 @@ def _begun(command: Sequence[str], host: str, log: Path) -> subprocess.Popen[byt
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
-            env={**variables, "SPARK_LOCAL_IP": host, "SPARK_HOME": str(_SPARK), "SPARK_NO_DAEMONIZE": "1"},
+            env={**variables, "SPARK_LOCAL_IP": host, "SPARK_HOME": str(SPARK), "SPARK_NO_DAEMONIZE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -130,7 +131,7 @@ def _begun(command: Sequence[str], host: str, log: Path) -> subprocess.Popen[byt
 
 
 def _spark_class(name: str, host: str, port: int) -> list[str]:
-    program = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    program = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     return [*program, "--host", host, "--port", str(port), "--webui-port", "0"]
 
 

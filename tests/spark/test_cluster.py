@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from lookup import __main__ as lookup_main
 from tests.processes import awaited
 from tests.replay.commands import ROOT, differences, evaluation, lookup
 from tests.replay.installing import write_metadata
-from tests.replay.standalone import Standalone, running_standalone
+from tests.replay.standalone import SPARK, Standalone, running_standalone
 
 pytestmark = pytest.mark.cluster
 
@@ -139,6 +140,72 @@ def test_session_of_a_notebook_is_prepared(cluster: Standalone, sample: Path, tm
     here = lookup(*evaluation(sample, tmp_path / "here", str(config)), "--master", "none")
     assert here.returncode in (0, 3, 4), here.stderr
     assert [differences(tmp_path / "here", output) for output in outputs] == [[], []]
+
+
+_CELLS = """
+import json, sys
+from pyspark.sql import SparkSession
+
+master, notebook, output = sys.argv[1:]
+names = {"__name__": "notebook"}
+if master != "none":
+    names["spark"] = SparkSession.builder.master(master).getOrCreate()
+with open(notebook) as file:
+    cells = json.load(file)["cells"]
+for cell in cells:
+    code = "".join(cell["source"])
+    if cell["cell_type"] == "code":
+        exec(code if master == "none" else code.replace("workers=InProcess()", "workers=spark"), names)
+names["result"].write(output)
+"""
+
+
+def test_notebook_of_the_docs_runs_on_workers(cluster: Standalone, tmp_path: Path) -> None:
+    """Every cell runs with the cluster's session in place of this process, and writes the bytes of this machine."""
+    outputs = []
+    for name, master in (("here", "none"), ("there", cluster.master)):
+        folder = tmp_path / name
+        folder.mkdir()
+        outputs.append(folder / "run")
+        done = subprocess.run(
+            [sys.executable, "-c", _CELLS, master, str(ROOT / "docs" / "notebook.ipynb"), str(outputs[-1])],
+            cwd=folder, env=cluster.variables(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    assert differences(*outputs) == []
+
+
+def _submitted(cluster: Standalone, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `spark-submit` with the main file of this package, as docs/cluster.md does."""
+    return subprocess.run(
+        [SPARK / "bin" / "spark-submit", "--master", cluster.master, *words[:2], lookup_main.__file__, *words[2:]],
+        cwd=ROOT,
+        env=cluster.variables() | {"SPARK_HOME": str(SPARK), "PYSPARK_DRIVER_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_spark_submit_from_a_gateway_is_this_machine(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """In client mode `spark-submit` ends with the code of the verdict, and the bytes are those of this machine."""
+    here = lookup(*evaluation(sample, tmp_path / "here"), "--master", "none")
+
+    done = _submitted(cluster, "--deploy-mode", "client", *evaluation(sample, tmp_path / "there"))
+
+    assert done.returncode == here.returncode, done.stderr
+    assert "No candidate is worse than the incumbent" in done.stdout
+    assert differences(tmp_path / "here", tmp_path / "there") == []
+
+
+def test_standalone_clusters_refuse_cluster_mode(cluster: Standalone, sample: Path, tmp_path: Path) -> None:
+    """Which docs/cluster.md says: Spark has no cluster mode for Python there, and a run begins in none."""
+    done = _submitted(cluster, "--deploy-mode", "cluster", *evaluation(sample, tmp_path / "out"))
+
+    assert done.returncode == 1
+    assert "not supported for python applications on standalone clusters" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_log_is_ingested_on_workers(cluster: Standalone, tmp_path: Path) -> None:
