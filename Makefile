@@ -14,7 +14,7 @@ help:
 	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
-	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine"
+	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine, and YARN"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make docs    build the pages as a site, docs/_build/html; VERSION=COMMIT, or a tag, builds those of another version beside it"
@@ -70,6 +70,7 @@ integration: $(VENV)/.installed-test
 
 cluster: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
+	{ scripts/ensure-yarn.sh >/dev/null || true; } && \
 	$(BIN)/python -m pytest -m cluster tests/spark tests/replay $(ARGS)
 
 check: $(VENV)/.installed-test

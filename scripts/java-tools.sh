@@ -42,6 +42,6 @@ maven() {
     # The last of its errors has the cause at its end.
     reason=$(sed -n 's/^\[ERROR\].*\(Could not .*\)/\1/p' "$log" | tail -n 1 | sed 's/ -> \[Help.*//')
     [ -n "$reason" ] || stop "Maven could not build $PWD; its errors are in $log."
-    stop "The jars of Pulsar could not be had from Maven Central: $reason. Run this again with a network, or with a mirror in\
+    stop "Jars could not be had from Maven Central: $reason. Run this again with a network, or with a mirror in\
  ~/.m2/settings.xml."
 }

@@ -400,7 +400,7 @@ def _without_network(folder: Path) -> None:
 
 def _built_anew(script: str, *, path: Path) -> subprocess.CompletedProcess[str]:
     """Run a script over a copy of the Java sources in which nothing was built."""
-    for folder in ("scripts", "plugins/pulsar_bridge", "tests/pulsar"):
+    for folder in ("scripts", "plugins/pulsar_bridge", "tests/pulsar", "tests/spark/yarn"):
         shutil.copytree(ROOT / folder, path / "copy" / folder, ignore=shutil.ignore_patterns("target"))
     return _run(
         path / "copy" / "scripts" / script,
@@ -424,7 +424,7 @@ def test_missing_maven_ends_in_one_sentence(bare_path: Path, script: str, needin
     )
 
 
-@pytest.mark.parametrize("script", ["ensure-pulsar.sh", "ensure-bridge.sh"])
+@pytest.mark.parametrize("script", ["ensure-pulsar.sh", "ensure-bridge.sh", "ensure-yarn.sh"])
 def test_unreachable_jars_end_in_one_sentence(bare_path: Path, script: str) -> None:
     """Without a network the jars cannot be had: the last line says so with Maven's reason, and it ends with 2."""
     _without_network(bare_path)
@@ -433,7 +433,7 @@ def test_unreachable_jars_end_in_one_sentence(bare_path: Path, script: str) -> N
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
-        "The jars of Pulsar could not be had from Maven Central: Could not transfer a.pom: Unknown host. Run this "
+        "Jars could not be had from Maven Central: Could not transfer a.pom: Unknown host. Run this "
         "again with a network, or with a mirror in ~/.m2/settings.xml."
     )
 
