@@ -15,23 +15,16 @@ import numpy as np
 from lookup.report.blocks import Card, Cards, Facet
 from lookup.report.comparison import alike, label, own_direction
 from lookup.report.steps import confirmation, explanation
-from lookup.report.wording import aims, joined, locality, of_wholes
+from lookup.report.wording import aims, is_fatal, joined, locality, of_wholes
 from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.verdict import HoldsFor, Verdict, Word
 
 __all__ = [
-    "HERE",
-    "PRICE",
-    "cards",
-    "facet_text",
-    "nothing_told",
-    "order_of_cards",
-    "ranked",
-    "sentences",
-    "who_is_alike",
-]
+    "HERE", "PRICE", "about_locality", "cards", "facet_text", "nothing_told", "order_of_cards", "ranked", "sentences",
+    "who_is_alike", "winner_of",
+]  # fmt: skip
 
 #: Stands for the folder of a run in a command, where it is not known.
 HERE = "RUN_DIR"
@@ -65,14 +58,12 @@ class _Found:
     #: would be told apart if each were the only comparison
     perhaps: list[Verdict] = field(default_factory=list)
     open: list[Verdict] = field(default_factory=list)
+    #: losses that fail the run
+    fatal: list[Verdict] = field(default_factory=list)
 
     @property
     def told(self) -> list[Verdict]:
         return [*self.gains, *self.losses]
-
-    @property
-    def decides_against(self) -> list[Verdict]:
-        return [verdict for verdict in self.losses if verdict.primary and verdict.holds_for == "policy"]
 
 
 def cards(scored: Scored, folder: str = HERE) -> Cards:
@@ -110,8 +101,12 @@ def ranked(scored: Scored) -> list[str]:
         every = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
         of_aims = [verdict for verdict in every if verdict.name in aimed]
         deciding = [verdict for verdict in every if verdict.primary or verdict.name in aimed]
-        lost = sum(v.primary and v.verdict == "worse" and v.holds_for == "policy" for v in every)
-        return -lost, _score(deciding), _score(every), sum(_size(scored, verdict) for verdict in of_aims)
+        return (
+            -sum(is_fatal(verdict, scored) for verdict in every),
+            _score(deciding),
+            _score(every),
+            sum(_size(scored, verdict) for verdict in of_aims),
+        )
 
     return sorted(scored.candidates, key=rank, reverse=True)
 
@@ -210,7 +205,7 @@ def _card(scored: Scored, group: tuple[str, ...], folder: str, *, is_best: bool)
 
 
 def _style(scored: Scored, found: _Found) -> str:
-    if found.decides_against or (found.losses and not found.gains):
+    if found.fatal or (found.losses and not found.gains):
         return "worse"
     net = _score([verdict for verdict in found.told if verdict.primary or verdict.name in aims(scored)])
     is_firm = any(verdict.holds_for == "policy" for verdict in found.gains)
@@ -228,6 +223,7 @@ def _title(names: Sequence[str]) -> str:
 def _found(scored: Scored, policy: str) -> _Found:
     """Sort the verdicts on primary figures, on `aims` and on moves by what they say."""
     found = _Found()
+    found.fatal = [v for v in of_wholes(scored) if v.policy == policy and is_fatal(v, scored)]
     named = [v for v in of_wholes(scored) if v.policy == policy and (v.primary or v.name in (*aims(scored), PRICE))]
     for verdict in sorted(named, key=lambda verdict: not verdict.primary):
         if verdict.is_decided:
@@ -249,7 +245,7 @@ def _sentence(scored: Scored, found: _Found) -> str:
     def clauses(verdicts: Sequence[Verdict]) -> list[str]:
         return [_clause(scored, verdict, shared) for verdict in verdicts]
 
-    against = found.decides_against
+    against = found.fatal
     others = [verdict for verdict in found.losses if verdict not in against]
     equal = [words_of(verdict.name).same for verdict in found.same if verdict.primary]
     parts = []
@@ -387,7 +383,7 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
     candidate = None if policy == winner_of(scored) else policy
     if policy in scored.cannot_act:
         return f"it is not what it says on this log: {scored.cannot_act[policy]}", ""
-    if found.decides_against or (found.losses and not found.gains):
+    if found.fatal or (found.losses and not found.gains):
         return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
         return "first see with new seeds what was luck", confirmation(folder, candidate)

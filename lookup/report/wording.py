@@ -28,8 +28,9 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
-    "IN_BRACKETS", "aims", "alarm", "comparisons", "conclusion", "differing", "is_open", "joined", "legend", "locality",
-    "meanings", "of_wholes", "opening", "outcomes", "terms", "undecided", "undecided_figures", "winners_luck",
+    "IN_BRACKETS", "aims", "alarm", "comparisons", "conclusion", "differing", "is_fatal", "is_open", "joined", "legend",
+    "locality", "meanings", "of_wholes", "opening", "outcomes", "terms", "undecided", "undecided_figures",
+    "winners_luck",
 ]  # fmt: skip
 
 _MEANINGS: Mapping[Word, str] = {
@@ -115,6 +116,11 @@ def is_open(verdict: Verdict, scored: Scored) -> bool:
     if verdict.holds_for == "placement":
         return not scored.plan.rules.accept_placement
     return verdict.holds_for == "hours"
+
+
+def is_fatal(verdict: Verdict, scored: Scored) -> bool:
+    """Return whether a verdict fails the run: a primary loss that holds for the policy."""
+    return verdict.primary and verdict.verdict == "worse" and not is_open(verdict, scored)
 
 
 def undecided(scored: Scored) -> str | None:
@@ -239,10 +245,10 @@ def alarm(scored: Scored) -> str | None:
     """Say which candidates make the exit code 3 or 4, and in what; None if it is 0."""
     if not scored.exit_code:
         return None
-    primary = [verdict for verdict in scored.verdicts if verdict.primary]
-    what, chosen = "worse in", [v for v in primary if v.verdict == "worse" and not is_open(v, scored)]
+    what, chosen = "worse in", [verdict for verdict in scored.verdicts if is_fatal(verdict, scored)]
     if scored.exit_code == 4:
-        what, chosen = "not shown to keep", [v for v in primary if v.guard in ("lost", "open")]
+        what = "not shown to keep"
+        chosen = [verdict for verdict in scored.verdicts if verdict.primary and verdict.guard in ("lost", "open")]
         if not chosen:
             what, chosen = "undecided in", _undecided(scored)
     figures: dict[str, list[str]] = {}
