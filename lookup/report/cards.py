@@ -155,7 +155,9 @@ def about_locality(scored: Scored) -> str | None:
     better = [verdict for verdict in verdicts if "better" in (verdict.verdict, verdict.alone)]
     best = max(better, key=lambda verdict: (verdict.is_decided, verdict.delta), default=None)
     if best is None:
-        return f"No candidate is shown to have a better {what} than {scored.incumbent}."
+        least = [(v.high - v.low) / 2 for v in verdicts if not math.isnan(v.p_value)]
+        seen = f"; this run shows differences above {size_text(max(least), scored.metric[near[0]])}" if least else ""
+        return f"No candidate is shown to have a better {what} than {scored.incumbent}{seen}."
     if best.policy == ranked(scored)[0]:
         return None
     sentence = _sentence(scored, _found(scored, best.policy))

@@ -8,6 +8,7 @@ import pytest
 
 from lookup.report.blocks import Card
 from lookup.report.cards import about_locality, cards, nothing_told, order_of_cards, ranked, sentences, who_is_alike
+from lookup.report.words import size_text
 from lookup.score.scoring import Scored
 from tests.report.results import placed_once, result, varied, wide
 from tests.score.cases import decided, moves, plan, ratios, replicated, scored, spread
@@ -160,8 +161,14 @@ class TestLocality:
     def test_that_none_is_nearer_is_said(self) -> None:
         """And nothing where the first card says it, or where there is no locality."""
         even_ = traded(random=(0.3, 1.8, 5), even=(0.3, 1.2, 5))
+        farther = traded(random=(0.3, 1.8, 5), far=(0.2, 1.2, 5), other=(0.25, 1.8, 5))
+        half = max((v.high - v.low) / 2 for v in farther.verdicts if v.name == ("match_ratio", "rack"))
 
         assert about_locality(even_) == "No candidate is shown to have a better same-rack share than random."
+        assert about_locality(farther) == (
+            "No candidate is shown to have a better same-rack share than random; this run shows differences above "
+            f"{size_text(half, farther.metric['match_ratio'])}."
+        )
         assert about_locality(traded(random=(0.3, 1.8, 5), rack=(0.4, 1.8, 5))) is None
         assert about_locality(result()) is None
 
