@@ -33,6 +33,9 @@ for _name in [*os.environ]:
     ):
         del os.environ[_name]
 
+# The settings of the docs are no module with examples, and need Sphinx, of an extra.
+collect_ignore = ["docs/conf.py"]
+
 _MARK = re.compile(
     r"^<!-- (?P<what>file|run|prints)(?:: (?P<detail>[^\n]+?))? -->\n+```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,

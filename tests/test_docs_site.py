@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sphinx.util.inventory import InventoryFile
 
 from tests.report import test_browser
+
+inventory = pytest.importorskip("sphinx.util.inventory", reason="sphinx, of the extra `docs`, is not installed")
 
 _ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -54,7 +55,7 @@ def _imported() -> set[str]:
 def test_the_api_has_every_public_name(site: Path) -> None:
     """Those of the package, of hooks and of tests, and all that the pages import; built-in parts have a page."""
     with (site / "objects.inv").open("rb") as file:
-        entries = InventoryFile.load(file, "", lambda base, path: path)
+        entries = inventory.InventoryFile.load(file, "", lambda base, path: path)
     known = {
         name.rpartition(".")[2] for kind in ("class", "data", "exception", "function") for name in entries[f"py:{kind}"]
     }
