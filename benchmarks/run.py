@@ -3,7 +3,7 @@
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
                                                   small, tables, steady, shared, closed, decision, serving,
-                                                  topics, watches, live
+                                                  topics, watches, optimum, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -25,6 +25,7 @@ from typing import Any
 from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
+from optimum import measure_optimum
 from polls import measure_polls
 from processes import Measured, run_measured
 from serve import measure_serving
@@ -365,6 +366,10 @@ def _watches(_: _Bench) -> Iterator[Figure]:
     yield from measure_watches()
 
 
+def _optimum(_: _Bench) -> Iterator[Figure]:
+    yield from measure_optimum()
+
+
 def _live(_: _Bench) -> Iterator[Figure]:
     print("... live, some five minutes", file=sys.stderr, flush=True)
     # It steers a cluster as the tests do.
@@ -395,6 +400,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "serving": _serving,
     "topics": _topics,
     "watches": _watches,
+    "optimum": _optimum,
     "live": _live,
 }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lookup.api.simulating import simulate_matrix as simulate_matrix
     from lookup.hooks import *
     from lookup.model import *
+    from lookup.placement import best_placement as best_placement
 
 #: Of the rooms below; `__getattr__` lists it.
 __all__: list[str]
@@ -34,6 +35,7 @@ __all__: list[str]
 _WHOLE = ("lookup.hooks", "lookup.model")
 #: Modules of functions for programs, by name.
 _FUNCTIONS = {
+    "best_placement": "lookup.placement",
     "diff": "lookup.api.comparing",
     "confirm": "lookup.api.evaluating",
     "evaluate": "lookup.api.evaluating",

@@ -24,6 +24,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
+    "lookup/placement": 1_800,
     "lookup/replay": 8_900,
     "lookup/report": 6_100,
     "lookup/score": 2_300,
