@@ -18,6 +18,8 @@ __all__ = ["balanced", "least_imbalance"]
 _HALVINGS = 50
 #: Idlest brokers that are tried for a bundle of the busiest one.
 _IDLEST = 8
+#: Bundles of a broker of which all pairs are looked at.
+_MOST_PAIRED = 64
 #: Moves and exchanges for each bundle, at most.
 _TURNS = 4
 #: Levels that are tried for a placement within budgets.
@@ -160,8 +162,9 @@ class _Balancing:
             if use[busiest] <= enough:
                 break
             idlest = np.argsort(use, kind="stable")[:_IDLEST]
-            if not any(self._relieve(busiest, int(broker)) for broker in idlest) and not any(
-                self._exchange(busiest, int(broker)) for broker in idlest
+            if not (
+                any(self._relieve(busiest, int(broker)) for broker in idlest)
+                or any(self._exchange(busiest, int(broker), most) for most in (1, 2) for broker in idlest)
             ):
                 break
         return self._owners
@@ -212,29 +215,41 @@ class _Balancing:
         self._move(int(bundles[best]), idle)
         return True
 
-    def _exchange(self, busiest: int, idle: int) -> bool:
-        """Exchange two bundles of two brokers, if that makes the busier one less busy."""
+    def _exchange(self, busiest: int, idle: int, most: int) -> bool:
+        """Exchange bundles of two brokers, up to `most` of each, if that makes the busier one less busy."""
         problem = self._problem
-        given, taken = self._movable(busiest, idle), self._movable(idle, busiest)
+        given, given_weight = self._bunches(self._movable(busiest, idle), most)
+        taken, taken_weight = self._bunches(self._movable(idle, busiest), most)
         if not len(given) or not len(taken):
             return False
-        taken = taken[np.argsort(problem.weights[taken], kind="stable")]
+        order = np.argsort(taken_weight, kind="stable")
+        taken, taken_weight = taken[order], taken_weight[order]
         capacities = problem.capacities[[busiest, idle]]
-        # the difference that would make both equally busy
+        # the difference that would make both equally busy, which partners on both sides of it come near
         ideal = (self._loads[busiest] * capacities[1] - self._loads[idle] * capacities[0]) / capacities.sum()
-        places = np.searchsorted(problem.weights[taken], problem.weights[given] - ideal)
-        partners = taken[np.minimum(places, len(taken) - 1)]
-        after = self._use_after(busiest, idle, problem.weights[given] - problem.weights[partners])
-        best = int(np.argmin(after))
-        if after[best] >= self._use(busiest) * (1 - TOLERANCE):
+        above = np.clip(np.searchsorted(taken_weight, given_weight - ideal), 1, len(taken) - 1 or 1)
+        partners = np.stack([above - 1, np.minimum(above, len(taken) - 1)])
+        after = self._use_after(busiest, idle, given_weight - taken_weight[partners])
+        side, best = divmod(int(np.argmin(after)), len(given))
+        if after[side, best] >= self._use(busiest) * (1 - TOLERANCE):
             return False
-        pair = np.array([given[best], partners[best]])
-        firsts = pair[problem.owners[pair] == self._owners[pair]]
+        leaving, coming = given[best], taken[partners[side, best]]
+        both = np.concatenate([leaving[leaving >= 0], coming[coming >= 0]])
+        firsts = both[problem.owners[both] == self._owners[both]]
         if float(problem.weights[firsts].sum()) > self._weight_left or len(firsts) > self._moves_left:
             return False
-        self._move(int(pair[0]), idle)
-        self._move(int(pair[1]), busiest)
+        for bundle in both.tolist():
+            self._move(bundle, idle if self._owners[bundle] == busiest else busiest)
         return True
+
+    def _bunches(self, bundles: Ints, most: int) -> tuple[Ints, Floats]:
+        """Return bunches of bundles, shape (n_bunches, 2), with -1 for no second, and what each weighs."""
+        bunches = np.stack([bundles, np.full(len(bundles), -1)], axis=1)
+        if most == 2 and len(bundles) <= _MOST_PAIRED:
+            one, other = np.triu_indices(len(bundles), 1)
+            bunches = np.concatenate([bunches, np.stack([bundles[one], bundles[other]], axis=1)])
+        weights = self._problem.weights[bunches]
+        return bunches, weights[:, 0] + np.where(bunches[:, 1] < 0, 0.0, weights[:, 1])
 
     def _movable(self, source: int, target: int) -> Ints:
         """Return the bundles of a broker that another may have and that the budgets let go, shape (n,)."""

@@ -1,4 +1,4 @@
-"""The problems of these tests as integer programs, which HiGHS solves."""
+"""Placements near their clients as an integer program, which HiGHS solves."""
 
 from __future__ import annotations
 
@@ -37,18 +37,3 @@ def best_locality(
         options={"time_limit": 60, "mip_rel_gap": 1e-5},
     )
     return float(-found.fun / weights.sum())
-
-
-def least_imbalance(weights: Floats, capacities: Floats) -> float:
-    """Return the least imbalance there can be."""
-    bundles, brokers = len(weights), len(capacities)
-    each = sparse.hstack([sparse.kron(sparse.eye(bundles), np.ones((1, brokers))), np.zeros((bundles, 1))])
-    loads = sparse.hstack([sparse.kron(weights[None, :], sparse.eye(brokers)), -capacities[:, None]])
-    found = optimize.milp(
-        np.append(np.zeros(bundles * brokers), 1.0),
-        constraints=[optimize.LinearConstraint(each, 1, 1), optimize.LinearConstraint(loads, -np.inf, 0)],
-        integrality=np.append(np.ones(bundles * brokers), 0),
-        bounds=optimize.Bounds(0, np.append(np.ones(bundles * brokers), np.inf)),
-        options={"time_limit": 60, "mip_rel_gap": 1e-5},
-    )
-    return float(found.x[-1] / (weights.sum() / capacities.sum()))
