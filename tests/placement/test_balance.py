@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from lookup.placement.balance import balanced, least_imbalance
@@ -48,3 +49,26 @@ def test_bundles_that_only_some_brokers_may_have_share_those() -> None:
         np.ones(10), np.ones(5), None, None, admitted, max_imbalance=None, max_moved_weight=None, max_moves=None
     )
     assert least_imbalance(problem) == 2.0
+
+
+def test_a_budget_of_one_move_is_enough_for_the_heaviest_bundle() -> None:
+    """It alone leaves the broker that has all four: then it is what the busier broker carries."""
+    problem = problem_of(
+        [4, 1, 1, 1], np.ones(2), [0] * 4, None, None, max_imbalance=None, max_moved_weight=None, max_moves=1
+    )
+    bound = least_imbalance(problem)
+    owners = balanced(problem, bound)
+    assert bound == pytest.approx(4 / 3.5)
+    assert owners is not None
+    assert owners.tolist() == [1, 0, 0, 0]
+
+
+def test_a_budget_of_weight_leaves_what_it_cannot_move() -> None:
+    """One of four may leave the broker that has all four, so three stay together, and that is proven."""
+    problem = problem_of(
+        np.ones(4), np.ones(2), [0] * 4, None, None, max_imbalance=None, max_moved_weight=1.0, max_moves=None
+    )
+    bound = least_imbalance(problem)
+    owners = balanced(problem, bound)
+    assert owners is not None
+    assert problem.imbalance(owners) == pytest.approx(bound) == 1.5
