@@ -96,6 +96,12 @@ class Policy:
         return own.union(*self.part_reads)
 
     @cached_property
+    def asks_origins(self) -> bool:
+        """Return whether a part, shedder and splitter included, reads where the lookups of bundles come from."""
+        cyclic = [checked_reads(part) for part in (self.shedder, self.splitter) if part is not None]
+        return "view.load.origins" in self.reads.union(*cyclic)
+
+    @cached_property
     def unforgiving(self) -> Policy:
         """Return the same policy with `on_error = "stop"`: a failure of any part raises."""
         return replace(self, on_error="stop")

@@ -90,8 +90,9 @@ ALL_READS = frozenset(
 
 
 #: Declarations beside `view.load` of a part that uses figures which not every replay knows: rates of messages, single
-#: resources, topics. If they are unknown, a warning says so before the run; nothing is hidden from the part.
-LOAD_DETAILS = frozenset({"view.load.rates", "view.load.resources", "view.load.topics"})
+#: resources, topics, origins. If they are unknown, a warning says so before the run; nothing is hidden from the part,
+#: but origins are counted for those that declare them only.
+LOAD_DETAILS = frozenset({"view.load.origins", "view.load.rates", "view.load.resources", "view.load.topics"})
 
 #: The better direction of a metric; "info": neither, it gets no verdict.
 Better = Literal["up", "down", "info"]

@@ -121,6 +121,10 @@ class Load:
     long_term_bundle_throughputs: Mapping[str, float] = field(default_factory=dict)
     #: unit of the loads of `top_bundles`: weight of lookups, or bytes if anything gives them
     bundle_unit: Literal["weight/s", "bytes/s"] = "weight/s"
+    #: by client property, then bundle, then value: weight per second of the lookups of the time that loads of bundles
+    #: are of (in a scenario, their load), owned or not; a bundle whose clients say nothing is not named. Empty unless a
+    #: part declares `view.load.origins`, under shared ownership, and in the decision server, which sees too few lookups
+    origins: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @classmethod
     def unknown(cls, n_brokers: int, topics: Ints | None = None) -> Load:

@@ -75,7 +75,7 @@ class ExclusiveReplay(PolicyWalk):
         self.late_splits = self.refused_unloads = 0
         #: splits that still wait
         self._late: list[tuple[str, tuple[str, ...]]] = []
-        self._loads = AtomLoads(cluster, run)
+        self._loads = AtomLoads(cluster, run, with_origins=policy.asks_origins)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles)
         #: a decision may ask for load
         self._sees_load = "view.load" in policy.reads

@@ -16,6 +16,7 @@ from lookup.engine.ledger import MICRO, LazyTopBundles
 from lookup.model.load import RESOURCES, BundleLoad, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
+from lookup.replay.origins import OriginWindow
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
 from lookup.replay.walk import SliceReports, Tick
 
@@ -55,9 +56,13 @@ def _summed_weights(rows: SliceRows, span: slice, n_atoms: int) -> Ints:
 
 
 class AtomLoads:
-    """The weight of each atom in the last `session_s` before a grid instant."""
+    """The weight of each atom in the last `session_s` before a grid instant.
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
+    Args:
+        with_origins: also by the properties of clients.
+    """
+
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, *, with_origins: bool = False) -> None:
         self._n_atoms = n_atoms = cluster.words.atoms.count
         self._cells: deque[_Cell] = deque(maxlen=run.session_us // run.tick_us)
         self._open = _Cell(n_atoms)
@@ -66,6 +71,8 @@ class AtomLoads:
         self._reported = None if cluster.bundle_loads is None else _ReportedBundles(cluster.bundle_loads, n_atoms)
         self._window: Ints | None = None
         self._rates: Ints | None = None
+        #: None if no part of the policy asks where lookups come from
+        self.origins = OriginWindow(cluster, run) if with_origins else None
 
     def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
         """Take in the reports of a slice; from now on only instants from `reached_us` on are asked for."""
@@ -76,16 +83,22 @@ class AtomLoads:
         """Add the lookups of a tick to the open cell."""
         if high > low and self._reported is None:
             self._open.spans.append((rows, low, high))
+        if high > low and self.origins is not None:
+            self.origins.add(rows, low, high)
 
     def end_slice(self, rows: SliceRows) -> None:
         """Let go of a slice but for its rows of the last `session_s`."""
         outlive(rows, [cell.spans for cell in (*self._cells, self._open)])
+        if self.origins is not None:
+            self.origins.end_slice(rows)
 
     def close_cell(self, now_us: int) -> None:
         """Close the open cell at a grid instant."""
         if self._instant_us is not None and self._reported is None:
             self._cells.append(self._open)
             self._open = _Cell(self._n_atoms)
+        if self._instant_us is not None and self.origins is not None:
+            self.origins.close_cell()
         self._instant_us, self._window, self._rates = now_us, None, None
 
     @property
@@ -332,6 +345,7 @@ class BrokerLoads:
             LazyTopBundles(self._n_brokers, bundles),
             demand,
             long_term_bundle_rates=_BundleRates(bundles.loads),
+            origins={} if self._loads.origins is None else self._loads.origins.origins(self._bundles),
         )
         if self._loads.are_bytes:
             figures = replace(figures, bundle_unit="bytes/s")

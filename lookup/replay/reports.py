@@ -344,6 +344,7 @@ def _single_rows(
 
 #: Figures that a part may read and a run may lack, in the words of a warning.
 _GAPS = {
+    "view.load.origins": "the clients of each bundle, whom a replay without owners does not count; it sees none",
     "view.load.rates": (
         "rates of messages, which are known where BUNDLES, and with reported load LOADS too, gives msgRateIn or "
         "msgRateOut; load or its own default stands in"
@@ -360,6 +361,7 @@ def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
         tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported) and not run.is_shared
     )
     known = {
+        "view.load.origins": not run.is_shared,
         "view.load.rates": rates,
         # Simulated load has one usage by definition.
         "view.load.resources": not run.is_reported or "resources" in reported,

@@ -141,6 +141,8 @@ class _Loop:
         #: of the policy's shedder, one a minute
         self.cycles: list[CycleReport[Unload]] = []
         self._options = LookupOptions(properties=scenario.properties)
+        #: what clients send, if the policy asks where lookups come from: all clients of a scenario are in one place
+        self._sent = scenario.properties if policy.asks_origins else {}
         self._reports = reports_of(scenario, policy, _START_US)
 
     def samples(self) -> Iterator[MinuteSample]:
@@ -215,6 +217,10 @@ class _Loop:
             topics=topics,
             # Ranked when a policy asks: figures are added up twice a minute, and only shedders look at bundles.
             top_bundles=LazyTopBundles(count, bundles.__getitem__),
+            origins={
+                key: {name: {value: carried} for name, carried in load.loads.items()}
+                for key, value in self._sent.items()
+            },
             source="reported",
             traffic=load.traffic,
             bundle_unit="bytes/s",

@@ -136,6 +136,7 @@ def writable(world: World) -> World:
     view = world.view
     columns: dict[str, Any] = {name: getattr(view.load, name).copy() for name in _COLUMNS}
     load = replace(view.load, **columns, demand=copy.deepcopy(dict(view.load.demand)))
+    load = replace(load, origins=copy.deepcopy(dict(load.origins)))
     copies: dict[str, Any] = {name: getattr(view, name).copy() for name in ("registered", "capacity")}
     copies |= {name: copy.deepcopy(dict(getattr(view, name))) for name in ("unloaded", "memory")}
     request = replace(world.request, properties=dict(world.request.properties))
@@ -147,7 +148,13 @@ def written_out(world: World) -> str:
     view, load = world.view, world.view.load
     columns = {name: getattr(load, name).tolist() for name in _COLUMNS}
     columns |= {name: getattr(view, name).tolist() for name in ("registered", "capacity")}
-    mappings = [dict(load.demand), dict(view.unloaded), dict(view.memory), list(map(list, load.top_bundles))]
+    mappings = [
+        dict(load.demand),
+        dict(load.origins),
+        dict(view.unloaded),
+        dict(view.memory),
+        list(map(list, load.top_bundles)),
+    ]
     return repr((columns, mappings, view.ownership, list(view.brokers), world.request))
 
 

@@ -64,6 +64,8 @@ class Figures(TypedDict, total=False):
     long_term_rates: Mapping[str, float]
     #: messages per second in the long run by bundle
     long_term_bundle_rates: Mapping[str, float]
+    #: weight per second by client property, bundle and value
+    origins: Mapping[str, Mapping[str, Mapping[str, float]]]
     #: default: that of production
     salt: str
 
@@ -137,6 +139,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         rates=_column(roster, figures["rates"]) if "rates" in figures else None,
         long_term_rates=_column(roster, figures["long_term_rates"]) if "long_term_rates" in figures else None,
         long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
+        origins=figures.get("origins", {}),
     )
     return ClusterView(
         cluster="test",

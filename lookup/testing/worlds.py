@@ -51,6 +51,12 @@ _BUSY: Figures = {
         "public/other/0x80000000_0xffffffff": 50.0,
     },
     "demand": {"rack": {"a": 150.0, "b": 40.0}, "zone": {"z1": 190.0}},
+    "origins": {
+        "rack": {
+            "public/default/0x00000000_0x40000000": {"b": 40.0, "q": 5.0},
+            "public/other/0x80000000_0xffffffff": {"a": 50.0},
+        }
+    },
     # Bundles beyond every limit of Pulsar's, one that just is not, and one whose namespace cannot be counted.
     "traffic": Traffic(
         stats={
@@ -171,6 +177,7 @@ def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:
                 topics=np.arange(count, dtype=np.int64) * 30_000,
                 top_bundles=tuple((BundleLoad(bundle, 7.0),) for _ in range(count)),
                 demand={"rack": {"c": 500.0}, "zone": {"z9": 500.0}},
+                origins={"rack": {bundle: {"c": 500.0}}},
                 source="reported",
                 traffic=Traffic({bundle: NamespaceBundleStats(topics=5000)}, {}, {"another/one": 1}),
                 max_usage=turned,

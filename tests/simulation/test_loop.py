@@ -189,6 +189,34 @@ def test_clients_may_have_properties() -> None:
     assert trend.figures.matched == pytest.approx(0.75)
 
 
+@dataclass(frozen=True)
+class _Watcher:
+    """A shedder that moves nothing and keeps where the load came from."""
+
+    name: ClassVar[str] = "watcher"
+    seen: tuple[list[Any], ...]
+    reads: frozenset[str] = frozenset({"view.load", "view.load.origins"})
+
+    def propose(self, view: Any, memory: Any) -> Generator[Unload, Ruling, CycleOutcome]:
+        """Keep the origins."""
+        self.seen[0].append(view.load.origins)
+        yield from ()
+        return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
+
+
+def test_load_comes_from_where_the_clients_of_the_scenario_are() -> None:
+    """All of it, by bundle, in bytes per second; a part that does not declare it sees nothing."""
+    declared: tuple[list[Any], ...] = ([],)
+    silent: tuple[list[Any], ...] = ([],)
+    made = scenario(properties={"rack": "a"})
+    run_policy(made, Policy("p", Random(), shedder=_Watcher(declared)))
+    run_policy(made, Policy("p", Random(), shedder=_Watcher(silent, frozenset({"view.load"}))))
+
+    by_bundle = declared[0][-1]["rack"]
+    assert [found == {"a": pytest.approx(2 * MIB)} for found in by_bundle.values()] == [True] * 4
+    assert not any(silent[0])
+
+
 def test_other_processes_use_a_machine_too() -> None:
     """They are in its usage, but who serves no bundle is idle all the same."""
     brokers = [{"id": "b1", "capacity": 10.0, "busy": 0.25}, {"id": "b2", "capacity": 20.0, "busy": 0.5}]
