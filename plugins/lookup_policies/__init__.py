@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lookup.hooks import Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter, hookimpl
 from lookup_policies.avg import Avg, AvgPlacement
+from lookup_policies.best_fit import BestFit
 from lookup_policies.broker_filters import EvenDistribution, LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
@@ -38,6 +39,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     LeastLongTermMessageRate,
     LeastResourceUsageWithWeight,
     AvgPlacement,
+    BestFit,
     PowerOfTwo,
     Rendezvous,
     BoundedConsistentHash,

@@ -17,7 +17,7 @@ from lookup.hooks import Conf, Ge, Le, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies._unloading import measured_usage
 
-__all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight"]
+__all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight", "given_since"]
 
 FloatArray = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ class LeastLongTermMessageRate:
         """Return 1 for the candidates with the least rate."""
         known = (view.load.long_term_rates, view.load.rates, view.load.throughput)
         reported = next(rates for rates in known if rates is not None)
-        given = _given(view.memory, view.now_us)
+        given = given_since(view.memory, view.now_us)
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
         # Infinite, not left out: if every candidate is overloaded they tie, and one of them is chosen all the same.
@@ -168,13 +168,13 @@ class LeastLongTermMessageRate:
         """Count the bundle's rate for its new owner until the next report."""
         now_us = offer.view.now_us
         # A new report ends the count: it includes the traffic of bundles given before.
-        given = dict(_given(memory, now_us))
+        given = dict(given_since(memory, now_us))
         rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
         given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}
         memory.update(at_us=now_us, given=given)
 
 
-def _given(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
-    # By broker, then bundle: rates of the bundles given since the report of this instant.
+def given_since(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
+    """Return the bundles that each broker was given since the report of an instant, and what each carries."""
     given: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
     return given

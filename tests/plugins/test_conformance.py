@@ -23,6 +23,7 @@ from lookup.testing.conformance import (
     policy_of,
 )
 from lookup.testing.worlds import World as KitWorld
+from lookup_policies.best_fit import BestFit
 from lookup_policies.broker_filters import LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
@@ -48,6 +49,7 @@ _CLASSES: list[type[Any]] = [
 _OTHERS: list[Any] = [
     AntiAffinity(failure_domains_enabled=True),
     Best(min_score=0.7),
+    BestFit(near="rack", max_imbalance=1.5),
     ByNamespace(namespaces=("team/a",), child=Rendezvous()),
     BoundedConsistentHash(epsilon=0.01, points=3),
     DefaultSplit(hit_threshold=0, max_splits=1, algorithm=TopicCountEquallyDivide()),
