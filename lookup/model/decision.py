@@ -173,6 +173,8 @@ class CycleReason(StrEnum):
 
     OVERLOADED = "overloaded"
     UNDERLOADED = "underloaded"
+    #: shedding: the bundle is nearer to its clients elsewhere; ours, Pulsar has none
+    LOCALITY = "locality"
     HIT_COUNT = "hit-count"
     NO_BUNDLES = "no-bundles"
     #: shedding: what overloaded brokers would give up is less than is worth while; Pulsar only logs it
@@ -194,6 +196,7 @@ class CycleReason(StrEnum):
 CYCLE_WORDS: Mapping[str, str] = {
     "overloaded": "unloaded from overloaded brokers",
     "underloaded": "unloaded to relieve or fill a broker far from the average",
+    "locality": "moved nearer to their clients",
     "hit-count": "balanced, or not for long enough out of balance",
     "no-bundles": "overloaded, but no bundle could be unloaded",
     "too-little": "too little to offload",

@@ -10,6 +10,7 @@ from lookup_policies.default_split import DefaultSplit, ModularSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import AntiAffinity, Isolation
 from lookup_policies.listers import Default, Indexed, PropertyFilter, TenantScope
+from lookup_policies.rebalance import Rebalance
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, PowerOfTwo, Random, Softmax, WeightedRandom
 from lookup_policies.scorers import FewestBundles, Headroom, PropertyMatch, TopologyDistance
@@ -48,7 +49,7 @@ SELECTORS: tuple[type[Selector], ...] = (
     ZoneSpill,
     ByNamespace,
 )
-SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg)
+SHEDDERS: tuple[type[Shedder], ...] = (Threshold, Transfer, Overload, Uniform, Avg, Rebalance)
 SPLITTERS: tuple[type[Splitter], ...] = (DefaultSplit, ModularSplit)
 SPLIT_ALGORITHMS: tuple[type[SplitAlgorithm], ...] = (
     RangeEquallyDivide,

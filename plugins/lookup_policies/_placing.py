@@ -1,4 +1,4 @@
-"""What brokers carry and can carry, in the unit of their capacities."""
+"""What `rebalance` and `best-fit` share: what brokers carry and can carry, in the unit of their capacities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selector `best-fit`: a bundle goes to where the placement is best with it."""
+"""The selector `best-fit`: a bundle goes to where the placement is best with it, by the objective of `rebalance`."""
 
 from __future__ import annotations
 

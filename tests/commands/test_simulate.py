@@ -80,11 +80,11 @@ _PLACEMENTS = (
 
 @pytest.mark.parametrize("path", [path for path in _SHIPPED if "pip-364" in path.stem], ids=lambda path: path.stem)
 def test_the_matrix_of_the_docs_is_what_is_printed(lookup: Run, path: Path) -> None:
-    """All five shedders, and none, with Pulsar's five placements."""
+    """Every shedder, and none, with Pulsar's five placements."""
     ran = lookup("simulate", path, "--matrix", "--format", "markdown", "--selectors", _PLACEMENTS)
 
     assert ran.code == 0
-    assert "| placement | none | avg | overload | threshold | transfer | uniform |" in ran.out
+    assert "| placement | none | avg | overload | rebalance | threshold | transfer | uniform |" in ran.out
     assert ran.out.strip() in _PAGE.read_text(encoding="utf-8")
 
 

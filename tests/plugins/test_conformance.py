@@ -28,6 +28,7 @@ from lookup_policies.broker_filters import LoadManagerClass, MaxTopics, Version
 from lookup_policies.default_split import DefaultSplit
 from lookup_policies.hashing import BoundedConsistentHash, Rendezvous
 from lookup_policies.isolation import AntiAffinity, Isolation
+from lookup_policies.rebalance import Rebalance
 from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Best, PowerOfTwo, Softmax, WeightedRandom
 from lookup_policies.scorers import Headroom, PropertyMatch
@@ -75,6 +76,7 @@ _OTHERS: list[Any] = [
     Rendezvous(key="client"),
     Rendezvous(key="properties.rack", weight_property="weight"),
     Softmax(temperature=1e-6),
+    Rebalance(near="rack", max_imbalance=1.0, min_gain=0.0, hit_count=0, max_share=1.0, history=1),
     Threshold(threshold=0.0, history=0.0),
     Threshold(threshold=0.2, lower_boundary=True),
     Transfer(hit_count=0, target_std=0.05, quirks="intended"),
