@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 #: Bundles that find no room for which an exchange is looked for, in each plan.
 _EXCHANGES = 200
+#: Moves and exchanges make room for others: how often all bundles have their turn.
+_PASSES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +121,17 @@ class Plan:
 
     def bring_near(self) -> None:
         """Move bundles near their clients, the nearest for their load first, then exchange those that found no room."""
-        rows = np.arange(len(self.owners))
-        nearest = np.where(self._admitted, self._near, 0.0).max(axis=1)
-        gains = self._weights * (nearest - self._near[rows, self.owners]) - self._costs
-        gains[(self.owners != self._start) | (self._weights <= 0.0)] = 0.0
-        rates = np.divide(gains, self._weights, out=np.zeros(len(rows)), where=gains > 0.0)
-        order = np.lexsort((rows, -self._weights, -rates))
-        wanting = order[: int((rates > ROUND_OFF).sum())].tolist()
-        left = [row for row in wanting if not self._placed_near(row)]
-        for row in left[:_EXCHANGES]:
-            self._exchange(row)
+        for _ in range(_PASSES):
+            rows = np.arange(len(self.owners))
+            nearest = np.where(self._admitted, self._near, 0.0).max(axis=1)
+            gains = self._weights * (nearest - self._near[rows, self.owners]) - self._costs
+            gains[(self.owners != self._start) | (self._weights <= 0.0)] = 0.0
+            rates = np.divide(gains, self._weights, out=np.zeros(len(rows)), where=gains > 0.0)
+            order = np.lexsort((rows, -self._weights, -rates))
+            wanting = order[: int((rates > ROUND_OFF).sum())].tolist()
+            left = [row for row in wanting if not self._placed_near(row)]
+            for row in left[:_EXCHANGES]:
+                self._exchange(row)
 
     def _placed_near(self, row: int) -> bool:
         """Move a bundle to the nearest broker with room for it, the emptiest of equals; return whether one has."""

@@ -80,6 +80,10 @@ class Rebalance:
     #: cycles in a row with something to gain after which the next one acts
     hit_count: Annotated[int, Ge(0)] = 3
 
+    def __post_init__(self) -> None:
+        if self.near == "":
+            raise ValueError("near is empty; name a client property, such as rack, or leave it out")
+
     @property
     def reads(self) -> frozenset[str]:
         """Return the load, with its origins if they matter, owners and the time."""
@@ -277,8 +281,7 @@ class _Cycle:
         self.refused = False
         #: what the last plan fell short of
         self.short: Shortfall | None = None
-        n_brokers = len(ids)
-        self._refusals, self._takes = np.zeros(n_brokers, np.int64), np.zeros(n_brokers, np.bool_)
+        self._refusals, self._takes = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
 
     def proposals(self) -> _Proposals:
         """Propose the moves; return how many were accepted."""
@@ -287,12 +290,10 @@ class _Cycle:
             plan = Plan(problem)
             plan.even_out()
             plan.bring_near()
-            owners = plan.owners
-            moves = self._moves(owners)
+            owners, allowed = plan.owners, problem.owners.copy()
             if not self._is_worth(owners):
                 return 0
-            allowed = problem.owners.copy()
-            for row in moves:
+            for row in self._moves(owners):
                 ruling = yield Probe(self._unload(row, owners[row]))
                 if ruling.accepted:
                     allowed[row] = owners[row]
@@ -301,7 +302,7 @@ class _Cycle:
                     self.refused = True
                     yield from self._learn(row, owners[row], ruling)
             if (allowed == owners).all() or (attempt + 1 == _ATTEMPTS and self._is_worth(allowed)):
-                return (yield from self._carried_out(self._moves(allowed), allowed))
+                return (yield from self._carried_out(allowed))
         return 0
 
     def _moves(self, owners: Ints) -> list[int]:
@@ -334,19 +335,17 @@ class _Cycle:
                 return
 
     def _is_worth(self, owners: Ints) -> bool:
-        part, problem = self._part, self._problem
+        limit, least, problem = self._part.max_imbalance, self._part.min_gain, self._problem
+        before, after = (max(limit, float(problem.filled(of).max())) for of in (problem.owners, owners))
+        evener, nearer = before - after, problem.nearness(owners)
+        self.short = Shortfall(100.0 * nearer, "% of the load brought near", 100.0 * least)
         if self._reason is CycleReason.OVERLOADED:
-            before, after = (
-                max(part.max_imbalance, float(problem.filled(of).max())) for of in (problem.owners, owners)
-            )
-            gain, what, unit = before - after, "of the mean taken from the fullest broker", 1.0
-        else:
-            gain, what, unit = problem.nearness(owners), "% of the load brought near", 100.0
-        self.short = Shortfall(unit * gain, what, unit * part.min_gain)
-        return gain > 0.0 and gain >= part.min_gain
+            self.short = Shortfall(evener, "of the mean taken from the fullest broker", least)
+        # Even if nothing relieves the fullest broker, load can come near elsewhere.
+        return after <= before and max(evener, nearer) > 0.0 and max(evener, nearer) >= least
 
-    def _carried_out(self, moves: Sequence[int], owners: Ints) -> _Proposals:
-        for row in moves:
+    def _carried_out(self, owners: Ints) -> _Proposals:
+        for row in self._moves(owners):
             if (yield self._unload(row, owners[row])).accepted:
                 self.moved.append(self._names[row])
         return len(self.moved)

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lookup
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
+from lookup.logs.jobs import InProcess
 from lookup.model import (
     Broker,
     ClusterView,
@@ -182,6 +184,21 @@ def test_balance_comes_before_nearness() -> None:
     assert [destination for _, destination in moves] == ["a1"]
 
 
+def test_a_bundle_that_nothing_relieves_does_not_keep_others_from_their_clients() -> None:
+    """One alone is more than a broker should carry; load comes near elsewhere all the same."""
+    view = _racks({"a1": {"huge": 90.0}, "b1": {"u": 5.0, "x": 1.0}, "b2": {}}, {"huge": {"a": 1.0}, "u": {"c": 1.0}})
+    brokers = [broker("a1", rack="a"), broker("b1", rack="b"), broker("b2", rack="c")]
+    part = replace(PROMPT, near="rack", move_price=0.05)
+
+    assert _acting(part, replace(view, brokers=Roster(brokers)))[0] == [("u", "b2")]
+
+
+def test_an_empty_name_of_a_property_is_refused() -> None:
+    """It could never be near."""
+    with pytest.raises(ValueError, match="near is empty; name a client property"):
+        Rebalance(near="")
+
+
 @pytest.mark.parametrize(("price", "count"), [(0.2, 1), (0.3, 0)])
 def test_what_comes_near_has_to_be_worth_the_price(price: float, count: int) -> None:
     """Half of 10 would come near; 10 move, and a move counts as 10 more."""
@@ -237,6 +254,18 @@ def test_a_refused_destination_is_not_admitted_and_the_next_best_is_taken() -> N
 
     assert {destination for _, destination in moves} == {"open"}
     assert outcome.label is CycleLabel.SUCCESS
+
+
+def test_a_broker_that_may_not_have_one_bundle_gets_another() -> None:
+    """As where namespaces are isolated: the first plan names the bundle that is refused, the next one its equal."""
+    view = loaded({"free": {}, "full": {"a": 20.0, "b": 20.0}, "open": {"g": 10.0}})
+
+    def refused(unload: Unload) -> Reason | None:
+        is_isolated = (local(unload.bundle), unload.destination) == ("a", "free")
+        return Reason.DESTINATION_FILTERED if is_isolated else None
+
+    assert _acting(PROMPT, view)[0] == [("a", "free")]
+    assert _acting(PROMPT, view, refused=refused)[0] == [("b", "free")]
 
 
 def test_a_bundle_that_may_not_leave_stays_and_another_goes() -> None:
@@ -338,3 +367,19 @@ def test_it_settles_the_scenarios_of_pip_364_with_the_fewest_moves(name: str) ->
     assert settled
     assert found.moves <= min(figures.moves for figures in settled)
     assert found.balance <= max(min(figures.balance for figures in theirs), 1.2 + 1e-9)
+
+
+def test_on_a_generated_log_it_moves_less_than_stock_is_as_even_and_nearer(tmp_path: Path) -> None:
+    """At most half of the weight moves, the fullest broker is no fuller, and more lookups stay in their rack."""
+    log = lookup.generate(tmp_path / "log", lookups=40_000, clusters=1, hours=4, seed=3)
+    settings = {
+        "evaluation": {"incumbent": "stock", "seeds": [1], "balance_s": 900, "warmup_s": 1800},
+        "policies": ["shipped:stock", "shipped:rebalance"],
+    }
+    found = lookup.evaluate(settings, log.lookups, brokers=log.brokers, ownership=log.ownership, workers=InProcess())
+    whole = found.metrics[found.metrics["cluster"].isna() & found.metrics["key"].isin([None, "rack"])]
+    stock, ours = (whole[whole["policy"] == name].set_index("metric")["value"] for name in ("stock", "rebalance"))
+
+    assert ours["moved_weight"] <= 0.5 * stock["moved_weight"]
+    assert ours["imbalance_max_mean"] <= stock["imbalance_max_mean"]
+    assert ours["match_ratio"] >= stock["match_ratio"] + 0.05
