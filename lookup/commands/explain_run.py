@@ -34,6 +34,8 @@ _SHOWN_BROKERS = 10
 _NAMED_BROKERS = 5
 #: Unloads of a cycle that are printed.
 _SHOWN_UNLOADS = 10
+#: Things of one kind, such as what is kept of each bundle, up to which a shedder's memory is printed.
+_SHOWN_MEMORIES = 10
 _BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "hand-over": "after the hand-over"}
 _BEGINNINGS |= {"log": "as in the log before the run"}
 _ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "split": "it was split"}
@@ -153,12 +155,16 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         "figures": ", ".join(shown) or "none",
         "settings": ", ".join(settings),
     }
+    brokers = {broker.broker for broker in explained.seen}
+    tables = {
+        key: kept for key, kept in explained.memory.items() if isinstance(kept, Mapping) and brokers & kept.keys()
+    }
     by_broker = {
         _remembered(key, None)[0]: {broker: _remembered(key, value)[1] for broker, value in kept.items()}
-        for key, kept in explained.memory.items()
-        if isinstance(kept, Mapping) and kept
+        for key, kept in tables.items()
     }
-    pairs |= dict(_remembered(key, kept) for key, kept in explained.memory.items() if not isinstance(kept, Mapping))
+    others = {key: kept for key, kept in explained.memory.items() if key not in tables and kept not in ({}, [])}
+    pairs |= dict(_remembered(key, kept) for key, kept in others.items())
     _print_pairs(console, pairs)
     _print_seen(console, explained.seen, by_broker)
     for unload in report.accepted[:_SHOWN_UNLOADS]:
@@ -175,8 +181,10 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
 
 
 def _remembered(key: str, kept: object) -> tuple[str, str]:
-    """Return the name and the text of what a shedder remembers: instants, in µs, as times."""
+    """Return the name and the text of what a shedder remembers: instants, in µs, as times; of many things how many."""
     name = key.removesuffix("_us")
+    if isinstance(kept, Mapping | list) and len(kept) > _SHOWN_MEMORIES:
+        return name, f"{len(kept):,} entries"
     return name, time_text(kept) if name != key and isinstance(kept, int) else _figure(kept)
 
 
