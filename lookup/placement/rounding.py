@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
+from itertools import count
 
 import numpy as np
 
@@ -95,14 +96,18 @@ class _Limit:
 
 
 def _within_limits(market: Market, prices: Prices, spare: float, patience: int) -> tuple[Ints, Prices] | None:
-    """Return a choice for each bundle that keeps the limits of classes, moves and stays, and the prices for it."""
+    """Return a choice for each bundle that keeps the limits of classes, moves and stays, and the prices for it.
+
+    If it takes too long some bundles are too much for their class or their broker; moves are within their budgets.
+    """
     choice, worth = market.taken(prices)
     if not np.isfinite(worth):
         return None
-    for rises in range(_ROUNDS * patience):
+    for rises in count():
         limit = _broken(market, choice, spare)
-        if limit is None:
-            return choice, prices
+        is_over = rises >= _ROUNDS * patience
+        if limit is None or (is_over and limit.price not in ("weight", "move")):
+            break
         values = market.values(prices, limit.users)
         present = values[np.arange(len(values)), choice[limit.users]]
         values[~limit.without] = -np.inf
@@ -111,23 +116,23 @@ def _within_limits(market: Market, prices: Prices, spare: float, patience: int) 
         tips = (present - values[np.arange(len(values)), other]) / limit.usage
         leaving = _enough(tips, limit.usage, limit.excess)
         if leaving is None:
-            return None
+            break
         choice[limit.users[leaving]] = other[leaving]
         prices = _raised(prices, limit, max(float(tips[leaving].max()), 0.0) + _RISE * (1 + rises / patience))
-    return None
+    return choice, prices
 
 
 def _enough(tips: Floats, usage: Floats, excess: float) -> Ints | None:
     """Return the users that leave first and together free at least so much; None if they cannot."""
     order = np.argsort(tips, kind="stable")
     freed = np.cumsum(usage[order])
-    count = int(np.searchsorted(freed, excess)) + 1
-    if count > len(order) or not np.isfinite(tips[order[count - 1]]):
+    enough = int(np.searchsorted(freed, excess)) + 1
+    if enough > len(order) or not np.isfinite(tips[order[enough - 1]]):
         return None
-    leaving = order[:count]
+    leaving = order[:enough]
     # Heavy ones stay if the others are enough: a room that is left empty is lost.
-    surplus = float(freed[count - 1]) - excess
-    stays = np.zeros(count, dtype=bool)
+    surplus = float(freed[enough - 1]) - excess
+    stays = np.zeros(enough, dtype=bool)
     for place in np.argsort(-usage[leaving], kind="stable").tolist():
         if usage[leaving[place]] <= surplus:
             surplus -= float(usage[leaving[place]])
