@@ -24,17 +24,17 @@ BOUNDS: Mapping[str, int] = {
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
-    "lookup/placement": 1_800,
-    "lookup/replay": 8_900,
-    "lookup/report": 6_100,
-    "lookup/score": 2_300,
+    "lookup/placement": 1_900,
+    "lookup/replay": 9_200,
+    "lookup/report": 6_200,
+    "lookup/score": 2_700,
     "lookup/serve": 4_000,
     "lookup/settings": 3_600,
     "lookup/simulation": 1_100,
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 4_500,
-    "plugins/lookup_policies": 4_000,
+    "plugins/lookup_policies": 4_200,
 }
 
 

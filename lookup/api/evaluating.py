@@ -34,6 +34,7 @@ from lookup.report.confirmation import confirming, what_is_left
 from lookup.report.folder import read_run
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
+from lookup.report.possible import beyond
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json
@@ -226,6 +227,8 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         target.write(PAGE, page.encode())
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
+    for sentence in beyond(scored):
+        warn(sentence)
     if outcome.inputs.failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in outcome.inputs.failures.items())
         first = outcome.inputs.first_failure

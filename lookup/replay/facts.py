@@ -1,7 +1,7 @@
 """Gather the facts about one cluster that no policy changes.
 
-They are the score of the log's own choices, the balance of a per-lookup round-robin, which hardly any policy beats, and
-the demand that the logged policy's moves induced.
+They are the score of the log's own choices, what any placement could reach at most, and the demand that the logged
+policy's moves induced.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import InducedMarks
 from lookup.replay.counted import Counted
+from lookup.replay.outcome import BoundSums
+from lookup.replay.pieces import PieceWalk
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick
@@ -29,8 +32,8 @@ class ClusterFacts:
 
     #: the brokers the log says were answered, counted; None if too few lookups carry one
     logged: Counted | None
-    #: sums of (max / mean x weight, weight) over balance cells under a per-lookup round-robin
-    floor: tuple[float, float]
+    #: what no placement can surpass, None if that is not asked for
+    bounds: BoundSums | None
     #: demand within `reconnect_s` after its bundle lost its owner in the log
     induced: int
     demand: int
@@ -47,15 +50,23 @@ class FactsWalk(ClusterWalk):
     Args:
         reconnect_us: how long after a bundle lost its owner its lookups count as induced.
         has_log: whether the logged choice is to be scored.
+        multipliers: of the bounds of the run, None for none.
     """
 
     def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, marks: InducedMarks, reconnect_us: int, has_log: bool
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        marks: InducedMarks,
+        reconnect_us: int,
+        *,
+        has_log: bool,
+        multipliers: Multipliers | None,
     ) -> None:
         super().__init__(cluster, run)
         self._marks, self._reconnect_us = marks, reconnect_us
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
-        self._floor = _Floor(run, len(cluster.timeline.roster))
+        self._pieces = None if multipliers is None else PieceWalk(cluster, run, self._registry, multipliers)
         self._induced = self._demand = 0
         #: start, lookups and registered brokers of every tick with lookups
         self._busy: list[tuple[int, int, int]] = []
@@ -69,16 +80,18 @@ class FactsWalk(ClusterWalk):
             self._induced += self._count_induced(tick)
             if tick.high > tick.low:
                 self._busy.append((tick.start_us, tick.high - tick.low, int(self._registry.registered.sum())))
+            if self._pieces is not None:
+                self._pieces.take(tick, is_scored=tick.start_us >= self._scored_from)
             if tick.start_us < self._scored_from:
                 continue
             self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
-            self._floor.add(tick, self._registry.registered)
             if self._logged is not None:
                 self._logged.begin(tick.rows, tick.start_us, self._registry.epoch)
                 self._logged.end(tick.low, tick.high)
         if self._logged is not None:
             self._logged.end_slice(ticks[-1].rows)
-        self._floor.end_slice()
+        if self._pieces is not None:
+            self._pieces.end_slice(ticks[-1].rows)
 
     def _count_induced(self, tick: Tick) -> int:
         """Return how many rows of a tick come soon after their bundle lost its owner."""
@@ -114,7 +127,7 @@ class FactsWalk(ClusterWalk):
             )
         return ClusterFacts(
             logged=logged,
-            floor=self._floor.sums(),
+            bounds=None if self._pieces is None else self._pieces.bounds(),
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
@@ -141,45 +154,3 @@ def quiet_share(starts: Ints, lookups: Ints, brokers: Ints, *, run: RunPlan) -> 
     is_scored = starts >= (starts[0] if len(starts) else 0) + run.warmup_us
     scored = int(lookups[is_scored].sum())
     return int(lookups[is_scored & (served < brokers)].sum()) / scored if scored else 0.0
-
-
-class _Floor:
-    """The balance of a per-lookup round-robin over the brokers registered in a cell, cell by cell."""
-
-    def __init__(self, run: RunPlan, n_brokers: int) -> None:
-        self._run = run
-        self._registered = np.zeros(n_brokers, dtype=bool)
-        self._weights: list[NDArray[np.float64]] = []
-        self._cell = -1
-        self._sums = (0.0, 0.0)
-
-    def add(self, tick: Tick, registered: NDArray[np.bool_]) -> None:
-        """Add the lookups of a tick."""
-        cell = tick.start_us // self._run.balance_us
-        if cell != self._cell:
-            self._close()
-            self._cell = cell
-        self._registered |= registered
-        if tick.high > tick.low:
-            self._weights.append(tick.rows.column("weight", slice(tick.low, tick.high)))
-
-    def end_slice(self) -> None:
-        """Copy the weights of the open cell, so that the rows they come from need not be held."""
-        if self._weights:
-            self._weights = [np.concatenate(self._weights)]
-
-    def sums(self) -> tuple[float, float]:
-        """Return the sums of (max / mean x weight, weight) over the cells."""
-        self._close()
-        return self._sums
-
-    def _close(self) -> None:
-        """Add the cell that ends; its lookups go to its brokers in turn."""
-        n_brokers = int(self._registered.sum())
-        if self._weights and n_brokers:
-            weights = np.concatenate(self._weights)
-            served = np.bincount(np.arange(len(weights)) % n_brokers, weights=weights, minlength=n_brokers)
-            total = float(served.sum())
-            if total:
-                self._sums = self._sums[0] + float(served.max()) * n_brokers, self._sums[1] + total
-        self._weights, self._registered = [], np.zeros_like(self._registered)

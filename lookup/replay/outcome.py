@@ -17,8 +17,12 @@ from pydantic import Field, WrapValidator
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.time import FIRST_US, LAST_US
+from lookup.placement.frontier import Multipliers
 
-__all__ = ["LOGGED", "Finding", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy"]
+__all__ = [
+    "LOGGED", "POSSIBLE", "BoundSums", "Finding", "InputFacts", "LocalityBound", "MetricSums", "Number",
+    "ReplayOutcome", "cycles_by_policy",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Finding:
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
+#: Stands for a policy's name if the sums are those that no policy surpasses.
+POSSIBLE = "(possible)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +68,33 @@ class MetricSums:
     events: tuple[str, ...] = ()
     #: for metrics over bundles: the same sums by registry epoch, over all bundles, shape (n_epochs, k), k as in `sums`
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalityBound:
+    """What bounds the lookups near a broker, by one property in one cluster; see `lookup.placement.frontier`."""
+
+    #: with free moves, shape (n_slopes,)
+    free: NDArray[np.float64]
+    #: with few, what they pay left out; shape (n_slopes, n_prices), None if there are too many paths, or no owners
+    few: NDArray[np.float64] | None
+    #: what a bound grows by for each weight that is not served, at most, shape (n_slopes,)
+    dearest: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundSums:
+    """What no placement surpasses in one cluster; weight is in micro-units, that of the scored demand."""
+
+    #: sums of `POSSIBLE`, with the rows of those of policies
+    figures: Sequence[MetricSums]
+    weight: float
+    #: max x brokers at least if no bundle moves within a cell, 0.0 if moves are not bounded
+    still: float
+    #: what moves take off it at most, when they are paid for; shape (n_prices,)
+    gains: NDArray[np.float64]
+    #: by property that both brokers and clients have
+    localities: Mapping[str, LocalityBound]
 
 
 #: A figure; NaN, which JSON has as null, if there is none.
@@ -96,8 +129,6 @@ class InputFacts:
     induced_ratio: float | None = None
     ignored_unloads: int | None = None
     capacity: Literal["given", "assumed"] | None = None
-    #: by cluster, None if no cell has weight
-    imbalance_floor: Mapping[str, float | None] = field(default_factory=dict)
     decisions: int | None = None
     #: by policy, what `on_error` let pass
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -134,6 +165,10 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)
+    #: by cluster, in the order of their names; empty if they are not asked for
+    bounds: Sequence[BoundSums] = ()
+    #: of the bounds, None if there are none
+    multipliers: Multipliers | None = None
     #: seeds of the replicates, as given or as drawn for the log
     seeds: tuple[int, ...] = ()
 

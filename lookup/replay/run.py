@@ -24,6 +24,7 @@ from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
+from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
@@ -184,7 +185,8 @@ class _EvaluationRun:
         coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
         seeds = seeds_for(self.settings.evaluation, clusters)
-        replayed, gathered = self._replay(clusters, run, recipe, seeds)
+        multipliers = _multipliers(clusters) if self.settings.evaluation.bounds else None
+        replayed, gathered = self._replay(clusters, run, recipe, seeds, multipliers)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
@@ -198,6 +200,8 @@ class _EvaluationRun:
             logged_reason=_why_no_log(clusters),
             unsalted=_unsalted(policies, clusters, run),
             cannot_act=idle,
+            bounds=[each.facts.bounds for each in gathered if each.facts.bounds is not None],
+            multipliers=multipliers,
             seeds=seeds,
         )
 
@@ -271,7 +275,12 @@ class _EvaluationRun:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
     def _replay(
-        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
+        self,
+        clusters: Sequence[ClusterPlan],
+        run: RunPlan,
+        recipe: Recipe,
+        seeds: Sequence[int],
+        multipliers: Multipliers | None,
     ) -> tuple[list[Replayed], list[GatheredFacts]]:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         policies = self.settings.policies
@@ -295,7 +304,8 @@ class _EvaluationRun:
             cluster = clusters[task.cluster]
             facts = None
             if task.with_facts:
-                facts = FactsWalk(cluster, run, marks_of(cluster, output.work), reconnect_us, has_log)
+                marks = marks_of(cluster, output.work)
+                facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, multipliers=multipliers)
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.dump("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
 
@@ -328,6 +338,13 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
         if len(drawn) == section.seeds:
             break
     return tuple(sorted(drawn))
+
+
+def _multipliers(clusters: Sequence[ClusterPlan]) -> Multipliers:
+    """Return the multipliers of the bounds by the demand of all clusters: bounds of one multiplier add up."""
+    counts = [cluster.words.counts for cluster in clusters]
+    bundles = sum(len(cluster.units[0]) for cluster in clusters)
+    return Multipliers.of(sum(of["demand"] for of in counts), sum(of["micro"] for of in counts), bundles)
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:
@@ -387,9 +404,6 @@ def _input_facts(
         induced_ratio=sum(fact.induced for fact in facts) / demand if demand else None,
         ignored_unloads=sum(cluster.timeline.ignored_unloads for cluster in clusters),
         capacity="assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
-        imbalance_floor={
-            cluster.name: fact.floor[0] / fact.floor[1] if fact.floor[1] else None for cluster, fact in pairs
-        },
         decisions=sum(run.decisions for run in replayed),
         # A unary plus leaves out the policies without any.
         failures=dict(+failures),

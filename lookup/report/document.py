@@ -34,7 +34,7 @@ from lookup.score.scoring import Scored
 
 __all__ = [
     "ABOUT_COUNTS", "ABOUT_CYCLES", "ABOUT_PARTS", "ABOUT_VERDICTS", "answer", "cycle_table", "cycles_in_words",
-    "decision", "fidelity", "figure_table", "floors", "idle_shedders", "input_table", "setup", "verdict_table",
+    "decision", "fidelity", "figure_table", "idle_shedders", "input_table", "setup", "verdict_table",
 ]  # fmt: skip
 
 #: Stands above the tables of cycles.
@@ -77,7 +77,6 @@ _INPUTS: Mapping[str, str | None] = {
     "late_splits": "logged splits that waited for a bundle in flight",
     "refused_unloads": "administrators' unloads of bundles in flight (left out)",
     "capacity": "capacity of brokers",
-    "imbalance_floor": "imbalance_max_mean of a per-lookup round-robin (floor)",
     "decisions": "decisions taken",
     "failures": "failures that on_error let pass",
     "first_failure": "the first of them",
@@ -207,12 +206,6 @@ def idle_shedders(scored: Scored) -> list[str]:
     """Return a line for each policy whose shedder ran and unloaded nothing."""
     idle = {policy: cycles.idleness for policy, cycles in scored.inputs.cycles.items()}
     return [f"{policy}: {text}" for policy, text in idle.items() if text is not None]
-
-
-def floors(scored: Scored) -> list[str]:
-    """Write the imbalance of a per-lookup round-robin in each cluster, below which no policy has to go."""
-    known = scored.inputs.imbalance_floor.items()
-    return [f"{cluster} {number_text(value)}" for cluster, value in known if value is not None]
 
 
 def setup(scored: Scored) -> Bullets:

@@ -12,6 +12,7 @@ from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Par
 from lookup.report.cards import facet_text
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Scope, apart, parts
+from lookup.report.possible import what_is_possible
 from lookup.score.scoring import Scored
 
 __all__ = ["markdown", "markdown_report"]
@@ -52,6 +53,9 @@ def _comparison(scored: Scored) -> Iterator[Block]:
     intervals = [[row[0].text, *(cell.detail or NOTHING for cell in row[2:])] for row in table.cells]
     known = [row for row in intervals if set(row[1:]) != {NOTHING}]
     yield Table(("metric", scored.incumbent, *scored.candidates), known)
+    limits = list(what_is_possible(scored))
+    if limits:
+        yield from (Heading("What is possible"), *limits)
 
 
 def _verdicts(scored: Scored) -> Iterator[Block]:

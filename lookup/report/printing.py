@@ -14,8 +14,9 @@ from lookup.model.quoting import printed_line, quantity
 from lookup.report.cards import HERE, PRICE, cards, nothing_told, ranked
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Line, apart, label, lines
-from lookup.report.document import floors, idle_shedders
+from lookup.report.document import idle_shedders
 from lookup.report.markdown import markdown_report
+from lookup.report.possible import reach
 from lookup.report.wording import (
     aims,
     comparisons,
@@ -82,6 +83,9 @@ def show(
 
     is_whole, is_quiet = detail == "all", detail == "quiet"
     say(_answer(scored, folder, is_quiet=is_quiet))
+    limits = reach(scored)
+    if limits is not None and not is_quiet:
+        say([limits])
     drawn = [line for line in lines(scored) if not _is_idle(line)]
     shown = drawn if is_whole else _first_look(scored, drawn)
     for table in _tables(scored, shown, console, is_whole=is_whole):
@@ -121,9 +125,6 @@ def _background(scored: Scored) -> Iterator[str]:
         yield f"left out, 0 for every policy that has a figure: {', '.join(zero)}"
     if unknown:
         yield f"left out, no figure for any policy: {', '.join(unknown)}"
-    floor = floors(scored)
-    if floor:
-        yield f"floor of imbalance_max_mean, what a per-lookup round-robin would score: {', '.join(floor)}"
     yield from outcomes(scored)
     yield from comparisons(scored)
     open_ = undecided(scored)

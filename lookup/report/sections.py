@@ -42,6 +42,7 @@ from lookup.report.comparison import (
 )
 from lookup.report.folder import Run
 from lookup.report.pictures import pictures
+from lookup.report.possible import what_is_possible
 from lookup.report.wording import aims, locality, terms
 from lookup.report.words import words_of
 from lookup.score.luck import Estimate
@@ -67,6 +68,7 @@ def sections(run: Run, folder: str | None = None) -> list[Section]:
     every = (
         *_first_screen(scored, folder or run.path),
         Section("differences", "Differences from the incumbent", list(_differences(scored))),
+        Section("possible", "What is possible", list(what_is_possible(scored))),
         Section("comparison", "All figures", list(_comparison(scored))),
         load,
         owners,

@@ -332,9 +332,9 @@ _WORDS = {
         "how far the replayed incumbent is from what the log says really happened; a difference between "
         "policies that is no larger may come from the replay itself"
     ),
-    "floor": (
-        "the imbalance_max_mean of dealing lookups out to the brokers in turn: a policy near it has nothing "
-        "left to gain"
+    "possible": (
+        "a figure that no placement of this demand surpasses, whatever its filters, by a proof that knows all lookups "
+        "beforehand; a share of it is the part of the way there from the incumbent's figure"
     ),
     "for this placement only, △ ▽": (
         "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "

@@ -14,6 +14,7 @@ from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, pooled
+from lookup.score.possible import Possible, possible
 from lookup.score.rules import check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
@@ -72,6 +73,8 @@ class Scored:
     #: why a policy cannot do what it says on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
+    #: what any placement could reach; None if it was not bounded
+    possible: Possible | None = None
 
     @property
     def incumbent(self) -> str:
@@ -138,6 +141,14 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         placed_once=placed_once,
         cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, rules),
+        possible=possible(
+            outcome,
+            metrics,
+            estimates=estimates,
+            layout=layout,
+            incumbent=incumbent,
+            placed_once=placed_once,
+        ),
     )
 
 

@@ -115,6 +115,8 @@ class EvaluationSection(Strict):
     BUNDLES; absent: neither."""
     max_quarantine_ratio: Ratio = 0.01
     """Share of unreadable records above which a run fails."""
+    bounds: Truth = True
+    """Bound what any placement could reach in this log, and measure policies by it."""
     slice_rows: Positive = SLICE_ROWS
     """Rows of a cluster that a task holds at a time: a day with more is replayed in slices, of whole ticks."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
@@ -25,7 +26,8 @@ from lookup.logs.readers import DelimitedReader
 from lookup.replay.outcome import LOGGED, MetricSums, ReplayOutcome
 from lookup.replay.run import replay
 from lookup.score.metrics import lookup_register_metrics
-from lookup.settings.evaluation import EvaluationFile
+from lookup.score.scoring import Plan, score
+from lookup.settings.evaluation import EvaluationFile, VerdictSection
 from tests.replay.oracle import Tale, tell
 from tests.replay.worlds import START_US, World, earlier, moving_world, world_of, worlds
 
@@ -110,11 +112,19 @@ def _assert_facts(outcome: ReplayOutcome, tale: Tale) -> None:
     assert cycles == tale.cycles
     for name, hindered in tale.hindered.items():
         assert (getattr(inputs, name) or {}) == hindered
-    _assert_figures(
-        {name: math.nan if value is None else value for name, value in inputs.imbalance_floor.items()},
-        {name: math.nan if value is None else value for name, value in facts["floor"].items()},
-        "floor",
-    )
+    for cluster, bounds in zip(facts["possible"], outcome.bounds, strict=True):
+        found = {(one.metric, one.key): _value([one]) for one in bounds.figures}
+        _assert_figures(found, facts["possible"][cluster], (cluster, "possible"))
+
+
+def _assert_possible(outcome: ReplayOutcome, file: EvaluationFile) -> None:
+    """No policy is beyond what is possible in any figure, or any two, with its own moves."""
+    evaluation = file.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
+    plan = Plan(tuple(policy.name for policy in file.policies), evaluation, VerdictSection())
+    possible = score(outcome, tuple(_METRICS.values()), plan).possible
+
+    assert possible is not None
+    assert possible.beyond == ()
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -147,6 +157,7 @@ def _prove_settings(
         if not seen:
             _assert_equal(outcome, output, tale)
             _assert_facts(outcome, tale)
+            _assert_possible(outcome, file)
         seen.append((_bytes(output), _exact(outcome)))
     for files, sums in seen[1:]:
         assert files == seen[0][0]
@@ -169,7 +180,8 @@ def _exact(outcome: ReplayOutcome) -> Any:
         (one.cluster, one.policy, one.seed, one.metric, one.key, one.by, one.start_us, one.events, one.sums.tobytes())
         for one in outcome.sums
     ]
-    return sums, outcome.inputs, outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
+    bounds = [pickle.dumps(each) for each in outcome.bounds]
+    return sums, bounds, outcome.inputs, outcome.logged_reason, dict(outcome.unsalted), dict(outcome.cannot_act)
 
 
 @given(worlds(), st.booleans())

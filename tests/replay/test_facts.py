@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lookup.replay.clusters import marks_of
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned
@@ -21,7 +19,9 @@ def _event(second: int, event: str, **values: Any) -> dict[str, Any]:
 
 def _facts(plan: Planned, *, has_log: bool = False) -> ClusterFacts:
     marks = marks_of(plan.cluster, plan.work)
-    return plan.shown_to(FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log)).facts()
+    return plan.shown_to(
+        FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log=has_log, multipliers=None)
+    ).facts()
 
 
 def test_lookups_soon_after_a_logged_unload_are_induced(tmp_path: Path) -> None:
@@ -45,14 +45,6 @@ def test_a_lost_broker_induces_lookups_of_what_it_owned_by_then(tmp_path: Path) 
 
     assert _facts(planned(tmp_path / "kept", rows, tables=tables)).induced == 1
     assert _facts(planned(tmp_path / "taken", rows, tables={**tables, "ownership": owned + taken})).induced == 0
-
-
-def test_the_floor_is_a_round_robin_over_lookups(tmp_path: Path) -> None:
-    """Each cell starts over with the first broker; max over mean is weighted by weight."""
-    facts = _facts(planned(tmp_path, [lookup(n, weight=weight) for n, weight in enumerate((3.0, 1.0, 1.0, 1.0))]))
-    above, below = facts.floor
-
-    assert above / below == pytest.approx(4.0 / 3.0)
 
 
 def test_the_logged_choice_is_counted_by_broker(tmp_path: Path) -> None:

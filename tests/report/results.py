@@ -17,7 +17,6 @@ INPUTS = InputFacts(
     clusters=("c", "d"),
     induced_ratio=0.0123,
     capacity="assumed",
-    imbalance_floor={"c": 1.02, "d": 1.5},
 )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import pytest
-
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.decision import CycleReason
-from lookup.report.document import cycle_table, figure_table, floors, idle_shedders, verdict_table
+from lookup.report.document import cycle_table, figure_table, idle_shedders, verdict_table
 from lookup.report.markdown import markdown_report
 from tests.report.results import INPUTS, result, varied
 from tests.report.test_markdown import section
@@ -22,12 +20,6 @@ def test_the_incumbent_comes_first() -> None:
     found = scored([ratios(name, [0.5] * 30) for name in ("a", "b")], plan("b", "a"))
 
     assert figure_table(found).columns == ("metric", "unit", "b (incumbent)", "a")
-
-
-@pytest.mark.parametrize(("floor", "expected"), [({"c": 1.02, "d": None}, ["c 1.02"]), ({}, [])])
-def test_floors(floor: dict[str, float | None], expected: list[str]) -> None:
-    """One for each cluster that has one."""
-    assert floors(result(inputs=replace(INPUTS, imbalance_floor=floor))) == expected
 
 
 IDLE = CycleSums(

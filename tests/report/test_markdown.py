@@ -84,7 +84,6 @@ def test_inputs_have_names_and_units() -> None:
     text = section(markdown_report(result()), "Inputs")
 
     assert re.search(r"\| lookups replayed +\| 1,234,567 +\|", text)
-    assert re.search(r"\| imbalance_max_mean of a per-lookup round-robin \(floor\) \| c 1.02, d 1.5 +\|", text)
     assert re.search(r"\| clusters +\| c, d +\|", text)
 
 

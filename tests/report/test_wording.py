@@ -375,7 +375,7 @@ def test_words_of_verdicts_are_explained() -> None:
     """Those that a reader who did not write the settings asks about."""
     words = " ".join(word for word, _ in terms(result()))
 
-    for word in ("primary metric", "margin", "fidelity", "floor", "for this placement only", "undecided"):
+    for word in ("primary metric", "margin", "fidelity", "possible", "for this placement only", "undecided"):
         assert word in words
 
 

@@ -34,13 +34,13 @@ def result() -> Scored:
         for cluster in "dc"
     ]
     parts += [ratios("new", [0.5] * 40, by=(("tenant", "t1"),)), sums("new", [[1]] * 40, "moves", key="shed")]
-    inputs = InputFacts(lookups=np.int64(7), clusters=("c", "d"), imbalance_floor={"c": float("nan")})  # type: ignore[arg-type]  # of numpy
+    inputs = InputFacts(lookups=np.int64(7), clusters=("c", "d"))  # type: ignore[arg-type]  # of numpy
     return scored(parts, inputs=inputs, cannot_act={"new": "no topology"})
 
 
 def test_sections(result: Scored) -> None:
-    """The seven promised ones, schema 1."""
-    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "inputs"]
+    """The nine promised ones, schema 1."""
+    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "possible", "inputs"]
     assert list(summary(result)) == sections
     assert summary(result)["schema"] == 1
 
@@ -190,13 +190,12 @@ def test_fidelity(result: Scored) -> None:
 
 
 def test_inputs_are_plain(result: Scored) -> None:
-    """Numbers of numpy and NaN become what JSON knows; why verdicts say less than they could stands there too."""
+    """Numbers of numpy become what JSON knows; why verdicts say less than they could stands there too."""
     inputs: dict[str, Any] = summary(result)["inputs"]
 
     assert {name: value for name, value in inputs.items() if value} == {
         "lookups": 7,
         "clusters": ["c", "d"],
-        "imbalance_floor": {"c": None},
         "placed_once": dict.fromkeys(("stock", "new"), "it was replayed with one seed"),
         "cannot_act": {"new": "no topology"},
     }

@@ -59,7 +59,7 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "lookups": lookups,
         "ticks": {world.name: len(world.ticks) for world in worlds},
         "induced": sum(world.induced() for world in worlds),
-        "floor": {world.name: world.floor() for world in worlds},
+        "possible": {world.name: world.possible() for world in worlds},
         "assumed": any(world.assumed is not None for world in worlds),
     }
     return Tale(runs, logged, dict(quarantined), facts, _hindered(runs), _cycles(runs))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
 from lookup.settings.evaluation import EvaluationFile
@@ -245,18 +247,42 @@ class World:
         known = self.all_boundaries.get(namespace, set())
         return one.namespace == namespace and {low, high} <= known and holds(low, high, one.hashed)
 
-    def floor(self) -> float | None:
-        """Return the imbalance of a round-robin over the registered brokers, lookup by lookup."""
-        served: dict[int, list[int]] = defaultdict(list)
+    def possible(self) -> dict[tuple[str, str | None], float]:
+        """Return what no placement surpasses: in a tick a bundle has one owner, and a lookup of its own if shared."""
+        near, counted = Counter[str](), Counter[str]()
+        heaviest, weight = Counter[int](), Counter[int]()
+        known = {name: list(of_name) for name, of_name in self.first_boundaries.items()}
+        present: list[Broker] = []
         for tick in self.ticks:
-            if tick.start >= self.scored_from:
-                served[self.cell(tick.start)] += [one.micro for one in tick.lookups]
-        above = below = 0
+            if tick.registry is not None:
+                present = [broker for broker, is_in in zip(*tick.registry, strict=True) if is_in]
+            for parent, children in tick.splits:
+                split_bundle(known, parent, children)
+            pieces: dict[object, list[Demand]] = defaultdict(list)
+            for number, one in enumerate(tick.lookups if tick.start >= self.scored_from else ()):
+                is_shared = self.section.ownership == "shared"
+                pieces[number if is_shared else bundle_at(one.namespace, one.hashed, known[one.namespace])].append(one)
+            cell = self.cell(tick.start)
+            for lookups in pieces.values():
+                micro = sum(one.micro for one in lookups)
+                weight[cell] += micro
+                # Shared lookups are divided by odds.
+                heaviest[cell] = max(heaviest[cell], 0 if self.section.ownership == "shared" else micro)
+                for key in {key for one in self.demand for key in one.properties}:
+                    sent = [one.properties[key] for one in lookups if key in one.properties]
+                    counted[key] += len(sent)
+                    near[key] += max((sent.count(broker.property_of(key) or "") for broker in present), default=0)
+        sums = np.zeros(3)
         for (_, cell), brokers in self.registered_cells().items():
-            if brokers and sum(served[cell]):
-                sums = [sum(served[cell][turn :: len(brokers)]) for turn in range(len(brokers))]
-                above, below = above + max(sums) * len(brokers), below + sum(sums)
-        return above / below if below else None
+            if brokers and weight[cell]:
+                # One broker has the heaviest piece, the others the rest in equal parts.
+                most = max(heaviest[cell], weight[cell] / len(brokers))
+                rest = [(weight[cell] - most) / max(len(brokers) - 1, 1)] * (len(brokers) - 1)
+                sums += most * len(brokers), np.std([most, *rest]) * len(brokers), weight[cell]
+        found = {("match_ratio", key): near[key] / counted[key] for key in counted if counted[key]}
+        if sums[2]:
+            found |= {("imbalance_max_mean", None): sums[0] / sums[2], ("imbalance_cv", None): sums[1] / sums[2]}
+        return found
 
 
 def is_usable(event: Row) -> bool:

@@ -1,0 +1,306 @@
+"""Bound what placements can reach: near lookups and balance, each alone and both at once, with free and with few moves.
+
+A *piece* of demand is served whole by one broker. Let v be the lookups of a piece that are near if a broker of class k
+serves it, w its weight, n the brokers of a cell of time, B of them of class k. For a multiplier t >= 0 and any prices
+p >= 0 with sum(B p) = t n, no placement has more than sum over pieces of max over k of (v - w p) in
+
+    near lookups - t * n * (most weight that a broker serves in the cell),
+
+since the most loaded broker serves at least the mean that the prices weigh. Such sums add up over cells and clusters,
+and each t is one line that no placement crosses. With few moves the pieces of a bundle are a path over time, on which
+every change of label costs a price as well, and the dearest path is found forwards, stretch by stretch. Whatever the
+prices are the bound holds; good ones make it tight, and are sought by multiplicative updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Locality", "Multipliers", "Stretch", "evenness", "frontier", "split_gains"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Loss of near lookups for a gain in balance, each as a share of the whole. Full classes of brokers set the price, so
+#: what pays lies between 0 and 1: at the share of brokers whose classes are full.
+_SLOPES = (0.0, 1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 2.0)
+#: Lookups that a move must gain, as a share of what a bundle has on average.
+_WORTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
+#: Updates of the prices of a cell, the first of them so large (as an exponent); more gain little (measured).
+_STEPS, _RATE = 64, 0.7
+#: With the prices of an earlier cell to begin with, updates begin here, where they are small.
+_LATER = 40
+#: Kinds of pieces by which prices are sought: alike ones are taken together there, and nowhere else.
+_KINDS = 256
+#: Numbers of a table of paths at most, 64 MB for each property; with more, few moves are not bounded.
+_MOST_PATHS = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """The multipliers of all bounds of a run, the same in every cluster: only then do the bounds add up."""
+
+    #: near lookups per weight of the most loaded broker, times its brokers; shape (n_slopes,), the first is 0
+    balance: Floats
+    #: near lookups per move, shape (n_prices,), ascending from 0 to more than any move can gain
+    moves: Floats
+    #: weight, times brokers, per move; shape (n_prices,)
+    splits: Floats
+
+    @classmethod
+    def of(cls, lookups: float, weight: float, bundles: int) -> Multipliers:
+        """Choose multipliers by the size of the demand of all clusters."""
+        worth = lookups / max(bundles, 1)
+        moves = np.array([0.0, *(worth * share for share in _WORTHS), max(lookups, worth * 2 * _WORTHS[-1])])
+        per_weight = lookups / weight if weight else 0.0
+        return cls(np.array(_SLOPES) * per_weight, moves, moves / per_weight if per_weight else moves)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The demand of a stretch of time in which brokers and bundles stay what they are, in pieces."""
+
+    #: label of each broker, n_labels if it has none, -1 if it is not there; shape (n_brokers,)
+    labels: Ints
+    #: lookups of each piece that are near each label, shape (n_pieces, n_labels)
+    near: Floats
+    #: weight of each piece, shape (n_pieces,)
+    weights: Floats
+    #: bundle of each piece, shape (n_pieces,)
+    bundles: Ints
+
+
+class Locality:
+    """Adds up the bounds of near lookups, alone and against balance, over the cells of one cluster.
+
+    In arrays classes of brokers and labels come first: numpy is slow across a short last axis.
+
+    Args:
+        n_bundles: bundles that occur, each with a number below it; None: pieces have no owner that could move.
+    """
+
+    def __init__(self, multipliers: Multipliers, n_labels: int, n_bundles: int | None) -> None:
+        self._multipliers, self._n_labels = multipliers, n_labels
+        #: bounds with free moves, shape (n_slopes,)
+        self.free = np.zeros(len(multipliers.balance))
+        #: the dearest price of any cell: what a bound grows by at most for each weight that is not served
+        self.dearest = np.zeros(len(multipliers.balance))
+        #: the most that a path can have that ends with each label; shape (n_labels + 1, n_bundles, n_slopes, n_prices)
+        self._paths: Floats | None = None
+        shape = (n_labels + 1, n_bundles or 0, len(multipliers.balance), len(multipliers.moves))
+        if n_bundles is not None and np.prod(shape) <= _MOST_PATHS:
+            self._paths = np.zeros(shape)
+        self._last_labels: Ints | None = None
+        #: prices of the last cell with the same classes of brokers, for pieces and for whole bundles
+        self._last_prices: dict[tuple[str, bytes, bytes], Floats] = {}
+
+    @property
+    def few(self) -> Floats | None:
+        """Return the bounds by price of a move, what the moves pay left out, shape (n_slopes, n_prices)."""
+        return None if self._paths is None else self._paths.max(axis=0).sum(axis=0)
+
+    def add_cell(self, stretches: Sequence[Stretch], n_brokers: int) -> None:
+        """Add a cell of time.
+
+        Args:
+            stretches: in order of time.
+            n_brokers: registered at any time in the cell.
+        """
+        # What no broker can serve has no answer, which no bound is about.
+        stretches = [one for one in stretches if len(one.weights) and (one.labels >= 0).any()]
+        if not stretches:
+            return
+        labels = np.stack([one.labels for one in stretches])
+        # Brokers that are alike throughout the cell have one price.
+        classes, sizes = np.unique(labels[:, (labels >= 0).any(axis=0)], axis=1, return_counts=True)
+        served = [_near_classes(one, of_class) for one, of_class in zip(stretches, classes, strict=True)]
+        near, weights = np.concatenate(served, axis=1), np.concatenate([one.weights for one in stretches])
+        budgets = self._multipliers.balance * n_brokers
+        names = classes.tobytes(), sizes.tobytes()
+        prices = _prices(near, weights, sizes, budgets, self._last_prices.get(("pieces", *names)))
+        self._last_prices["pieces", *names] = prices
+        np.maximum(self.dearest, prices.max(axis=1), out=self.dearest)
+        for number, price in enumerate(prices):
+            self.free[number] += float((near - price[:, None] * weights).max(axis=0).sum())
+        if self._paths is None:
+            return
+        # Whole bundles set other prices than their pieces do.
+        bundles = np.concatenate([one.bundles for one in stretches])
+        _, owners = np.unique(bundles, return_inverse=True)
+        whole = _added_up(near, weights, owners)
+        prices = _prices(*whole, sizes, budgets, self._last_prices.get(("bundles", *names)))
+        self._last_prices["bundles", *names] = prices
+        np.maximum(self.dearest, prices.max(axis=1), out=self.dearest)
+        for one, of_class, values in zip(stretches, classes, served, strict=True):
+            self._relabel(one.labels)
+            self._step(one, of_class, values, prices)
+
+    def _relabel(self, labels: Ints) -> None:
+        """Let bundles follow a broker whose label changed: that is no move."""
+        if self._last_labels is None or self._paths is None:
+            self._last_labels = labels.copy()
+            return
+        last = self._last_labels
+        changed = (labels >= 0) & (last >= 0) & (labels != last)
+        for before, now in set(zip(last[changed].tolist(), labels[changed].tolist(), strict=True)):
+            np.maximum(self._paths[now], self._paths[before], out=self._paths[now])
+        self._last_labels = np.where(labels >= 0, labels, last)
+
+    def _step(self, stretch: Stretch, of_class: Ints, values: Floats, prices: Floats) -> None:
+        """Lengthen the paths of all bundles with demand in a stretch.
+
+        Args:
+            of_class: label of each class in the stretch.
+            values: near lookups by class and piece, -inf of a class that is not there.
+            prices: shape (n_slopes, n_classes).
+        """
+        assert self._paths is not None  # only called where there are paths
+        bundles, owners = np.unique(stretch.bundles, return_inverse=True)
+        # Nothing is served from a label that no broker has now, and its bundles may wait for it.
+        stay = np.zeros((self._n_labels + 1, len(bundles), len(prices)))
+        mixed = np.empty((len(bundles), len(prices)))
+        for number, price in enumerate(prices):
+            net = values - price[:, None] * stretch.weights
+            for label in np.unique(of_class[of_class >= 0]).tolist():
+                stay[label, :, number] = np.bincount(owners, weights=net[of_class == label].max(axis=0))
+            # A bundle that moves within the stretch may have the best of every piece.
+            mixed[:, number] = np.bincount(owners, weights=net.max(axis=0))
+        paths = self._paths[:, bundles]
+        moved = paths.max(axis=0) - self._multipliers.moves + mixed[:, :, None]
+        self._paths[:, bundles] = np.maximum(paths + stay[..., None], moved)
+
+
+def _near_classes(stretch: Stretch, of_class: Ints) -> Floats:
+    """Return near lookups by class of brokers and piece, -inf of a class that is not there."""
+    near = np.vstack([stretch.near.T, np.zeros(len(stretch.weights))])[of_class]
+    near[of_class < 0] = -np.inf
+    return near
+
+
+def _prices(near: Floats, weights: Floats, sizes: Ints, budgets: Floats, start: Floats | None) -> Floats:
+    """Return prices of classes under which few pieces have a bargain, shape (n_slopes, n_classes).
+
+    A class that would serve more than its share becomes dearer, the others cheaper.
+
+    Args:
+        near: shape (n_classes, n_pieces).
+        sizes: brokers of each class.
+        budgets: sum of the prices of all brokers, shape (n_slopes,).
+        start: prices of a cell like this one, None if there was none.
+    """
+    n_classes, n_slopes = len(sizes), len(budgets)
+    prices = best = _within(np.ones((n_slopes, n_classes)) if start is None else start, sizes, budgets)
+    total = weights.sum()
+    if n_classes == 1 or not total:
+        return prices
+    near, weights = _kinds(near, weights)
+    least = np.full(n_slopes, np.inf)
+    for step in range(0 if start is None else _LATER, _STEPS):
+        net = near[:, None] - prices.T[:, :, None] * weights
+        bargain = net.max(axis=0)
+        value = bargain.sum(axis=1)
+        is_better = value < least
+        least, best = np.where(is_better, value, least), np.where(is_better[:, None], prices, best)
+        # Of classes that are as good the first serves.
+        load, is_free = np.empty((n_slopes, n_classes)), np.ones(bargain.shape, dtype=bool)
+        for number in range(n_classes):
+            chosen = (net[number] == bargain) & is_free
+            # No matrix product: the order of its terms depends on how many threads there are.
+            load[:, number] = np.where(chosen, weights, 0.0).sum(axis=1)
+            is_free &= ~chosen
+        excess = load / sizes / (total / sizes.sum()) - 1.0
+        # Without a limit a class that is far too cheap would become far too dear.
+        prices = prices * np.exp(_RATE / (1 + step) ** 0.75 * np.clip(excess, -1.0, 1.0))
+        prices = _within(prices, sizes, budgets)
+    return best
+
+
+def _within(prices: Floats, sizes: Ints, budgets: Floats) -> Floats:
+    """Return prices in the same proportions that add up to the budgets."""
+    within: Floats = prices * (budgets / ((prices * sizes).sum(axis=1) + (budgets == 0)))[:, None]
+    return within
+
+
+def _kinds(near: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Add up pieces that are about alike in what they gain per weight by class; mostly `_KINDS` are left at most."""
+    is_there = np.isfinite(near)
+    # A bundle may have no class that is there all the time.
+    near, weights, is_there = (of[..., is_there.any(axis=0)] for of in (near, weights, is_there))
+    gains = np.where(is_there, near, 0.0)
+    usual = gains.max(axis=0).sum() / (weights.sum() or 1.0) or 1.0
+    ratios = np.divide(gains, weights * usual, out=np.zeros_like(gains), where=weights > 0)
+    levels, kinds = 16, np.arange(len(weights))
+    while levels > 1 and len(weights) and kinds.max() >= _KINDS:
+        levels //= 2
+        codes = np.where(is_there, 1.0 + np.rint(np.minimum(ratios, 4.0) * levels), 0.0).astype(np.int64)
+        # So many classes fit into a number; what is alike in these is alike enough.
+        digits = (4 * levels + 2) ** np.arange(min(len(codes), 10))
+        kinds = np.unique(digits @ codes[:10], return_inverse=True)[1]
+    return _added_up(near, weights, kinds)
+
+
+def _added_up(near: Floats, weights: Floats, numbers: Ints) -> tuple[Floats, Floats]:
+    """Add up near lookups and weights of the pieces that have one number."""
+    near = np.stack([np.bincount(numbers, weights=of_class) for of_class in near]).astype(np.float64)
+    return near, np.bincount(numbers, weights=weights).astype(np.float64)
+
+
+def evenness(weight: float, heaviest: float, n_brokers: int) -> tuple[float, float]:
+    """Return the least imbalance of a cell of time, as max x brokers and as deviation x brokers.
+
+    Args:
+        weight: of the cell.
+        heaviest: weight of the heaviest piece.
+        n_brokers: at least 1.
+    """
+    mean = weight / n_brokers
+    if heaviest <= mean or n_brokers == 1:
+        return weight, 0.0
+    # The others share evenly what the broker of the heaviest piece leaves.
+    squares = (heaviest - mean) ** 2 * n_brokers / (n_brokers - 1)
+    return heaviest * n_brokers, float(np.sqrt(squares * n_brokers))
+
+
+def split_gains(bundles: Floats, least: float, n_brokers: int, splits: Floats) -> tuple[float, Floats]:
+    """Return the least max x brokers of a cell if no bundle moves in it, and the most that moves can take off it.
+
+    A bundle that does not move is served whole, so that the heaviest of these bounds the most loaded broker.
+
+    Args:
+        bundles: weight of each, shape (n_bundles,).
+        least: what max x brokers is at least, whatever moves.
+        splits: prices of a move, shape (n_prices,).
+
+    Returns:
+        The gains are what is left of them when the moves are paid for, shape (n_prices,).
+    """
+    heavy = np.sort(bundles[bundles * n_brokers > least])[::-1] * n_brokers
+    if not len(heavy):
+        return least, np.zeros(len(splits))
+    left = np.append(heavy, least)
+    gains = (left[0] - left) - splits[:, None] * np.arange(len(left))
+    return float(left[0]), gains.max(axis=1)
+
+
+def frontier(offsets: Floats, slopes: Floats, least: float) -> list[tuple[float, float]]:
+    """Return the corners of the curve that no placement crosses, by imbalance; from the last one on it is level.
+
+    Args:
+        offsets, slopes: of the lines above which there is no placement, shape (n_lines,); one has slope 0.
+        least: of the imbalance.
+    """
+    corners = [least]
+    at = least
+    line = int(np.lexsort((slopes, offsets + slopes * at))[0])
+    while slopes[line] > 0:
+        flatter = np.flatnonzero(slopes < slopes[line])
+        crossings = (offsets[flatter] - offsets[line]) / (slopes[line] - slopes[flatter])
+        # Of lines that cross in one point the flattest goes on.
+        nearest = np.lexsort((slopes[flatter], crossings))[0]
+        at, line = max(at, float(crossings[nearest])), int(flatter[nearest])
+        corners.append(at)
+    return [(corner, float((offsets + slopes * corner).min())) for corner in dict.fromkeys(corners)]

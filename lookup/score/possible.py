@@ -1,0 +1,331 @@
+"""Say what any placement could reach in a log, which share of it each policy reaches, and whether one claims more.
+
+Bounds are of single figures, and of locality against balance; with free moves, and with as many as the incumbent makes.
+They are those of policies that answer every lookup. What a policy leaves unanswered leaves the denominators of its
+figures: it is held to a bound over what it answers, which is a little wider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.ledger import MICRO
+from lookup.engine.measuring import bounds_of
+from lookup.hooks import Metric
+from lookup.placement.frontier import Multipliers, frontier
+from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, Number, ReplayOutcome
+from lookup.score.luck import Estimate, Layout, Sample, minus, pooled, sample, spread
+from lookup.score.series import Series, series_of
+from lookup.score.verdict import HoldsFor
+
+__all__ = ["Best", "Beyond", "Frontier", "Possible", "Share", "possible"]
+
+Floats = NDArray[np.float64]
+Name = tuple[str, str | None]
+#: Pooled figures by policy, metric and key.
+Measured = Mapping[tuple[str, str, str | None], Estimate]
+
+#: Rounding of sums, as a share of a bound: nothing below it is beyond the bound.
+_ROUNDING = 1e-9
+#: A policy that leaves more than this share of the lookups unanswered is measured by nothing: its bounds are too wide.
+_UNANSWERED = 0.01
+_LOCALITY, _BALANCE = "match_ratio", "imbalance_max_mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """What no placement surpasses in one figure."""
+
+    metric: str
+    key: str | None
+    incumbent: Number
+    #: with free moves
+    free: Number
+    #: with as many as the incumbent makes; NaN if that is not bounded
+    few: Number
+    #: half the width of the 95 % interval of the distance between the incumbent and `free`
+    noise: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How far a policy goes from the incumbent's figure to the best with free moves."""
+
+    policy: str
+    metric: str
+    key: str | None
+    #: 0 is the incumbent, 1 the bound; NaN with a reason
+    share: Number
+    #: 95 % interval, NaN if there is none
+    low: Number
+    high: Number
+    holds_for: HoldsFor
+    #: why there is no share, or no interval
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The curve of locality against balance that no placement crosses, by corners of (imbalance, match)."""
+
+    key: str
+    #: with free moves; to the right of the last corner it is level, to the left of the first there is nothing
+    free: tuple[tuple[float, float], ...]
+    #: with as many as the incumbent makes; empty if that is not bounded
+    few: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A policy that lies beyond a bound."""
+
+    policy: str
+    #: metric and key of the one figure that is bounded, or of both
+    figures: tuple[Name, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """What is possible in a log, in the order of the metrics, and how far policies come."""
+
+    #: the moves of the incumbent, the mean over replicates rounded up; None under shared ownership
+    moves: int | None
+    figures: tuple[Best, ...]
+    shares: tuple[Share, ...]
+    frontiers: tuple[Frontier, ...]
+    #: policies that leave too many lookups unanswered to be measured
+    unanswered: tuple[str, ...]
+    #: policies beyond a bound: a fault of this program
+    beyond: tuple[Beyond, ...]
+
+
+def possible(
+    outcome: ReplayOutcome,
+    metrics: Sequence[Metric],
+    *,
+    estimates: Sequence[Estimate],
+    layout: Layout,
+    incumbent: str,
+    placed_once: Collection[str],
+) -> Possible | None:
+    """Return what is possible, None if it was not bounded.
+
+    Args:
+        placed_once: policies with luck that no replicate shows.
+    """
+    if outcome.multipliers is None:
+        return None
+    measured = pooled(estimates)
+    policies = tuple(dict.fromkeys(policy for policy, *_ in measured))
+    unanswered = tuple(policy for policy in policies if _answered(measured, policy) < 1.0 - _UNANSWERED)
+    figures = [figure for bounds in outcome.bounds for figure in bounds.figures]
+    limits = {series.name: series for series in series_of(figures, metrics, [POSSIBLE])}
+    bounds = _Bounds.of(outcome.bounds, outcome.multipliers, limits)
+    made = measured.get((incumbent, "moves", None))
+    moves = None if made is None else math.ceil(made.value * (1 - _ROUNDING))
+    bests, shares = [], []
+    for name, limit in limits.items():
+        own, free = measured.get((incumbent, *name)), limit.value()
+        if own is None or own.sample is None or math.isnan(own.value) or math.isnan(free):
+            continue
+        if limit.metric.better == "up" and not free:
+            continue  # no broker has what clients want
+        noise = spread(minus(sample(_over_answers(limit, own.series), layout), own.sample)).half_width()
+        few = math.nan if moves is None else bounds.few(name, free, moves)
+        bests.append(Best(*name, own.value, free, few, noise))
+        for policy in policies:
+            candidate = measured.get((policy, *name))
+            if policy == incumbent or candidate is None or candidate.sample is None:
+                continue
+            blank = Share(policy, *name, math.nan, math.nan, math.nan, "policy", None)
+            silent = [each for each in (policy, incumbent) if each in unanswered]
+            if silent:
+                blank = replace(
+                    blank, reason=f"{silent[0]} leaves more than {_UNANSWERED:.0%} of the lookups unanswered"
+                )
+            elif abs(free - own.value) <= max(noise, _ROUNDING * abs(free)):
+                blank = replace(blank, reason="nothing to improve: the incumbent is as near to the bound as luck goes")
+            else:
+                room = minus(sample(_over_answers(limit, candidate.series), layout), own.sample)
+                blank = _share(blank, minus(candidate.sample, own.sample), room)
+                if {policy, incumbent} & set(placed_once):
+                    blank = replace(blank, holds_for="placement")
+            shares.append(blank)
+    return Possible(
+        moves=moves,
+        figures=tuple(bests),
+        shares=tuple(shares),
+        frontiers=tuple(bounds.frontiers(moves)),
+        unanswered=unanswered,
+        beyond=tuple(each for policy in policies for each in bounds.beyond(measured, policy)),
+    )
+
+
+def _share(blank: Share, gain: Sample, room: Sample) -> Share:
+    """Divide what a candidate gains by what there is to gain, with the luck of both (by the delta method)."""
+    whole = float(room.values.mean())
+    share = float(gain.values.mean()) / whole
+    if gain.strata is None or room.strata is None or not gain.has_spread:
+        return replace(blank, share=share, reason="too few bundles or blocks of time for an interval")
+    strata = [
+        replace(x, parts=(x.parts - share * y.parts) / whole, weights=x.weights + y.weights)
+        for x, y in zip(gain.strata, room.strata, strict=True)
+    ]
+    luck = spread(Sample(share + (gain.values - share * room.values) / whole, tuple(strata)))
+    half = luck.half_width()
+    return replace(
+        blank, share=share, low=share - half, high=share + half, holds_for="hours" if luck.is_drifting else "policy"
+    )
+
+
+def _answered(measured: Measured, policy: str) -> float:
+    answered = measured.get((policy, "answered_ratio", None))
+    return 0.0 if answered is None else answered.value
+
+
+def _over_answers(limit: Series, own: Series) -> Series:
+    """Return a bound for what a policy answers, in each of its replicates; it has the rows of the policy's sums."""
+    perfect = (bounds_of(limit.metric) or (0.0, math.inf))[0]
+
+    def over(bound: Floats, counted: Floats) -> Floats:
+        if limit.metric.name == _LOCALITY:
+            return np.column_stack([np.minimum(bound[:, 0], counted), counted])
+        # Of a cell with less weight than there came it is only known what perfect balance has.
+        is_less = counted < bound[:, 1] * (1 - _ROUNDING)
+        return np.column_stack([np.where(is_less, perfect * counted, bound[:, 0]), counted])
+
+    parts = {}
+    for (cluster, seed), part in own.parts.items():
+        whole = limit.parts[cluster, limit.seeds[0]]
+        epochs = over(whole.epochs, part.epochs[:, 1]) if len(part.epochs) else part.epochs
+        parts[cluster, seed] = replace(part, sums=over(whole.sums, part.sums[:, 1]), epochs=epochs)
+    return replace(limit, parts=parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """The bounds of all clusters together; weights are in micro-units, as the multipliers have them."""
+
+    multipliers: Multipliers
+    #: by figure
+    limits: Mapping[Name, Series]
+    weight: float
+    #: max x brokers without moves, and what moves take off it
+    still: float
+    gains: Floats
+    #: by property
+    localities: Mapping[str, LocalityBound]
+
+    @classmethod
+    def of(cls, clusters: Sequence[BoundSums], multipliers: Multipliers, limits: Mapping[Name, Series]) -> _Bounds:
+        """Add up the bounds of clusters, in their order."""
+        localities = {}
+        for key in sorted({key for cluster in clusters for key in cluster.localities}):
+            of_key = [_of_property(cluster, key, multipliers) for cluster in clusters]
+            few = [bound.few for bound in of_key if bound.few is not None]
+            localities[key] = LocalityBound(
+                np.sum([bound.free for bound in of_key], axis=0),
+                np.sum(few, axis=0) if len(few) == len(of_key) else None,
+                np.max([bound.dearest for bound in of_key], axis=0),
+            )
+        return cls(
+            multipliers,
+            limits,
+            sum(cluster.weight for cluster in clusters),
+            sum(cluster.still for cluster in clusters),
+            np.sum([cluster.gains for cluster in clusters], axis=0),
+            localities,
+        )
+
+    def few(self, name: Name, free: float, moves: float) -> float:
+        """Return the bound of a figure with so many moves; NaN if there is none."""
+        metric, key = name
+        if metric == _BALANCE and self.weight:
+            return max(free, (self.still - self._taken_off(moves)) / self.weight)
+        bound = self.localities.get(key or "") if metric == _LOCALITY else None
+        if bound is None or bound.few is None:
+            return math.nan
+        return min(free, float(self._paid(bound.few, moves)[0]) / self._lookups(key))
+
+    def frontiers(self, moves: float | None) -> Iterator[Frontier]:
+        """Yield the curve of each property."""
+        for key, bound in self.localities.items():
+            if not (bound.free[0] and self.weight):
+                continue  # no lookup can be near, or there is nothing to balance
+            balance = self.limits[_BALANCE, None].value()
+            lookups, few = self._lookups(key), tuple[tuple[float, float], ...]()
+            slopes = self.multipliers.balance * self.weight / lookups
+            if bound.few is not None and moves is not None:
+                least = self.few((_BALANCE, None), balance, moves)
+                offsets = np.minimum(bound.free, self._paid(bound.few, moves)) / lookups
+                few = tuple(frontier(offsets, slopes, least))
+            yield Frontier(key, tuple(frontier(bound.free / lookups, slopes, balance)), few)
+
+    def beyond(self, measured: Measured, policy: str) -> Iterator[Beyond]:
+        """Yield the figures of a policy that are beyond what is possible, replicate by replicate."""
+        for (metric, key), limit in self.limits.items():
+            own = measured.get((policy, metric, key))
+            if own is None:
+                continue
+            sign, over = 1.0 if limit.metric.better == "up" else -1.0, _over_answers(limit, own.series)
+            for seed in own.series.seeds:
+                value, most = own.series.value_of_seed(seed), over.value_of_seed(seed)
+                if sign * (value - most) > _ROUNDING * max(1.0, abs(most)):
+                    yield Beyond(policy, ((metric, key),), seed)
+        yield from self._pairs_beyond(measured, policy)
+
+    def _pairs_beyond(self, measured: Measured, policy: str) -> Iterator[Beyond]:
+        balance, made = (measured.get((policy, *name)) for name in ((_BALANCE, None), ("moves", None)))
+        if balance is None:
+            return
+        for seed in balance.series.seeds:
+            most_loaded, served = _total(balance.series, seed) * MICRO
+            missing = max(0.0, self.weight - served)
+            moves = None if made is None else float(_total(made.series, seed)[0])
+            still = 0.0 if moves is None or missing > _ROUNDING * served else self.still - self._taken_off(moves)
+            if most_loaded < still * (1 - _ROUNDING):
+                yield Beyond(policy, ((_BALANCE, None),), seed)
+            for key, bound in self.localities.items():
+                matched = measured.get((policy, _LOCALITY, key))
+                if matched is None:
+                    continue
+                loss = self.multipliers.balance * most_loaded
+                most = bound.free if bound.few is None or moves is None else self._paid(bound.few, moves)
+                most = np.minimum(most, bound.free) + bound.dearest * missing
+                # Terms are much larger than what they leave.
+                rounding = _ROUNDING * (self._lookups(key) + loss)
+                if (_total(matched.series, seed)[0] - loss > most + rounding).any():
+                    yield Beyond(policy, ((_LOCALITY, key), (_BALANCE, None)), seed)
+
+    def _lookups(self, key: str | None) -> float:
+        """Return the lookups that sent a property."""
+        series = self.limits[_LOCALITY, key]
+        return float(_total(series, series.seeds[0])[1])
+
+    def _paid(self, few: Floats, moves: float) -> Floats:
+        """Return the bounds with so many moves, shape (n_slopes,)."""
+        bounds: Floats = (few + self.multipliers.moves * moves).min(axis=1)
+        return bounds
+
+    def _taken_off(self, moves: float) -> float:
+        """Return what so many moves take off max x brokers at most."""
+        return float((self.gains + self.multipliers.splits * moves).min())
+
+
+def _of_property(cluster: BoundSums, key: str, multipliers: Multipliers) -> LocalityBound:
+    """Return the bound of a property in a cluster; where nothing can be near, it is that of perfect balance."""
+    even = -multipliers.balance * cluster.weight
+    nothing = LocalityBound(even, np.repeat(even[:, None], len(multipliers.moves), axis=1), multipliers.balance)
+    return cluster.localities.get(key, nothing)
+
+
+def _total(series: Series, seed: int) -> Floats:
+    """Return the sums of one replicate over all clusters, shape (k,)."""
+    total: Floats = np.sum([series.parts[name, seed].sums.sum(axis=0) for name in series.clusters], axis=0)
+    return total

@@ -1,0 +1,236 @@
+"""No placement beats a bound: all placements of small demand are tried, and linear programs solved exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, frontier, split_gains
+
+N_LABELS = 2
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What comes for one bundle in one tick."""
+
+    tick: int
+    bundle: int
+    near: tuple[int, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Log:
+    """Ticks with the label of each broker, -1 if it is not there, cells of two ticks, and pieces of two bundles."""
+
+    labels: tuple[tuple[int, ...], ...]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def cells(self) -> list[list[int]]:
+        """Return the ticks of each cell."""
+        return [[tick for tick in range(len(self.labels)) if tick // 2 == cell] for cell in (0, 1)]
+
+    def n_brokers(self, ticks: Sequence[int]) -> int:
+        """Return how many brokers are there at any time in some ticks."""
+        return sum(any(self.labels[tick][broker] >= 0 for tick in ticks) for broker in range(len(self.labels[0])))
+
+    def multipliers(self) -> Multipliers:
+        """Return multipliers by the size of the demand."""
+        return Multipliers.of(sum(sum(one.near) for one in self.pieces), sum(one.weight for one in self.pieces), 2)
+
+    def bounds(self) -> Locality:
+        """Add up the bounds of both cells."""
+        locality = Locality(self.multipliers(), N_LABELS, 2)
+        for ticks in self.cells:
+            stretches = []
+            for tick in ticks:
+                of_tick = [one for one in self.pieces if one.tick == tick]
+                near = np.array([one.near for one in of_tick], dtype=np.float64).reshape(-1, N_LABELS)
+                weights = np.array([one.weight for one in of_tick])
+                bundles = np.array([one.bundle for one in of_tick], dtype=np.int64)
+                stretches.append(Stretch(np.array(self.labels[tick]), near, weights, bundles))
+            locality.add_cell(stretches, self.n_brokers(ticks))
+        return locality
+
+    def placements(self, *, is_whole: bool = True) -> Iterator[tuple[float, float, int, float]]:
+        """Yield near lookups, the sum of max x brokers over the cells, moves and unserved weight of every placement.
+
+        Args:
+            is_whole: every piece is served.
+        """
+        present = [[n for n, label in enumerate(self.labels[one.tick]) if label >= 0] for one in self.pieces]
+        for brokers in product(*(brokers if is_whole else [*brokers, -1] for brokers in present)):
+            near, moves, last, served, missing = 0.0, 0, {}, np.zeros((2, len(self.labels[0]))), 0.0
+            for one, broker in zip(self.pieces, brokers, strict=True):
+                if broker < 0:
+                    missing += one.weight
+                    continue
+                label = self.labels[one.tick][broker]
+                near += one.near[label] if label < N_LABELS else 0
+                served[one.tick // 2, broker] += one.weight
+                moves += last.setdefault(one.bundle, broker) != broker
+                last[one.bundle] = broker
+            most = sum(served[cell].max() * self.n_brokers(ticks) for cell, ticks in enumerate(self.cells))
+            yield near, most, moves, missing
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    """Draw labels of two or three brokers in four ticks, always one there, and some pieces in order of time."""
+    n_brokers = draw(st.integers(1, 3))
+    row = st.tuples(*[st.sampled_from([-1, 0, 1, N_LABELS])] * n_brokers).filter(lambda of: max(of) >= 0)
+    is_steady = draw(st.booleans())
+    labels = (draw(row),) * 4 if is_steady else tuple(draw(row) for _ in range(4))
+    places = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=5, unique=True))
+    near, weight = st.tuples(*[st.integers(0, 4)] * N_LABELS), st.sampled_from([0.0, 0.5, 1.0, 2.0, 7.0])
+    return Log(labels, tuple(Piece(*place, draw(near), draw(weight)) for place in sorted(places)))
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(logs())
+def test_no_placement_is_beyond_a_bound(log: Log) -> None:
+    """Neither in near lookups nor in these and balance at once, whatever it moves and with its own moves.
+
+    What is left unserved widens a bound by the dearest price of its weight.
+    """
+    bounds, multipliers = log.bounds(), log.multipliers()
+    assert bounds.few is not None
+    for near, most, moves, missing in log.placements(is_whole=False):
+        reached = near - multipliers.balance * most - bounds.dearest * missing
+        paid = (bounds.few + multipliers.moves * moves).min(axis=1)
+
+        assert (reached <= bounds.free + 1e-9).all()
+        assert (reached <= paid + 1e-9).all()
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(logs())
+def test_no_placement_is_more_even_than_its_bound(log: Log) -> None:
+    """Neither with pieces that go where they like, nor with whole bundles and its own moves."""
+    least = still = 0.0
+    gains = np.zeros(len(log.multipliers().splits))
+    for ticks in log.cells:
+        pieces = [one for one in log.pieces if one.tick in ticks]
+        weights = [sum(one.weight for one in pieces if one.bundle == bundle) for bundle in (0, 1)]
+        n_brokers = log.n_brokers(ticks)
+        of_cell, _ = evenness(sum(weights), max((one.weight for one in pieces), default=0.0), n_brokers)
+        of_whole, gained = split_gains(np.array(weights), of_cell, n_brokers, log.multipliers().splits)
+        least, still, gains = least + of_cell, still + of_whole, gains + gained
+    for _, most, moves, _ in log.placements():
+        assert most >= least - 1e-9
+        assert most >= still - (gains + log.multipliers().splits * moves).min() - 1e-9
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=6), st.integers(1, 4))
+def test_no_placement_deviates_less_than_its_bound(pieces: list[float], n_brokers: int) -> None:
+    """The standard deviation times brokers, over all ways to place some pieces."""
+    _, least = evenness(sum(pieces), max(pieces), n_brokers)
+    placed = [
+        np.bincount(brokers, weights=pieces, minlength=n_brokers)
+        for brokers in product(range(n_brokers), repeat=len(pieces))
+    ]
+
+    assert min(float(np.std(served)) for served in placed) * n_brokers >= least - 1e-6
+
+
+def _solved(near: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], slope: float) -> float:
+    """Return the most that near lookups less slope x max x brokers can be if pieces may be divided."""
+    classes, sizes = np.unique(labels, return_counts=True)
+    values = np.column_stack([near, np.zeros(len(near))])[:, classes]
+    n_pieces, n_classes = values.shape
+    shares = np.kron(np.eye(n_pieces), np.ones(n_classes))
+    loads = np.kron(weights, np.eye(n_classes))
+    answer = linprog(
+        -np.append(values.ravel(), -slope * len(labels)),
+        A_ub=np.column_stack([loads, -sizes]),
+        b_ub=np.zeros(n_classes),
+        A_eq=np.column_stack([shares, np.zeros(n_pieces)]),
+        b_eq=np.ones(n_pieces),
+    )
+    return -float(answer.fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_are_near_to_the_best_that_pieces_can_do(seed: int) -> None:
+    """Within one percent of all lookups, as a linear program says that divides pieces; never below it."""
+    dice = np.random.default_rng(seed)
+    counts = dice.integers(1, 6, 150)
+    near = np.array([dice.multinomial(count, dice.dirichlet([0.7] * 3)) for count in counts], dtype=np.float64)
+    weights = counts * dice.lognormal(0.0, 0.5, 150)
+    labels = dice.integers(0, 4, 9)
+    multipliers = Multipliers.of(float(counts.sum()), float(weights.sum()), 10)
+    locality = Locality(multipliers, 3, None)
+    locality.add_cell([Stretch(labels, near, weights, np.zeros(150, dtype=np.int64))], 9)
+    gaps = [
+        (bound - _solved(near, weights, labels, slope)) / counts.sum()
+        for bound, slope in zip(locality.free, multipliers.balance, strict=True)
+    ]
+
+    assert min(gaps) > -1e-9
+    assert max(gaps) < 0.01
+    assert locality.few is None
+
+
+def test_few_moves_keep_a_bundle_near_half_of_its_lookups() -> None:
+    """Its clients change racks once: without a move half of them are far, with one none."""
+    multipliers = Multipliers.of(20.0, 20.0, 1)
+    locality = Locality(multipliers, 2, 1)
+    for near in ([[10.0, 0.0]], [[0.0, 10.0]]):
+        locality.add_cell([Stretch(np.array([0, 1]), np.array(near), np.array([10.0]), np.array([0]))], 2)
+    assert locality.few is not None
+    by_moves = [float((locality.few[0] + multipliers.moves * moves).min()) for moves in (0, 1, 2)]
+
+    assert by_moves == pytest.approx([10.0, 20.0, 20.0])
+
+
+def test_a_bundle_follows_a_broker_that_changes_its_label() -> None:
+    """That is no move: all of its lookups may be near without any."""
+    locality = Locality(Multipliers.of(20.0, 20.0, 1), 2, 1)
+    for labels, near in (([0, -1], [[10.0, 0.0]]), ([1, 0], [[0.0, 10.0]])):
+        locality.add_cell([Stretch(np.array(labels), np.array(near), np.array([10.0]), np.array([0]))], 2)
+    assert locality.few is not None
+
+    assert locality.few[0, -1] == pytest.approx(20.0)
+
+
+def test_what_no_broker_can_serve_is_left_out() -> None:
+    """A stretch without brokers, or without demand, adds nothing."""
+    locality = Locality(Multipliers.of(0.0, 0.0, 0), 1, 1)
+    nothing = np.zeros((0, 1)), np.zeros(0), np.zeros(0, dtype=np.int64)
+    locality.add_cell([Stretch(np.array([-1]), np.ones((1, 1)), np.ones(1), np.array([0]))], 0)
+    locality.add_cell([Stretch(np.array([0]), *nothing)], 1)
+
+    assert not locality.free.any()
+
+
+def test_no_moves_are_bounded_for_too_many_bundles() -> None:
+    """The table of their paths would not fit; free moves are bounded all the same."""
+    locality = Locality(Multipliers.of(1.0, 1.0, 1), 3, 1_000_000)
+    locality.add_cell([Stretch(np.array([0]), np.ones((1, 3)), np.ones(1), np.array([999_999]))], 1)
+
+    assert locality.few is None
+    assert locality.free[0] == 1.0
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.01, 3.0)), max_size=5), st.floats(1.0, 2.0))
+def test_the_curve_is_the_lowest_of_its_lines(lines: list[tuple[float, float]], least: float) -> None:
+    """Between its corners by a straight line, level behind the last one, and it never falls."""
+    offsets, slopes = np.array([(0.9, 0.0), *lines]).T
+    corners = frontier(offsets, slopes, least)
+    at = np.linspace(least, corners[-1][0] + 1.0, 50)
+    lowest = (offsets[:, None] + slopes[:, None] * at).min(axis=0)
+
+    assert corners[0][0] == least
+    assert np.interp(at, *np.array(corners).T) == pytest.approx(lowest, abs=1e-9)
+    assert (np.diff([corner[1] for corner in corners]) >= -1e-12).all()

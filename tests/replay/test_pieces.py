@@ -1,0 +1,141 @@
+"""Pieces of demand and their bounds in logs that have little: no labels, one broker, no demand, splits and slices."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lookup.model.bundles import topic_hash
+from lookup.placement.frontier import Multipliers
+from lookup.replay.clusters import marks_of
+from lookup.replay.facts import FactsWalk
+from lookup.replay.outcome import BoundSums
+from tests.replay.plans import NOON, WHOLE, lookup, planned
+from tests.replay.worlds import MICRO
+
+MULTIPLIERS = Multipliers.of(4.0, 4.0 * MICRO, 1)
+
+
+def bounds(folder: Path, rows: list[dict[str, Any]], **given: Any) -> BoundSums:
+    """Return the bounds of a log of one cluster."""
+    plan = planned(folder, rows, **given)
+    walk = FactsWalk(
+        plan.cluster, plan.run, marks_of(plan.cluster, plan.work), 30 * MICRO, has_log=False, multipliers=MULTIPLIERS
+    )
+    found = plan.shown_to(walk).facts().bounds
+    assert found is not None
+    return found
+
+
+def totals(found: BoundSums) -> dict[tuple[str, str | None], list[float]]:
+    """Return the sums of every figure."""
+    return {(one.metric, one.key): one.sums.sum(axis=0).tolist() for one in found.figures}
+
+
+def wanting(*racks: str, second: float = 0.0, **values: Any) -> list[dict[str, Any]]:
+    """Return a lookup of one bundle in one tick for each rack that is wanted."""
+    return [lookup(second + n / 10, properties=f'{{"rack": "{rack}"}}', **values) for n, rack in enumerate(racks)]
+
+
+def test_a_bundle_is_near_most_of_its_clients_in_each_tick(tmp_path: Path) -> None:
+    """Two of three in the first minute, all in the next; a rack without a broker is near to nobody."""
+    rows = [*wanting("a", "b", "a"), *wanting("b", second=60), *wanting("c", "c", second=120)]
+    found = bounds(tmp_path, rows)
+
+    assert totals(found)["match_ratio", "rack"] == [3.0, 6.0]
+    # All is one bundle, of which no tick has more than half: two brokers could share it by moving it once.
+    assert totals(found)["imbalance_max_mean", None] == [6.0, 6.0]
+    assert found.still == 12.0 * MICRO
+
+
+def test_the_bundle_of_a_minute_may_be_heavier_than_the_mean(tmp_path: Path) -> None:
+    """One broker serves it whole: twice the mean of two, and a deviation of one mean."""
+    found = totals(bounds(tmp_path, wanting("a", "a", "b", "b")))
+
+    assert found["imbalance_max_mean", None] == [8.0, 4.0]
+    assert found["imbalance_cv", None] == pytest.approx([4.0, 4.0])
+
+
+def test_shared_lookups_are_pieces_of_their_own(tmp_path: Path) -> None:
+    """Each may be near, odds divide them evenly, and nothing moves; their weights may differ."""
+    rows = [*wanting("a", weight=9.0), *wanting("a", "b", "b", "c", weight=1.0)]
+    found = bounds(tmp_path, rows, evaluation={"ownership": "shared"})
+
+    assert totals(found)["match_ratio", "rack"] == [4.0, 5.0]
+    assert totals(found)["imbalance_max_mean", None] == [13.0, 13.0]
+    assert found.still == 0.0
+    assert found.localities["rack"].few is None
+
+
+def test_children_of_a_split_are_pieces_of_their_own(tmp_path: Path) -> None:
+    """From the split on, and what they serve is counted under the bundle that they came from."""
+    split = {
+        "ts": NOON + 30 * MICRO,
+        "cluster": "east",
+        "bundle": WHOLE,
+        "event": "split",
+        "boundaries": ["0x80000000"],
+    }
+    topics = [f"persistent://t/n/topic-{number}" for number in range(8)]
+    racks = ["a" if topic_hash(topic) < 1 << 31 else "b" for topic in topics]
+    rows = [
+        lookup(second, topic=topic, properties=f'{{"rack": "{rack}"}}')
+        for second in (0, 40)
+        for topic, rack in zip(topics, racks, strict=True)
+    ]
+    most = max(racks.count("a"), racks.count("b"))
+    whole, halved = (
+        totals(bounds(tmp_path / name, rows, tables=tables))
+        for name, tables in (("whole", {}), ("halved", {"ownership": [split]}))
+    )
+
+    assert most < 8
+    assert whole["match_ratio", "rack"] == [2 * most, 16.0]
+    assert halved["match_ratio", "rack"] == [most + 8.0, 16.0]
+
+
+def test_without_labels_nothing_can_be_near(tmp_path: Path) -> None:
+    """Neither if clients send none, nor if no broker has any: then nothing but balance is bounded."""
+    unlabelled = [{"id": "a:1"}, {"id": "b:1"}]
+
+    assert ("match_ratio", "rack") not in totals(bounds(tmp_path / "clients", [lookup(0)]))
+    found = bounds(tmp_path / "brokers", wanting("a", "b"), brokers=unlabelled)
+    assert totals(found)["match_ratio", "rack"] == [0.0, 2.0]
+    assert not found.localities
+
+
+def test_one_broker_has_everything(tmp_path: Path) -> None:
+    """It is perfectly balanced, and near to the clients of its rack whatever moves."""
+    brokers = [{"id": "a:1", "properties": {"lookup.rack": "a"}}]
+    found = bounds(tmp_path, wanting("a", "b"), brokers=brokers)
+
+    assert totals(found) == {
+        ("imbalance_max_mean", None): [2.0, 2.0],
+        ("imbalance_cv", None): [0.0, 2.0],
+        ("match_ratio", "rack"): [1.0, 2.0],
+    }
+    assert found.localities["rack"].free[0] == 1.0
+
+
+def test_the_warm_up_and_quiet_hours_have_no_bound(tmp_path: Path) -> None:
+    """Cells are those of the metrics, from the first scored one on; a quiet one has a row of zeros."""
+    rows = [lookup(0), lookup(3 * 3600), lookup(5 * 3600)]
+    found = bounds(tmp_path, rows, evaluation={"warmup_s": 3600})
+    even = next(one for one in found.figures if one.metric == "imbalance_max_mean")
+
+    assert even.start_us == NOON + 3600 * MICRO
+    assert np.flatnonzero(even.sums[:, 1]).tolist() == [2, 4]
+
+
+def test_bounds_do_not_depend_on_slices(tmp_path: Path) -> None:
+    """To the byte, though a slice ends within a cell."""
+    rows = [one for minute in range(5) for one in wanting("a", "b", "b", second=60 * minute)]
+    cut = [
+        bounds(tmp_path / str(size), rows, evaluation={"slice_rows": size, "balance_s": 240}) for size in (1, 4_000_000)
+    ]
+
+    assert pickle.dumps(cut[0]) == pickle.dumps(cut[1])
