@@ -12,12 +12,12 @@ and a name for which there is no room is left out: the tooltip and the table hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "CHART_WIDTH", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec", "extent",
+    "CHART_WIDTH", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec", "extent",
     "heat_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec", "trade_spec",
 ]  # fmt: skip
 
@@ -46,7 +46,11 @@ WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
 
 
 def trade_spec(
-    titles: tuple[str, str], domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
+    titles: tuple[str, str],
+    domains: Sequence[tuple[float, float]],
+    most: float | None,
+    shape: Shape,
+    limits: Sequence[Limit] = (),
 ) -> dict[str, Any]:
     """One aim against another, one point per policy with both intervals, its size the number of moves.
 
@@ -58,6 +62,7 @@ def trade_spec(
         titles: of the axis upwards and of that to the right.
         domains: of both axes, that to the right first.
         most: moves of the largest point; None: they are not known, and all points have the least size.
+        limits: curves that no point is above; the first one's far side is shaded, the others are dashed.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
@@ -77,6 +82,7 @@ def trade_spec(
     rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
     incumbent = {"filter": "datum.role == 'incumbent'"}
     layers = [
+        *(layer for order, limit in enumerate(limits) for layer in _limit(limit, x, y, domains, is_first=not order)),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
         _layer(
@@ -91,6 +97,28 @@ def trade_spec(
         words,
     ]
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
+
+
+def _limit(
+    limit: Limit, x: dict[str, Any], y: dict[str, Any], domains: Sequence[tuple[float, float]], *, is_first: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the layers of a curve that no point is above, with data of their own."""
+    (left, right), (bottom, top) = domains
+    first, last = limit.corners[0], limit.corners[-1]
+    # To the left of the first corner there is nothing, to the right of the last the curve is level.
+    corners = [(left, bottom), (first[0], bottom), *limit.corners, (max(right, last[0]), last[1])]
+    data = {
+        "values": [{"x": across, "y": up, "top": top, "order": order} for order, (across, up) in enumerate(corners)]
+    }
+    if is_first:
+        area = {"x": x, "y": y, "y2": {"field": "top"}}
+        yield {**_layer(_mark("area", clip=True, color="@line", opacity=0.6), area), "data": data}
+    dash = {} if is_first else {"strokeDash": [6, 3]}
+    line = {"x": x, "y": y, "order": _amount("order")}
+    yield {**_layer(_mark("line", clip=True, color="@ink", strokeWidth=1.5, **dash), line), "data": data}
+    name = {"values": [{"x": right, "y": last[1], "label": limit.name}]}
+    text = {"x": x, "y": y, "text": _name("label")}
+    yield {**_layer(_mark("text", align="right", baseline="top", color="@quiet", dx=-4, dy=4), text), "data": name}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
@@ -299,6 +327,14 @@ class Box(NamedTuple):
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
+
+
+class Limit(NamedTuple):
+    """A curve that no point of a chart is above."""
+
+    name: str
+    #: (across, up), from left to right; level beyond the last
+    corners: Sequence[tuple[float, float]]
 
 
 class Point(NamedTuple):

@@ -17,6 +17,7 @@ from lookup.report.charts import (
     NARROW,
     TRADE_SIZES,
     WIDE,
+    Limit,
     Point,
     Shape,
     Spot,
@@ -145,7 +146,12 @@ def _trade(scored: Scored) -> Section:
     }
     names = [label(*name) for name in (*chosen, *([] if PRICE in chosen else [PRICE]))]
     table = Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters")
-    domains = [extent([row[low] for row in rows], [row[low + 1] for row in rows]) for low in (3, 6)]
+    limits = _limits(scored, chosen)
+    reached = list(zip(*(corner for limit in limits for corner in limit.corners), strict=True)) or [(), ()]
+    domains = [
+        extent([*(row[low] for row in rows), *corners], [*(row[low + 1] for row in rows), *corners])
+        for low, corners in zip((3, 6), reached, strict=True)
+    ]
     blocks: list[Block] = []
     for shape in (WIDE, NARROW):
         spots = _spots(rows, domains, most, shape)
@@ -154,7 +160,7 @@ def _trade(scored: Scored) -> Section:
                 "trade-chart" if shape is WIDE else "trade-narrow-chart",
                 title,
                 f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-                trade_spec(titles[shape], domains, most, shape),
+                trade_spec(titles[shape], domains, most, shape, limits),
                 "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split(),
                 [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
                 screen=shape.screen,
@@ -166,8 +172,21 @@ def _trade(scored: Scored) -> Section:
         "reaches a dashed line may be chance; so may, among many candidates, one that does not (“perhaps”). Names "
         "without room are left out: point at the point."
     )
+    if limits:
+        about += " No placement of this demand lies in the shaded area, whatever policy makes it: that is proven."
     heading = "Locality against balance" if locality(scored) else "Balance against moves"
     return Section("trade", heading, [*blocks, Fold("Numbers of this chart", [table]), Paragraph(about, "note")])
+
+
+def _limits(scored: Scored, chosen: tuple[Name, Name]) -> list[Limit]:
+    """Return the curves that no policy lies above, if locality stands upwards and balance to the right."""
+    (up, key), across = chosen
+    if scored.possible is None or (up, across) != ("match_ratio", ("imbalance_max_mean", None)):
+        return []
+    found = [frontier for frontier in scored.possible.frontiers if frontier.key == key]
+    few = "" if scored.possible.moves is None else f"possible with {quantity(scored.possible.moves, 'move')}"
+    curves = [Limit(*curve) for each in found for curve in (("possible with any moves", each.free), (few, each.few))]
+    return [curve for curve in curves if curve.corners]
 
 
 def _axes(scored: Scored) -> tuple[Name, Name] | None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from math import nan
 from pathlib import Path
 
-from lookup.report.blocks import Paragraph, Table
+from lookup.report.blocks import Chart, Paragraph, Table
 from lookup.report.caveats import caveats
 from lookup.report.folder import read_run
 from lookup.report.possible import reach, what_is_possible
+from lookup.report.sections import sections
 from lookup.score.possible import Best, Beyond, Frontier, Possible, Share
 from lookup.score.scoring import Scored
 from tests.report.results import varied
@@ -81,3 +82,30 @@ def test_a_run_is_read_back_with_what_is_possible(tmp_path: Path) -> None:
     """The same line from the folder as from the run, and none of a run without bounds."""
     assert reach(read_run(str(write_run(tmp_path / "run", result()))).scored) == reach(result())
     assert read_run(str(write_run(tmp_path / "off", result(None)))).scored.possible is None
+
+
+def test_the_chart_of_two_aims_has_the_curves_that_no_policy_is_above(tmp_path: Path) -> None:
+    """Of the property that stands upwards; without bounds there are none, and the text does not speak of them."""
+    few = ((1.0, 0.6), (1.3, 0.7))
+    with_both = replace(POSSIBLE, frontiers=(Frontier("zone", ((1.0, 0.9),), ()), Frontier("rack", ((1.0, 0.8),), few)))
+    drawn = {}
+    for name, possible in (("free", POSSIBLE), ("both", with_both), ("off", None)):
+        (trade,) = [
+            section
+            for section in sections(read_run(str(write_run(tmp_path / name, result(possible)))))
+            if section.id == "trade"
+        ]
+        chart = next(block for block in trade.blocks if isinstance(block, Chart))
+        layers = [layer for layer in chart.spec["layer"] if "data" in layer]
+        names = [layer["data"]["values"][0]["label"] for layer in layers if layer["mark"]["type"] == "text"]
+        lines = [layer["data"]["values"] for layer in layers if layer["mark"]["type"] == "line"]
+        # two points at the left edge, and one at the right
+        curves = [[(point["x"], point["y"]) for point in line[2:-1]] for line in lines]
+        texts = [block.text for block in trade.blocks if isinstance(block, Paragraph)]
+        drawn[name] = dict(zip(names, curves, strict=True)), any("shaded" in text for text in texts)
+
+    assert drawn == {
+        "free": ({"possible with any moves": [(1.0, 0.8), (1.2, 0.9)]}, True),
+        "both": ({"possible with any moves": [(1.0, 0.8)], "possible with 30 moves": [*few]}, True),
+        "off": ({}, False),
+    }
