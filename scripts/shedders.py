@@ -1,0 +1,141 @@
+"""Judges the shedders that ship, over the logs and scenarios of the documentation, and writes `docs/shedders.md`.
+
+`python scripts/shedders.py [TRACE]` writes the tables; that of NASA's web server stays as it is without the trace.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lookup
+from lookup.logs.jobs import InProcess
+
+__all__ = ["PAGE", "live", "nasa", "page_with", "sample", "scenarios"]
+
+_ROOT = Path(__file__).parents[1]
+_CONFIGS = _ROOT / "configs"
+PAGE = _ROOT / "docs" / "shedders.md"
+#: Each shedder with its defaults; `stock` is shipped with `threshold`.
+_ALONE = ("threshold", "none", "uniform", "transfer", "avg", "rebalance")
+_FIGURES: Mapping[str, str | None] = {
+    "imbalance_max_mean": None,
+    "match_ratio": "rack",
+    "moves": None,
+    "moved_weight": None,
+}
+#: Those of which it is known what is possible.
+_BOUNDED = ("imbalance_max_mean", "match_ratio")
+_TABLES = ("lookups", "brokers", "loads", "ownership")
+
+
+def sample() -> str:
+    """Return the table of the log that `make demo` judges."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "sample"
+        lookup.generate(log)
+        return _table("evaluation.toml", {name: log / name for name in _TABLES})
+
+
+def live() -> str:
+    """Return the table of the record of a live cluster."""
+    record = _ROOT / "tests" / "assets" / "live-4.2.4"
+    return _table("live-evaluation.toml", {name: record / name for name in _TABLES})
+
+
+def nasa(trace: Path) -> str:
+    """Return the table of a trace of NASA's web server, as it is downloaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "nasa"
+        lookup.ingest(trace, mapping=_CONFIGS / "nasa.toml", output=log)
+        return _table("nasa-evaluation.toml", {"lookups": log / "lookups"})
+
+
+def scenarios() -> str:
+    """Return moves and final balance of every shedder in the scenarios of PIP-364, placed by the least used broker."""
+    files = sorted((_CONFIGS / "scenarios").glob("pip-364-*.scenario"))
+    rows = lookup.simulate_matrix(files, selectors="least-resource-usage").document()
+    found = {(row["scenario"], row["shedder"]): row for row in rows}
+    lines = []
+    for file in files:
+        cells = [found[file.stem, shedder] for shedder in _ALONE]
+        lines.append([f"`{file.stem}`", *(f"{row['moves']}, {row['balance']:.2f}" for row in cells)])
+    return _markdown(["scenario", *(f"`{shedder}`" for shedder in _ALONE)], lines)
+
+
+def page_with(page: str, name: str, table: str) -> str:
+    """Return the page with another table in the place of that name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    head, rest = page.split(begin)
+    return f"{head}{begin}\n{table}\n\n{end}{rest.split(end, 1)[1]}"
+
+
+def _table(settings: str, tables: Mapping[str, Path]) -> str:
+    """Return the figures of every shedder over a log, with Pulsar's filters and placement."""
+    content = tomllib.loads((_CONFIGS / settings).read_text(encoding="utf-8"))
+    content.pop("topology", None)
+    for broker in content.get("brokers", []):
+        if "profile" in broker:
+            broker["profile"] = str(_CONFIGS / broker["profile"])
+    stock = tomllib.loads((_CONFIGS / "policies" / "stock.toml").read_text(encoding="utf-8"))
+    alone = [{**stock, "name": name, "shedder": name} for name in _ALONE]
+    for policy in alone:
+        if policy["name"] == "none":
+            del policy["shedder"]
+    shipped = tomllib.loads((_CONFIGS / "policies" / "rebalance.toml").read_text(encoding="utf-8"))
+    content["policies"] = [*alone, {**shipped, "name": "shipped:rebalance"}]
+    content["evaluation"]["incumbent"] = "threshold"
+    content.pop("verdict", None)
+    content["inputs"] = {name: str(path) for name, path in tables.items()}
+    document = lookup.evaluate(content, workers=InProcess()).document()
+    whole = {
+        (row["policy"], row["metric"], row["key"]): row
+        for row in document["metrics"]
+        if row["cluster"] is None and not row["by"]
+    }
+    shares = {(row["policy"], row["metric"], row["key"]): row for row in document["possible"]["shares"]}
+    heads, lines = ["shedder"], []
+    for metric, key in _FIGURES.items():
+        heads += [f"`{metric}`" if key is None else f"`{metric}[{key}]`"]
+        heads += ["of the possible"] if metric in _BOUNDED else []
+    for policy in content["policies"]:
+        cells = [f"`{policy['name']}`"]
+        for metric, key in _FIGURES.items():
+            figure = (policy["name"], metric, key)
+            cells.append(_with_interval(whole.get(figure), "value"))
+            if metric in _BOUNDED:
+                cells.append(_with_interval(shares.get(figure), "share", 100.0, " %"))
+        lines.append(cells)
+    return _markdown(heads, lines)
+
+
+def _with_interval(row: Mapping[str, Any] | None, name: str, factor: float = 1.0, unit: str = "") -> str:
+    """Return a figure with its 95 % interval, a dash for none."""
+    if row is None or row[name] is None:
+        return "–"
+    span = "" if row["low"] is None else f" ({row['low'] * factor:.3g} to {row['high'] * factor:.3g})"
+    return f"{row[name] * factor:.3g}{unit}{span}"
+
+
+def _markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the tables into the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    tables = {"sample": sample, "live": live, "scenarios": scenarios}
+    for name, table in tables.items():
+        page = page_with(page, name, table())
+    for trace in arguments[:1]:
+        page = page_with(page, "nasa", nasa(Path(trace)))
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

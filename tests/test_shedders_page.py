@@ -1,0 +1,104 @@
+"""The page about shedders: its tables are computed again, and its sentences are held against them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+_ROOT = Path(__file__).parent.parent
+_PAGE = (_ROOT / "docs" / "shedders.md").read_text(encoding="utf-8")
+_TRACE = _ROOT.parent / "shared" / "data" / "nasa_http_19950801.tsv"
+_NUMBER = r"-?[\d.]+"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """Load the script that writes the tables."""
+    spec = importlib.util.spec_from_file_location("shedders", _ROOT / "scripts" / "shedders.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _table(name: str) -> str:
+    found = re.search(rf"<!-- {name} -->\n\n(.*?)\n\n<!-- end of {name} -->", _PAGE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def _figures(name: str) -> dict[str, list[list[float]]]:
+    """Return by shedder the numbers of each column: the figure, and its interval if there is one."""
+    rows = [[cell.strip(" `") for cell in line.strip("| ").split("|")] for line in _table(name).splitlines()[2:]]
+    return {row[0]: [[float(number) for number in re.findall(_NUMBER, cell)] for cell in row[1:]] for row in rows}
+
+
+@pytest.mark.parametrize("name", ["sample", "live", "scenarios"])
+def test_a_table_is_what_the_script_computes(script: ModuleType, name: str) -> None:
+    """Figure by figure, with intervals."""
+    assert getattr(script, name)() == _table(name)
+
+
+@pytest.mark.skipif(not _TRACE.exists(), reason="NASA's trace is not here")
+def test_the_table_of_the_trace_is_what_the_script_computes(script: ModuleType) -> None:
+    """Figure by figure, with intervals."""
+    assert script.nasa(_TRACE) == _table("nasa")
+
+
+def test_balance_is_bought_with_moves_by_what_pulsar_ships() -> None:
+    """By their intervals on the synthetic log, and more weight moves."""
+    rows = _figures("sample")
+    even, moved = {name: row[0] for name, row in rows.items()}, {name: row[5] for name, row in rows.items()}
+    for other in ("transfer", "none"):
+        assert even["threshold"][2] < even[other][1]
+        assert moved["threshold"][1] > moved[other][2]
+
+
+def test_rebalance_is_as_even_with_less_moved_and_more_near() -> None:
+    """On both logs; how much less, the page says."""
+    for name, share in (("sample", 1 / 5), ("nasa", 1 / 2)):
+        rows = _figures(name)
+        ours, stock = rows["shipped:rebalance"], rows["threshold"]
+        assert ours[0][0] <= stock[0][0]
+        assert ours[0][1] <= stock[0][2]
+        assert ours[5][0] < share * stock[5][0]
+    assert _figures("sample")["shipped:rebalance"][2][1] > _figures("sample")["threshold"][2][2]
+
+
+def test_shares_of_what_is_possible_are_as_said() -> None:
+    """A third and a twentieth in locality, less than a fifth in balance."""
+    near = {name: _figures(name)["shipped:rebalance"][3][0] for name in ("sample", "nasa")}
+    even = {name: _figures(name)["shipped:rebalance"][1][0] for name in ("sample", "nasa")}
+    assert 30 < near["sample"] < 37
+    assert 4 < near["nasa"] < 6
+    assert all(share < 20 for share in even.values())
+
+
+def test_a_short_record_tells_no_shedders_apart() -> None:
+    """Each interval of moved weight has every other one's figure."""
+    moved = [row[5] for row in _figures("live").values()]
+    assert all(low <= other[0] <= high for _, low, high in moved for other in moved)
+
+
+def test_rebalance_settles_with_few_moves() -> None:
+    """In every scenario with at most as many as two of Pulsar's, and at least as even as one."""
+    rows = _figures("scenarios")
+    names = [cell.strip(" `") for cell in _table("scenarios").splitlines()[0].strip("| ").split("|")][1:]
+    for row in rows.values():
+        moves, balance = (dict(zip(names, column, strict=True)) for column in zip(*row, strict=True))
+        assert moves["rebalance"] <= min(moves["uniform"], moves["threshold"])
+        assert balance["rebalance"] <= balance["uniform"]
+
+
+def test_shedders_that_cannot_act_are_those_named() -> None:
+    """They are what no shedder is, on every log."""
+    for name in ("sample", "nasa", "live"):
+        rows = _figures(name)
+        assert rows["uniform"] == rows["avg"] == rows["none"]
