@@ -36,9 +36,9 @@ def best_of_all(problem: Problem) -> Ints | None:
     if problem.near is None:
         cost = (loads / problem.capacities).max(axis=1) / problem.mean
     else:
-        cost = -(problem.near[np.arange(bundles), owners] @ problem.weights)
+        cost = -(problem.near[np.arange(bundles), owners] @ problem.weights) / problem.weights.sum()
     # Sums that should be equal differ in their last bits.
-    best = keeps & (cost <= cost[keeps].min() + TOLERANCE * float(problem.weights.sum()))
+    best = keeps & (cost <= cost[keeps].min() + TOLERANCE)
     order = np.lexsort((weight, moves, ~best))
     best_one: Ints = owners[order[0]].astype(np.int64)
     return best_one

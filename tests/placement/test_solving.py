@@ -173,6 +173,14 @@ def test_a_budget_of_moves_balances_as_far_as_it_goes() -> None:
     assert few.bound > 1
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_unit_of_the_weights_does_not_matter(unit: float) -> None:
+    """A few bundles of gigabytes are balanced like a few of single lookups."""
+    found = best_placement([unit, 2 * unit, 3 * unit], [1, 1], owners=[0, 0, 0])
+
+    assert (found.owners.tolist(), found.value) == ([0, 0, 1], pytest.approx(1.0))
+
+
 def test_the_same_arguments_give_the_same_placement() -> None:
     """There is no luck in it."""
     weights, owners, near = made(4, 500, 10, 3)
