@@ -42,6 +42,7 @@ from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
 from lookup.replay.again import Again, find_difference, replay_again
+from lookup.replay.best_moves import PossibleMoves, possible_moves
 from lookup.replay.difference import Parting, PolicyDifference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
@@ -115,7 +116,7 @@ class DecisionExplained:
 
 @dataclass(frozen=True)
 class CycleExplained:
-    """One cycle of a policy's shedder, run once more, and the settings that would have made another of it."""
+    """One cycle of a policy's shedder, run once more, with settings that change it and with the best moves."""
 
     name: RunName
     ts_us: int
@@ -129,6 +130,8 @@ class CycleExplained:
     report: CycleReport[Unload]
     #: changes after which something moves if nothing did, and nothing if something did, the smallest first
     edits: Sequence[tuple[SettingEdit, ...]]
+    #: what the best placement would have done with the same loads; a sentence if there was nothing to place
+    possible: PossibleMoves | str
     #: in what it differs from the record, a sentence; None: it is the same
     difference: str | None
 
@@ -154,6 +157,7 @@ class CycleExplained:
             "seen": [_seen_document(broker) for broker in self.seen],
             "memory": dict(self.memory),
             "edits": [[edit.document() for edit in edits] for edits in self.edits],
+            "possible": self.possible if isinstance(self.possible, str) else self.possible.document(),
             "difference": self.difference,
         }
 
@@ -276,7 +280,9 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     workers: Workers | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> CycleExplained:
-    """Run the last cycle of a policy's shedder up to an instant once more, and look for settings that change it.
+    """Run the last cycle of a policy's shedder up to an instant once more, and look for what would have changed it.
+
+    Settings are looked for with which something moves or nothing does, and the moves that make the brokers most even.
 
     Args:
         at_us: µs since the Unix epoch.
@@ -291,7 +297,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         """Rehearse the cycle that is meant, with the settings as they are and with others."""
         if manager.view().now_us != recorded["ts"]:
             return
-        progress("looking for settings that change the cycle")
+        progress("looking for settings that change the cycle, and for the best moves")
         own, shedder = manager.policy, manager.policy.shedder
         report = manager.rehearsed(own)
         has_moved = bool(report.accepted)
@@ -314,6 +320,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
                 memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
                 report=report,
                 edits=edits_that_change(own, is_other),
+                possible=possible_moves(manager.view(), report.accepted),
                 difference=_difference(
                     recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}
                 ),
