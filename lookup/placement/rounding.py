@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 
@@ -26,25 +26,28 @@ _RISE = 1e-5
 #: Rises after which the least rise is twice as large, after as many again thrice: of one auction, and of one of many.
 _PATIENCE, _HASTE = 200, 15
 #: That many times an auction is over.
-_ROUNDS = 40
+_ROUNDS = 16
 #: Auctions, each without the choices for which no broker had room in the one before.
-_AUCTIONS = 20
+_AUCTIONS, _FEW_AUCTIONS = 20, 6
 #: Share of the classes' room that is left free, so that whole bundles fit into brokers; the first that works is taken.
 _SPARE = (0.0, 0.01)
 #: Pairs of bundles whose exchange is tried at each step, of all searches together, and those searches, at most.
 _PAIRS, _STARTS, _FEWEST_STARTS = 1_600_000, 40, 10
+#: A gap at which no further search begins.
+_ENOUGH = 1e-4
 #: Bundles that make way for heavier ones while those of a class are packed, at most.
 _MOST_EXCHANGES = 10_000
 #: Passes of improvement, and classes that each tries for a bundle, the nearest ones.
 _PASSES, _NEAREST = 4, 8
 
 
-def rounded(market: Market, trail: Sequence[Prices]) -> Ints | None:
+def rounded(market: Market, trail: Sequence[Prices], bound: float) -> Ints | None:
     """Return the best placement found that keeps all limits; None if none is found.
 
     Args:
         trail: prices on the way to the best ones, which are last. Where bundles are few, one that is heavy makes a
             difference, and prices do not tell which of the heavy ones go together: other prices, other choices.
+        bound: no larger share of the weight can be near.
     """
     problem = market.problem
     tried = min(len(trail), _STARTS, int(_PAIRS // len(problem.weights) ** 2))
@@ -54,12 +57,22 @@ def rounded(market: Market, trail: Sequence[Prices]) -> Ints | None:
                 if problem.broken(owners) is None:
                     return improved(market, owners)
         return None
-    chosen = trail[:: -max(1, len(trail) // tried)]
-    auctions = [list(_attempts(market, prices, spare, _HASTE)) for prices in chosen for spare in _SPARE]
-    starts = dict.fromkeys(tuple(attempts[-1].tolist()) for attempts in auctions if attempts)
-    found = [exchanged(problem, np.array(owners)) for owners in starts]
-    kept = [owners for owners in found if problem.broken(owners) is None]
-    return max(kept, key=problem.locality, default=None)
+    best: Ints | None = None
+    seen: set[bytes] = set()
+    for prices in trail[:: -max(1, len(trail) // tried)]:
+        for spare in _SPARE:
+            # Exchanges repair what does not fit, so a few auctions will do.
+            for start in islice(_attempts(market, prices, spare, _HASTE), _FEW_AUCTIONS):
+                if start.tobytes() in seen:
+                    continue
+                seen.add(start.tobytes())
+                found = exchanged(problem, start)
+                is_kept = problem.broken(found) is None
+                if is_kept and (best is None or problem.locality(found) > problem.locality(best)):
+                    best = found
+        if best is not None and problem.locality(best) >= bound * (1 - _ENOUGH):
+            break
+    return best
 
 
 def _attempts(market: Market, prices: Prices, spare: float, patience: int) -> Iterator[Ints]:
@@ -145,15 +158,16 @@ def _broken(market: Market, choice: Ints, spare: float) -> _Limit | None:
     problem, alike = market.problem, market.alike
     room, stay, weight, moves = market.left(choice)
     columns = np.arange(alike.count + 1)
+    has_weight = problem.weights > 0
     if weight < -TOLERANCE * problem.max_moved_weight or moves < 0:
-        users = np.flatnonzero(market.moves(choice))
+        users = np.flatnonzero(market.moves(choice) & (has_weight | (moves < 0)))
         without = np.broadcast_to(columns == market.stay, (len(users), len(columns)))
         if moves < 0:
             return _Limit("move", None, -moves, users, np.ones(len(users)), without)
         return _Limit("weight", None, -weight, users, problem.weights[users], without)
     crowded = int(np.argmin(stay))
     if stay[crowded] < -TOLERANCE * problem.room[crowded]:
-        users = np.flatnonzero((choice == market.stay) & (problem.owners == crowded))
+        users = np.flatnonzero((choice == market.stay) & (problem.owners == crowded) & has_weight)
         without = np.broadcast_to(columns != market.stay, (len(users), len(columns)))
         return _Limit("stay", crowded, -float(stay[crowded]), users, problem.weights[users], without)
     if not np.isfinite(alike.room).all():
@@ -162,7 +176,7 @@ def _broken(market: Market, choice: Ints, spare: float) -> _Limit | None:
     fullest = int(np.argmin(room))
     if room[fullest] >= -TOLERANCE:
         return None
-    users = np.flatnonzero(market.class_of(choice) == fullest)
+    users = np.flatnonzero((market.class_of(choice) == fullest) & has_weight)
     without = np.tile(columns != fullest, (len(users), 1))
     without[alike.of_broker[problem.owners[users]] == fullest, market.stay] = False
     return _Limit("room", fullest, -float(room[fullest] * alike.room[fullest]), users, problem.weights[users], without)

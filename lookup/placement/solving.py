@@ -138,7 +138,7 @@ def _nearest(problem: Problem) -> Placement:
     floor = max(map(scaled.locality, starts), default=0.0)
     steps = int(min(_STEPS, max(_FEWEST_STEPS, _VALUES // (market.alike.near.size + 1))))
     worth, trail = found_prices(market, floor * total, steps)
-    found = rounded(market, trail)
+    found = rounded(market, trail, worth / total)
     tried = [improved(market, owners) for owners in ([found] if found is not None else starts)]
     if not tried:
         raise InputError(_NONE_FOUND)

@@ -98,12 +98,12 @@ def possible_moves(view: ClusterView, unloads: Sequence[Unload]) -> PossibleMove
         return float((carried / capacities).max() / mean)
 
     now = list(owners.values())
-    targets = dict(zip(ids, range(len(ids)), strict=True))
+    targets = {broker: place for place, broker in enumerate(ids)}
     goals = {unload.bundle: targets.get(unload.destination or "", -1) for unload in unloads}
     then = [goals.get(name, place) for name, place in owners.items()]
     moves, undecided = max(1, len(unloads)), sum(place < 0 for place in goals.values())
     free, few = (best_placement(weights, capacities, owners=now, max_moves=most) for most in (None, moves))
-    # The placement is near the best: what a cycle has found can be better.
+    # Placements are near the best: what a cycle has found can be better, as can what was found with few moves.
     best = few.owners.tolist() if -1 in then else min(few.owners.tolist(), then, key=imbalance)
     found = [
         BestMove(name, ids[source], ids[goal], load)
@@ -117,7 +117,7 @@ def possible_moves(view: ClusterView, unloads: Sequence[Unload]) -> PossibleMove
         before=imbalance(now),
         after=max(few.bound, imbalance(then)) if undecided else imbalance(then),
         undecided=undecided,
-        free=free.value,
+        free=min(free.value, imbalance(best)),
         free_bound=free.bound,
         moves=moves,
         few=imbalance(best),

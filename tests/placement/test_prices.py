@@ -24,7 +24,7 @@ def test_no_placement_is_nearer_than_the_bound(drawn: tuple[list[float], dict[st
     best = best_by_loop(weights, asked)
     if best is not None:
         assert bound / len(weights) >= best - 1e-9
-    owners = rounded(Market(problem, alike(problem)), trail[-1:])
+    owners = rounded(Market(problem, alike(problem)), trail[-1:], bound / len(weights))
     if owners is not None:
         assert best is not None
         worth = value_of(weights, asked, owners.tolist())

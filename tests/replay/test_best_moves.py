@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lookup.model import ClusterView, Unload
@@ -59,11 +62,26 @@ def test_what_is_taken_away_without_a_destination_is_undecided() -> None:
 
 
 def test_bundles_without_an_owner_are_left_out() -> None:
-    """Their first placement is no move."""
-    found = _possible(_crowded(owned={_NAMES[0]: "b1:8080", _NAMES[1]: "b2:8080"}))
+    """Reports may name bundles that nothing owns any longer; their first placement is no move."""
+    owned = {_NAMES[0]: "b1:8080", _NAMES[1]: "b2:8080"}
+    found = _possible(replace(_crowded(), ownership=_crowded(owned=owned).ownership))
 
     assert found.bundles == 2
     assert (found.before, found.best_moves) == (pytest.approx(8 / 7), ())
+
+
+def test_no_cycle_is_better_than_the_best_moves() -> None:
+    """The best placement is sought, not enumerated: a pair of moves that one finds by trying all of them is kept."""
+    names = [f"t/n/0x{number:08x}_0x{number + 1:08x}" for number in range(18)]
+    loads = dict(zip(names, np.random.default_rng(19).integers(1, 100, 18).tolist(), strict=True))
+    owned = {name: "b1:8080" if number < 13 else "b2:8080" for number, name in enumerate(names)}
+    view = _crowded(owned=owned, bundle_loads=loads)
+    others = {"b1:8080": "b2:8080", "b2:8080": "b1:8080"}
+    pairs = ([Unload(name, owned[name], others[owned[name]]) for name in pair] for pair in combinations(names, 2))
+    best = min((_possible(view, *pair) for pair in pairs), key=lambda found: found.after)
+
+    assert best.few == best.after == 1.0
+    assert best.few_bound <= best.few
 
 
 @pytest.mark.parametrize(
