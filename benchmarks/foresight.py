@@ -148,7 +148,7 @@ def rows(log: str, settings: EvaluationFile) -> Iterator[str]:
     names = [policy.name for policy in settings.policies]
     # Of the one without means over cycles, whose last digits may decide between equals.
     seen = {(of.cluster, of.seed, of.metric, of.key): of.sums for of in past.sums if of.policy == names[-1]}
-    for plain in _replayed(settings, None, bounds=False, seeds=_SEEDS[:1]).sums:
+    for plain in _replayed(settings, None, bounds=False, seeds=tuple(_SEEDS[:1])).sums:
         key = plain.cluster, plain.seed, plain.metric, plain.key
         is_asked = plain.policy == names[-1] and plain.metric in _FIGURES
         if is_asked and not np.allclose(plain.sums, seen[key], rtol=1e-9):

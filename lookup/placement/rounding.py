@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
-from itertools import count, islice
+from itertools import count, islice, product
 
 import numpy as np
 
@@ -52,24 +52,20 @@ def rounded(market: Market, trail: Sequence[Prices], bound: float) -> Ints | Non
     problem = market.problem
     tried = min(len(trail), _STARTS, int(_PAIRS // len(problem.weights) ** 2))
     if tried < _FEWEST_STARTS:
-        for spare in _SPARE:
-            for owners in _attempts(market, trail[-1], spare, _PATIENCE):
-                if problem.broken(owners) is None:
-                    return improved(market, owners)
-        return None
+        starts = (owners for spare in _SPARE for owners in _attempts(market, trail[-1], spare, _PATIENCE))
+        kept = next((owners for owners in starts if problem.broken(owners) is None), None)
+        return None if kept is None else improved(market, kept)
     best: Ints | None = None
     seen: set[bytes] = set()
-    for prices in trail[:: -max(1, len(trail) // tried)]:
-        for spare in _SPARE:
-            # Exchanges repair what does not fit, so a few auctions will do.
-            for start in islice(_attempts(market, prices, spare, _HASTE), _FEW_AUCTIONS):
-                if start.tobytes() in seen:
-                    continue
-                seen.add(start.tobytes())
-                found = exchanged(problem, start)
-                is_kept = problem.broken(found) is None
-                if is_kept and (best is None or problem.locality(found) > problem.locality(best)):
-                    best = found
+    for prices, spare in product(trail[:: -max(1, len(trail) // tried)], _SPARE):
+        # Exchanges repair what does not fit, so a few auctions will do.
+        for start in islice(_attempts(market, prices, spare, _HASTE), _FEW_AUCTIONS):
+            if start.tobytes() in seen:
+                continue
+            seen.add(start.tobytes())
+            found = exchanged(problem, start)
+            if problem.broken(found) is None and (best is None or problem.locality(found) > problem.locality(best)):
+                best = found
         if best is not None and problem.locality(best) >= bound * (1 - _ENOUGH):
             break
     return best
