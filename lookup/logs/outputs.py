@@ -259,11 +259,12 @@ def named_refusals(output: str) -> Iterator[None]:
 
 
 def write_beside(output: str, name: str, content: bytes) -> None:
-    """Write one more file into an output that is complete; it appears whole."""
+    """Write one more file into an output, which is made if there is none; it appears whole."""
     system, folder = _located(output)
     if not has_folders(system):
         _put(system, f"{folder}/{name}", content)
         return
+    system.create_dir(folder, recursive=True)
     hidden = f"{folder}/.{name}.{uuid4().hex[:8]}"
     try:
         _put(system, hidden, content)

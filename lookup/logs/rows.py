@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -44,6 +44,19 @@ class LogBatch:
     def line_numbers(self) -> Ints:
         """Return the number of each row in its source, from 1."""
         return np.arange(self.rows.num_rows) + self.first_row + 1 if self.lines is None else self.lines
+
+    def taken(self, rows: NDArray[np.bool_]) -> LogBatch:
+        """Return some of the rows, which keep their numbers."""
+        if rows.all():
+            return self
+        return replace(self, rows=self.rows.filter(pa.array(rows)), lines=self.line_numbers[rows])
+
+    def within(self, since_us: int, until_us: int) -> LogBatch:
+        """Return the rows from an instant on and before another, and those that have no time."""
+        column = self.rows.column("ts")
+        times = _micros(column)
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        return self.taken(missing | ((times >= since_us) & (times < until_us)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +98,7 @@ class Checks:
     def timestamps(self) -> Ints:
         """Return when each row was logged, µs since the epoch, and refuse rows without a usable time."""
         column = self._batch.rows.column("ts")
-        if pa.types.is_timestamp(column.type):
-            # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar and is refused below.
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        values = _micros(column)
         beyond = (values < FIRST_US) | (values > LAST_US)
         self.refuse(beyond, lambda _: "the timestamp is in no year from 1 to 9999; is its unit right?", "ts")
         if column.null_count:
@@ -120,6 +130,15 @@ class Checks:
         wrong |= heavy
         micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
         return micro
+
+
+def _micros(column: pa.Array) -> Ints:
+    """Return times as µs since the epoch, 0 for those that are missing."""
+    if pa.types.is_timestamp(column.type):
+        # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar, and is refused.
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _why(name: str, bounds: Bounds, text: str | None) -> str:

@@ -56,6 +56,8 @@ class CodingPlan:
     #: hashes at which bundles are split, by cluster, then namespace
     cuts: Mapping[str, Mapping[str, tuple[int, ...]]]
     tick_us: int
+    #: first instant that is read, and the first that no longer is, µs since the epoch; None: all are
+    window: tuple[int, int] | None = None
 
     def rule(self, cluster: str) -> AtomRule:
         """Return the atoms' rule of one cluster."""

@@ -24,6 +24,7 @@ from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
+from lookup.model.time import FIRST_US, LAST_US, to_us
 from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
@@ -233,6 +234,7 @@ class _EvaluationRun:
             policies=run.namespaces,
             cuts=tables.cuts(),
             tick_us=run.tick_us,
+            window=_window(self.settings.evaluation),
         )
         quarantine = f"{self.output}/quarantine"
         if self.lookups is None:
@@ -270,7 +272,8 @@ class _EvaluationRun:
                 f"max_quarantine_ratio = {allowed} allows; most often ({quantity(count, 'row')}): {reason}"
             )
         if not any(share.counts["demand"] for task in coded for share in task.shares):
-            raise InputError(f"{source}: none of the {rows:,} rows is a lookup that asks for a broker")
+            within = "" if _window(self.settings.evaluation) is None else " from evaluation.since to evaluation.until"
+            raise InputError(f"{source}: none of the {rows:,} rows{within} is a lookup that asks for a broker")
         if refused:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
@@ -338,6 +341,14 @@ def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tu
         if len(drawn) == section.seeds:
             break
     return tuple(sorted(drawn))
+
+
+def _window(section: EvaluationSection) -> tuple[int, int] | None:
+    """Return the first instant of the log that is read, and the first that no longer is; None if all are."""
+    if section.since is None and section.until is None:
+        return None
+    since = FIRST_US if section.since is None else to_us(section.since)
+    return since, LAST_US + 1 if section.until is None else to_us(section.until)
 
 
 def _multipliers(clusters: Sequence[ClusterPlan]) -> Multipliers:

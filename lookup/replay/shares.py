@@ -10,7 +10,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,7 +133,8 @@ def _code_batches(task: int, batches: Iterator[LogBatch], plan: CodingPlan, *, w
     coders: dict[str, Coder] = {}
     refused: list[Quarantined] = []
     coded = Coded(task)
-    for batch in batches:
+    for read in batches:
+        batch = read if plan.window is None else read.within(*plan.window)
         coded.rows += batch.rows.num_rows
         for cluster, rows in _by_cluster(batch):
             problem = "the cluster is missing" if cluster is None else cluster_problem(cluster)
@@ -162,11 +163,7 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
     for code in sorted(set(codes.tolist())):
         cluster = None if code < 0 else texts_of(names.dictionary)[code]
         # Most batches are of one cluster: their rows need not be copied.
-        if (codes == code).all():
-            yield cluster, batch
-        else:
-            rows = np.flatnonzero(codes == code)
-            yield cluster, replace(batch, rows=batch.rows.take(pa.array(rows)), lines=batch.line_numbers[rows])
+        yield cluster, batch.taken(codes == code)
 
 
 @dataclass(frozen=True)

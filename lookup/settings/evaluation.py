@@ -12,6 +12,7 @@ from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import (
     Above0,
     CountS,
+    Moment,
     Positive,
     PositiveS,
     Ratio,
@@ -98,6 +99,10 @@ class EvaluationSection(Strict):
     """Seconds of a cell of the balance metrics; a multiple of `tick_s`."""
     warmup_s: CountS = 0
     """Seconds at the beginning that are simulated but not scored."""
+    since: Moment | None = None
+    """Lookups before then are not read; absent: from the beginning of the log."""
+    until: Moment | None = None
+    """Lookups from then on are not read; absent: to the end of the log."""
     seeds: _Seeds = 7
     """Replicates, each with dice and a salt of its own: a number of seeds, drawn for each log, or a list of them."""
     draw: CountS = 0
@@ -128,6 +133,8 @@ class EvaluationSection(Strict):
             for key, span in spans.items()
             if span % self.tick_s
         ]
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            problems.append(f"until: {self.until.isoformat()} should be later than since, {self.since.isoformat()}")
         if len(set(self.drawn)) < len(self.drawn):
             problems.append(f"seeds: each should occur once, not {list(self.drawn)}")
         if self.draw and isinstance(self.seeds, tuple):
