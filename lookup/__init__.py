@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
     from lookup.api.simulating import simulate_matrix as simulate_matrix
+    from lookup.api.tuning import open_tuning as open_tuning
+    from lookup.api.tuning import tune as tune
     from lookup.hooks import *
     from lookup.model import *
     from lookup.placement import best_placement as best_placement
@@ -50,6 +52,8 @@ _FUNCTIONS = {
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
     "simulate_matrix": "lookup.api.simulating",
+    "open_tuning": "lookup.api.tuning",
+    "tune": "lookup.api.tuning",
 }
 
 

@@ -17,23 +17,24 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 2_900,
+    "lookup/api": 3_400,
     "lookup/collect": 1_500,
-    "lookup/commands": 5_600,
+    "lookup/commands": 5_800,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
     "lookup/placement": 1_900,
-    "lookup/replay": 9_200,
+    "lookup/replay": 9_300,
     "lookup/report": 6_200,
     "lookup/score": 2_700,
     "lookup/serve": 4_000,
-    "lookup/settings": 3_600,
+    "lookup/settings": 3_900,
     "lookup/simulation": 1_100,
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 4_500,
+    "lookup/tuning": 1_100,
     "plugins/lookup_policies": 4_200,
 }
 

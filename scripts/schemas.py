@@ -21,6 +21,7 @@ from lookup.settings.files import BudgetFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile
+from lookup.settings.tuning import SpaceEntry, TuneFile
 
 __all__ = ["FILES", "schema_text", "write_schemas"]
 
@@ -33,6 +34,8 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
     "serving": TypeAdapter(ServingFile),
     "topics": TypeAdapter(TopicsFile),
     "topology": TypeAdapter(TopologyFile),
+    "tune": TypeAdapter(TuneFile),
+    "space": TypeAdapter(SpaceEntry),
 }
 
 

@@ -196,7 +196,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     # From here on the settings have the seeds that were drawn: who reads them can replay the run.
     evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
     settings = settings.model_copy(update={"evaluation": evaluation})
-    scored = _scored(replace(selection, settings=settings), outcome)
+    scored = scored_of(replace(selection, settings=settings), outcome)
     clock.stop("score")
     target.write("summary.json", to_json(summary(scored)).encode())
     target.write("report.md", markdown_report(scored).encode())
@@ -264,7 +264,7 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
         raise SettingsError(problems)
 
 
-def _scored(selection: Selection, outcome: ReplayOutcome) -> Scored:
+def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     settings = selection.settings
     # Built-in metrics in the order of the reports, then those of plug-ins by name: registries have no order.
     builtin = {metric.name: rank for rank, metric in enumerate(lookup_register_metrics())}

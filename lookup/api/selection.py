@@ -26,7 +26,8 @@ from lookup.settings import (
 from lookup.settings.files import read_toml
 
 __all__ = [
-    "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "registrations_in",
+    "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "is_about_tuning",
+    "registrations_in",
     "select", "unreadable_inputs",
 ]  # fmt: skip
 
@@ -63,6 +64,11 @@ def is_about_topics(path: str) -> bool:
 def is_about_serving(path: str) -> bool:
     """Return if a file holds settings of the decision server: TOML with a table `[serving]`."""
     return Path(path).suffix != ".conf" and _has_table(path, "serving")
+
+
+def is_about_tuning(path: str) -> bool:
+    """Return if a file holds a search for settings: TOML with a table `[tune]`."""
+    return Path(path).suffix != ".conf" and _has_table(path, "tune")
 
 
 def _has_table(path: str, name: str) -> bool:

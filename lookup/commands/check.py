@@ -17,7 +17,9 @@ from lookup.api.selection import (
     given_inputs,
     is_about_serving,
     is_about_topics,
+    is_about_tuning,
     registrations_in,
+    select,
     unreadable_inputs,
 )
 from lookup.commands.inspect import inspected, print_findings
@@ -48,8 +50,10 @@ from lookup.settings import (
     obstacles_of,
     warnings_of,
 )
+from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
+from lookup.settings.tuning import apart
 
 if TYPE_CHECKING:
     from lookup.replay.outcome import Finding
@@ -61,7 +65,9 @@ _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simula
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup config check`."""
-    add_config(parser, "the evaluation, or settings of topics or of the server, a TOML file; or a broker.conf")
+    add_config(
+        parser, "the evaluation, a search, or settings of topics or of the server, a TOML file; or a broker.conf"
+    )
     parser.add_argument(
         "--against",
         metavar="LOOKUPS",
@@ -73,22 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Check a file; print a line and return 0 if it has no mistake."""
     if is_about_serving(arguments.config):
         return _check_serving(arguments)
+    if is_about_tuning(arguments.config):
+        return _check_tuning(arguments)
     if is_about_topics(arguments.config):
-        if arguments.against is not None:
-            raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
-        is_conf = Path(arguments.config).suffix == ".conf"
-        problems = _problems_of_conf(arguments.config) if is_conf else []
-        try:
-            lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
-        except SettingsError as error:
-            raise SettingsError([*problems, *(other for other in error.problems if other not in problems)]) from None
-        if problems:
-            raise SettingsError(problems)
-        about = f"the settings of topics; lister {lister.name!r}"
-        if is_conf:
-            about = f"what is read of it: its keys of the load manager, and {about}; other keys are not looked at"
-        stdout().write(f"{arguments.config}: no mistakes in {about}\n")
-        return 0
+        return _check_topics(arguments)
     findings: Sequence[Finding] = ()
     examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
     settings = examined.findings.settings
@@ -103,6 +97,50 @@ def run(arguments: argparse.Namespace) -> int:
     policies = quantity(len(settings.policies), "policy", "policies")
     without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
     stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
+    return 0
+
+
+def _check_topics(arguments: argparse.Namespace) -> int:
+    """Check settings of topics, or a `broker.conf`.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    if arguments.against is not None:
+        raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
+    is_conf = Path(arguments.config).suffix == ".conf"
+    problems = _problems_of_conf(arguments.config) if is_conf else []
+    try:
+        lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
+    except SettingsError as error:
+        raise SettingsError([*problems, *(other for other in error.problems if other not in problems)]) from None
+    if problems:
+        raise SettingsError(problems)
+    about = f"the settings of topics; lister {lister.name!r}"
+    if is_conf:
+        about = f"what is read of it: its keys of the load manager, and {about}; other keys are not looked at"
+    stdout().write(f"{arguments.config}: no mistakes in {about}\n")
+    return 0
+
+
+def _check_tuning(arguments: argparse.Namespace) -> int:
+    """Check a search as far as `lookup tune` does before it reads the log.
+
+    Raises:
+        SettingsError: all mistakes of the search, or of its evaluation, together.
+    """
+    require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
+    from lookup.tuning.sought import check_figures, spaces_of
+
+    if arguments.against is not None:
+        raise SettingsError("--against: holds an evaluation against a log; this is a search, which names one")
+    own, rest = apart(settings_flags(arguments))
+    file = load_tuning(arguments.config, own)
+    selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
+    spaces = spaces_of(file, selection.settings, selection.registry)
+    check_figures(file.tune, selection.settings, selection.registry)
+    varied = quantity(sum(len(space.axes) for space in spaces), "setting")
+    stdout().write(f"{arguments.config}: no mistakes in the search; {quantity(len(spaces), 'space')}, {varied}\n")
     return 0
 
 

@@ -31,6 +31,7 @@ from lookup.commands.options import (
     whole,
 )
 from lookup.commands.streams import data_console, note, plain, print_json, warn
+from lookup.commands.tune import explain_candidate
 from lookup.engine.edits import Change, Edit
 from lookup.engine.explain import Explanation
 from lookup.engine.policy import Policy
@@ -103,13 +104,16 @@ def add_arguments(parser: Parser) -> None:
         help="of a run: compare --policy with this one over the whole log: at which stage they part, and how often",
     )
     parser.add_argument("--seed", type=whole, metavar="N", help="of a run: the replicate; default: the first")
+    parser.add_argument(
+        "--candidate", type=whole, metavar="N", help="of a folder that `lookup tune` has written: one of its candidates"
+    )
     add_master(parser)
     add_format(parser, "table", "json")
 
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
-_OF_RUN = ("bundle", "decision", "versus", "seed", "master", "wait_s")
+_OF_RUN = ("bundle", "decision", "versus", "seed", "candidate", "master", "wait_s")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -119,6 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, dest) not in (None, []):
             where = "is about a made-up lookup, not about a run" if is_run else "needs the folder of a run"
             raise SettingsError(f"--{dest.removesuffix('_s')}: {where}; see `lookup explain --help`")
+    if is_run and arguments.candidate is not None:
+        return explain_candidate(arguments.run_dir, arguments.candidate, arguments.format)
     if is_run:
         return run_explained(arguments)
     missing = [f"--{flag}" for flag in ("config", "topic") if not getattr(arguments, flag)]

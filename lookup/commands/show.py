@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from lookup.api.selection import is_about_topics
+from lookup.api.selection import is_about_topics, is_about_tuning
 from lookup.commands.options import ANY_SETTINGS, Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
@@ -32,8 +32,10 @@ from lookup.settings import (
     load_topics,
     policy_warnings,
 )
+from lookup.settings.loader import load_tuning
 from lookup.settings.problems import key_path
 from lookup.settings.shipped import shipped
+from lookup.settings.tuning import TuneFile
 
 __all__ = ["COMMANDS", "Comment", "add_arguments", "run", "to_toml"]
 
@@ -41,7 +43,7 @@ __all__ = ["COMMANDS", "Comment", "add_arguments", "run", "to_toml"]
 Comment = Callable[[tuple[str | int, ...]], str]
 
 _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
-_TOPICS_INTRODUCTION = "# Settings of topics as resolved; behind each value stands what set it.\n\n"
+_OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -58,12 +60,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print settings and return 0."""
-    flags = settings_flags(arguments)
-    settings: EvaluationFile | TopicsFile
-    if is_about_topics(arguments.config):
-        settings = load_topics(arguments.config, flags)
-    else:
-        settings = load_evaluation(arguments.config, flags)
+    settings = _settings(arguments.config, settings_flags(arguments))
+    if isinstance(settings, EvaluationFile):
         for sentence in policy_warnings(settings.policies):
             warn(sentence)
     is_json = arguments.format == "json"
@@ -88,8 +86,19 @@ def run(arguments: argparse.Namespace) -> int:
         toml = to_toml(values, _sources_of(settings, sources))
         stdout().write(_INTRODUCTION + toml + _registered(settings))
     else:
-        stdout().write(_TOPICS_INTRODUCTION + to_toml(values, lambda loc: _set_by(sources, loc)))
+        stdout().write(_OTHERS + to_toml(values, lambda loc: _set_by(sources, loc)))
     return 0
+
+
+def _settings(config: str, flags: Mapping[str, object]) -> EvaluationFile | TopicsFile | TuneFile:
+    """Read a file of settings as what it is.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    if is_about_topics(config):
+        return load_topics(config, flags)
+    return load_tuning(config, flags) if is_about_tuning(config) else load_evaluation(config, flags)
 
 
 def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:

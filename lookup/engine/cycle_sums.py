@@ -72,10 +72,16 @@ class CycleSums:
     @property
     def idleness(self) -> str | None:
         """Return why a shedder that ran unloaded nothing; None if it unloaded something or never ran."""
-        if self.accepted or not self.cycles:
+        return None if self.accepted else self.account
+
+    @property
+    def account(self) -> str | None:
+        """Return what a shedder unloaded, and with which reasons its cycles ended; None if it never ran."""
+        if not self.cycles:
             return None
+        unloaded = quantity(self.accepted, "bundle") if self.accepted else "nothing"
         why = ", ".join(f"{words} {count:,}{self._details(reason)}" for reason, words, count in self.named())
-        return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded nothing: {why}"
+        return f"the shedder ran {quantity(self.cycles, 'cycle')} and unloaded {unloaded}: {why}"
 
     def named(self) -> list[tuple[str, str, int]]:
         """Return reason, its words and its cycles, the most frequent reason first."""

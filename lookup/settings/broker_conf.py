@@ -192,6 +192,8 @@ class Today:
 
     #: keys of a `[[policies]]` table, without its name
     table: Mapping[str, Any]
+    #: every key with its value, those that chose parts as well
+    keys: Mapping[str, Scalar]
     #: a sentence for everything that Pulsar itself would only log
     warnings: tuple[str, ...] = ()
     #: a sentence for every mistake; what is wrong is as if it were not written
@@ -242,13 +244,13 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     ]
     if problems:
         # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
-        return Today(table, problems=(*problems, *ignored))
+        return Today(table, keys, problems=(*problems, *ignored))
     warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
     if pulsar is None and table.get("shedder") == "uniform":
         warnings.append(
             f'UniformLoadShedder is taken to be that of Pulsar 4.x; in 3.0 it {_MORE}; write pulsar = "4.x" if it is'
         )
-    return Today(table, tuple(warnings))
+    return Today(table, keys, tuple(warnings))
 
 
 def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:

@@ -20,10 +20,11 @@ from lookup.settings.cluster import TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.shipped import shipped, shipped_path
+from lookup.settings.tuning import SpaceEntry
 
 __all__ = [
     "BudgetFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
-    "load_topology", "parsed_toml", "read_text", "read_toml",
+    "load_space", "load_topology", "parsed_toml", "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -38,6 +39,8 @@ _PATHS = (
     # A file may be one policy, its keys at the top.
     "from_broker_conf",
     "plugin_files.[]",
+    "tune.evaluation",
+    "spaces.[]",
     "collect.tls_ca",
     "collect.tls_cert",
     "collect.tls_key",
@@ -141,6 +144,15 @@ def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
     if "policies" in values:
         return _validated(PolicyFile, values, path).policies
     return (_validated(PolicySpec, values, path),)
+
+
+def load_space(path: str | os.PathLike[str]) -> SpaceEntry:
+    """Read a file with one space of settings that a search varies.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    return _validated(SpaceEntry, read_toml(Path(path)), path)
 
 
 def load_topology(path: str | os.PathLike[str]) -> TopologyFile:

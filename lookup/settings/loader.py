@@ -19,7 +19,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from lookup.errors import SettingsError
 from lookup.settings.base import WholeFile
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.files import absent_files, anchored, load_broker_profile, load_policies, load_topology, read_toml
+from lookup.settings.files import (
+    absent_files,
+    anchored,
+    load_broker_profile,
+    load_policies,
+    load_space,
+    load_topology,
+    read_toml,
+)
 from lookup.settings.layers import (
     Tree,
     flag_layers,
@@ -46,8 +54,11 @@ from lookup.settings.problems import (
 from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
+from lookup.settings.tuning import TuneFile
 
-__all__ = ["Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics"]
+__all__ = [
+    "Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics", "load_tuning",
+]  # fmt: skip
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)
@@ -125,6 +136,17 @@ def load_serving(
     return examine_settings(ServingFile, path, overrides, environ).require()
 
 
+def load_tuning(
+    path: Written, overrides: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> TuneFile:
+    """Read the settings of a search and the spaces they name, not the evaluation; arguments as for `load_evaluation`.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    return examine_settings(TuneFile, path, overrides, environ).require()
+
+
 def describe(resolved: WholeFile) -> list[tuple[str, object, str]]:
     """Return key path, value and source of every setting, defaults included, in the order of the file."""
     rows = []
@@ -198,6 +220,7 @@ class _Reading(Generic[File]):
         self.origins = origins_of(tree)
         values = values_of(tree)
         self._read_policies(values)
+        self._read_spaces(values)
         self._read_profiles(values)
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
@@ -244,7 +267,7 @@ class _Reading(Generic[File]):
         self._add(
             (loc, text)
             for loc, text in mistakes
-            if loc and not (loc == ("policies",) and "policies" in self.incomplete)
+            if loc and not (loc in (("policies",), ("spaces",)) and loc[0] in self.incomplete)
         )
         if unknown:  # pydantic checks a table as a whole only if each of its keys is right
             return (None, *self._validated(without(values, unknown))[1:])
@@ -272,6 +295,17 @@ class _Reading(Generic[File]):
                 self.origins["policies", len(policies)] = entry if is_file else source
                 self.written[len(policies)] = number
                 policies.append(policy)
+
+    def _read_spaces(self, values: dict[str, Any]) -> None:
+        """Put the spaces of files in the places of their paths."""
+        written = values.get("spaces")
+        if "spaces" not in self.model.model_fields or not isinstance(written, list):
+            return
+        values["spaces"] = spaces = [
+            self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written
+        ]
+        if "spaces" in self.incomplete:
+            values["spaces"] = [space for space in spaces if space is not None]
 
     def _read_profiles(self, values: dict[str, Any]) -> None:
         """Put the profiles of files in the places of their paths."""

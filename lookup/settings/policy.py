@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -22,9 +24,10 @@ from lookup.errors import SettingsError
 from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
+from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import Release, Scalar
 
-__all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec"]
+__all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path"]
 
 OnError = Literal["stop", "fail-closed", "skip"]
 #: Context of a validation that takes mistakes of a `broker.conf` as if they were not written.
@@ -128,6 +131,8 @@ class PolicySpec(Strict):
     _warnings: tuple[str, ...] = PrivateAttr(default=())
     _conf_file: str | None = PrivateAttr(default=None)
     _conf_sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _conf_keys: Mapping[str, Scalar] = PrivateAttr(default_factory=dict)
+    _written: Mapping[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -156,6 +161,41 @@ class PolicySpec(Strict):
         except ValidationError:
             return ()
 
+    def changed(self, name: str, changes: Mapping[str, Any]) -> Self:
+        """Return the policy under another name and with other values.
+
+        Args:
+            changes: by key of a `broker.conf`, or by key path, like `shedder.threshold` or `scorers[0].weight`.
+
+        Raises:
+            SettingsError: for a path that leads nowhere, and for values that are wrong; all mistakes together.
+        """
+        keys = {key: value for key, value in changes.items() if not is_path(key)}
+        # Keys that choose parts say nothing to parts that are chosen: the file is read again.
+        again = self._conf_file is not None and not keys.keys().isdisjoint(CHOOSING_KEYS)
+        table: dict[str, Any] = dict(self._written) if again else self.model_dump(exclude_unset=True)
+        table |= {"name": name, "broker_conf": {**table.get("broker_conf", {}), **keys}}
+        problems = [
+            f"policy {shown(self.name)} has no {path}"
+            for path, value in changes.items()
+            if is_path(path) and not _put(table, path, deepcopy(value))
+        ]
+        if problems:
+            raise SettingsError(problems)
+        try:
+            return type(self).model_validate(table)
+        except ValidationError as error:
+            of = f"policy {shown(self.name)} with other values"
+            raise SettingsError([f"{of}: {place(*each)}" for each in problems_of(error, type(self))]) from None
+
+    def value_at(self, key: str) -> Any:
+        """Return the value of a key of a `broker.conf`, or of a key path; None if it is not written."""
+        if not is_path(key):
+            return {**self._conf_keys, **self.broker_conf}.get(key)
+        *steps, last = _steps(key)
+        inner = _inside(self.model_dump(exclude_unset=True), steps)
+        return inner.get(last) if isinstance(inner, dict) else None
+
     @model_validator(mode="wrap")
     @classmethod
     def _from_broker_conf(cls, written: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
@@ -180,6 +220,7 @@ class PolicySpec(Strict):
             refuse(today.problems)
         spec = handler({**today.table, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
+        spec._written, spec._conf_keys = dict(written), today.keys
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
 
@@ -204,6 +245,34 @@ class PolicySpec(Strict):
             problems.append("scorers: at least one should have a weight above 0")
         refuse(problems)
         return self
+
+
+def is_path(key: str) -> bool:
+    """Return whether a key leads to a value of a policy, and is none of Pulsar's."""
+    return re.split(r"[.[]", key, maxsplit=1)[0] in PolicySpec.model_fields
+
+
+def _put(table: dict[str, Any], path: str, value: Any) -> bool:
+    """Put a value where a key path leads in a policy as written, if there is such a place; return whether there is."""
+    *steps, last = _steps(path)
+    inner = _inside(table, steps)
+    if isinstance(inner, dict):
+        inner[last] = value
+    return isinstance(inner, dict)
+
+
+def _inside(table: Any, steps: Sequence[str]) -> Any:
+    """Return what stands at a place in a policy as written; None if there is none."""
+    for step in steps:
+        if isinstance(table, list | tuple):
+            table = table[int(step)] if step.isdecimal() and int(step) < len(table) else None
+        else:
+            table = table.get(step) if isinstance(table, dict) else None
+    return table
+
+
+def _steps(path: str) -> list[str]:
+    return re.findall(r"[^.\[\]]+", path)
 
 
 def _choosing(written: object) -> list[str]:

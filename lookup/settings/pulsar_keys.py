@@ -14,7 +14,7 @@ from pydantic import PlainValidator
 from lookup.model.quoting import closest, shown
 
 __all__ = [
-    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
+    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "NOT_DYNAMIC", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
     "is_load_manager_key", "near_miss",
 ]  # fmt: skip
 
@@ -35,6 +35,19 @@ Release = Literal["4.x", "5.0"]
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 #: The load manager of a broker whose configuration names none.
 MODULAR_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+
+#: Keys that count only after a restart, in 4.x; all others of the load managers can be changed in a running cluster.
+#: The class of the shedder can be written, but is read at the start.
+NOT_DYNAMIC = frozenset(
+    {
+        "loadBalancerEnabled",
+        "loadBalancerLoadPlacementStrategy",
+        "loadBalancerLoadSheddingStrategy",
+        "loadBalancerSplitIntervalMinutes",
+        "loadManagerClassName",
+        "lowerBoundarySheddingEnabled",
+    }
+)
 
 _FOUR: Mapping[str, Scalar] = {
     "atLeastOneBundleSelected": True,

@@ -22,6 +22,7 @@ _KINDS = {
     "mappings": "mapping of a log",
     "policies": "policy",
     "scenarios": "scenario",
+    "spaces": "space of a search",
     "nasa": "mapping of a log",
     "serving": "decision server",
     "topology": "topology",

@@ -1,0 +1,489 @@
+"""Search for settings: replay candidates over one part of a log in batches, and judge the best on the part sealed.
+
+Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; here they are replayed.
+After every batch `search.json` has what is known, so that a search that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lookup.api.arguments import require_mapping, require_path
+from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of, size_of
+from lookup.api.files import OUTPUTS
+from lookup.api.given import BrokerTable, Table, given_tables
+from lookup.api.outputs import data_frame, result_folder
+from lookup.api.results import Evaluation, open_run
+from lookup.api.selection import Selection, given_inputs
+from lookup.engine.build import build_policies
+from lookup.errors import Argument, InputError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.outputs import draft, remove_folder, require_free, write_beside
+from lookup.logs.sources import list_log, locate, table_span
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.quoting import quantity
+from lookup.model.time import US_PER_S, moment_at, time_text
+from lookup.replay.run import replay
+from lookup.report.manifest import fingerprint
+from lookup.score.scoring import Scored
+from lookup.settings import load_manager_keys, load_manager_sources
+from lookup.settings.broker_conf import read_today
+from lookup.settings.loader import load_tuning
+from lookup.settings.tuning import TuneFile, apart
+from lookup.tuning.document import (
+    aims_document,
+    aims_of,
+    conclusion,
+    entry,
+    figures,
+    json_bytes,
+    judged_entry,
+    standing,
+)
+from lookup.tuning.racing import Standing, beaten, figure_name, standing_of
+from lookup.tuning.sealing import Seal, seal
+from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TuneRun", "Tuning", "from_broker_conf", "open_tuning", "tune"]
+
+#: Version of `tune.json` and `search.json`.
+_SCHEMA = 1
+#: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
+_DRAWS = 16
+_SEARCH, _RESULT, _SEALED, _SCRATCH = "search.json", "tune.json", "sealed", "batch"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuning:
+    """A finished search."""
+
+    #: the folder it wrote
+    folder: str
+    _document: Mapping[str, Any]
+
+    @property
+    def recommended(self) -> list[dict[str, Any]]:
+        """Return what is confirmed, best first as the search believed; empty: keep what you have."""
+        return list(self._document["recommended"])
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 with a recommendation, 4 with none."""
+        return 0 if self.recommended else 4
+
+    @property
+    def conclusion(self) -> str:
+        """Return the answer in one sentence."""
+        return str(self._document["conclusion"])
+
+    @property
+    def candidates(self) -> pd.DataFrame:
+        """Return every candidate: its number, space, changes, and its figures in the search."""
+        rows = []
+        for candidate in self._document["candidates"]:
+            row = {key: candidate[key] for key in ("candidate", "space", "origin", "changes")}
+            rows.append(row | {name: figure["value"] for name, figure in candidate["search"].items()})
+        return data_frame(rows)
+
+    @property
+    def sealed(self) -> Evaluation:
+        """Return the evaluation of the finalists over the sealed days."""
+        return open_run(f"{self.folder}/{_SEALED}")
+
+    def candidate(self, number: int) -> dict[str, Any]:
+        """Return what is known of a candidate, of a finalist also what the sealed days say.
+
+        Raises:
+            InputError: if there is none of this number.
+        """
+        known = {one["candidate"]: one for part in ("candidates", "finalists") for one in self._document[part]}
+        if number not in known:
+            raise InputError(f"{self.folder}: there is no candidate {number}; they go from 0 to {max(known)}")
+        return dict(known[number])
+
+    def document(self) -> dict[str, Any]:
+        """Return what `tune.json` holds."""
+        return dict(self._document)
+
+    def __repr__(self) -> str:
+        """Return the answer, and how many candidates there were."""
+        return f"<Tuning of {quantity(len(self._document['candidates']), 'candidate')}: {self.conclusion}>"
+
+
+def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
+    settings: str | os.PathLike[str] | Mapping[str, object],
+    lookups: Table | None = None,
+    *,
+    brokers: BrokerTable | None = None,
+    loads: Table | None = None,
+    bundles: Table | None = None,
+    ownership: Table | None = None,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    no_holdout: bool = False,
+    overrides: Mapping[str, object] | None = None,
+    workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Tuning:
+    """Search for settings that do better than the incumbent's, on one part of a log, and confirm them on the other.
+
+    Args:
+        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it.
+        lookups: the log, as for `evaluate`, like the other tables; default: those of the evaluation that it names.
+        output: folder for the results; one with a search that was stopped is gone on with; default: a temporary one.
+        force: begin anew, in the place of earlier results.
+        no_holdout: seal no part of the log, for one that is too short; nothing that is found is confirmed then.
+        overrides: settings by key path, of the search (`tune.candidates`) and of its evaluation.
+        workers: as for `evaluate`, like the next two.
+        progress: called with one short sentence at each step.
+        warn: called with a sentence a user should read.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    from lookup.api.workers import check_workers, workers_for
+    from lookup.spark.cluster import join_workers
+
+    require_path("settings", settings, or_mapping=True)
+    require_mapping("overrides", overrides)
+    check_workers(workers)
+    own, rest = apart(overrides or {})
+    file = load_tuning(settings, own)
+    tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
+    with result_folder(output) as (folder, ties), given_tables(tables) as given:
+        selection = given.select(file.tune.evaluation, rest, warn)
+        run = TuneRun.of(file, selection, folder, holdout=not no_holdout, force=force)
+        runs_on = workers_for(workers, lambda: size_of(selection.settings), progress)
+        join_workers(runs_on, say=warn)
+        tuning = run.finish(runs_on, progress=progress, warn=warn)
+        ties(tuning)
+    return tuning
+
+
+def from_broker_conf(path: str) -> dict[str, object]:
+    """Return a search for better values of a `broker.conf`, in the spaces that ship for its load manager.
+
+    Raises:
+        SettingsError: if the file cannot be read.
+    """
+    is_extensible = read_today(path).keys["loadManagerClassName"] == EXTENSIBLE_MANAGER
+    spaces = ("transfer",) if is_extensible else ("threshold", "uniform", "avg", "placement")
+    return {
+        "tune": {
+            "evaluation": {
+                "evaluation": {"incumbent": "today"},
+                "policies": [{"name": "today", "from_broker_conf": path}],
+            }
+        },
+        "spaces": [f"shipped:{name}" for name in spaces],
+    }
+
+
+def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
+    """Return a search that is finished.
+
+    Raises:
+        InputError: if there is none.
+    """
+    require_path("folder", folder)
+    content = _read(os.fspath(folder), _RESULT)
+    if content is None:
+        raise InputError(f"{os.fspath(folder)}: holds no tune.json; `lookup tune` writes one")
+    return Tuning(os.fspath(folder), content)
+
+
+@dataclass
+class TuneRun:
+    """A search over one log, in its folder."""
+
+    file: TuneFile
+    selection: Selection
+    search: Search
+    seal: Seal
+    folder: str
+    has_holdout: bool
+    #: what tells this search, and its sealed days, from others
+    identity: str
+    days: str
+    #: how many times these days have been opened
+    opened: int
+    #: what batches have shown, and, of a search that was stopped, will show again
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+    earlier: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def of(cls, file: TuneFile, selection: Selection, folder: str, *, holdout: bool, force: bool) -> TuneRun:
+        """Check everything that can be wrong before the first replay.
+
+        Raises:
+            PulsarLookupError: in one sentence, for whatever the user has to change.
+        """
+        settings = selection.settings
+        section, rules = settings.evaluation, settings.verdict
+        check_inputs(settings)
+        spaces = spaces_of(file, settings, selection.registry)
+        check_figures(file.tune, settings, selection.registry)
+        incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
+        require_acting(incumbent, settings)
+        span = table_span(list_log(str(settings.inputs.lookups)))
+        if span is None:
+            raise InputError(
+                f"{settings.inputs.lookups}: has no statistics of its times; `lookup ingest` writes tables with them"
+            )
+        sealed = Seal(span[0], span[0], span[1])
+        if holdout:
+            block_s = max(rules.block_s, section.balance_s)
+            sealed = seal(
+                *span, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units, warmup_s=section.warmup_s
+            )
+        inputs = {name: fingerprint(path)["blake2b"] for name, path in given_inputs(settings).items()}
+        days = _digest([inputs, asdict(sealed)])
+        # Minutes decide how far a search goes, not what it is.
+        sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
+        identity = _digest([sought, settings.model_dump(mode="json", exclude={"inputs"}), days])
+        before = _read(folder, _SEARCH)
+        _require_place(folder, before, identity, force=force)
+        known = {} if before is None else before
+        return cls(
+            file=file,
+            selection=selection,
+            search=Search(spaces, file.tune, replicates=len(section.drawn)),
+            seal=sealed,
+            folder=folder,
+            has_holdout=holdout,
+            identity=identity,
+            days=days,
+            opened=known["opened"] if known.get("days") == days else 0,
+            earlier=[] if force else known.get("batches", []),
+        )
+
+    def finish(self, workers: Workers, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
+        """Search, confirm, and write what was found."""
+        self._clear()
+        began = time.monotonic()
+        minutes = self.file.tune.minutes
+        done = {record["batch"]: record for record in self.earlier}
+        for number, batch in enumerate(self.search.batches()):
+            if number in done:
+                self._learn(done[number])
+                continue
+            is_late = minutes is not None and (time.monotonic() - began) / 60 > minutes
+            # What was left out for want of time stays so: candidates of later batches would have other numbers.
+            if number < max(done, default=0) or (is_late and number and batch.kind != "race"):
+                continue
+            tried, planned = len(self.search.candidates), self.file.tune.candidates
+            progress(
+                f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
+                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
+            )
+            self._learn(self._played(batch, number, workers, progress))
+        finalists = self.search.finalists()
+        sealed = self._confirmed(finalists, workers, progress, warn) if finalists else None
+        document = self._document(finalists, sealed)
+        write_beside(self.folder, _RESULT, json_bytes(document))
+        return Tuning(self.folder, document)
+
+    def _played(
+        self, batch: Batch, number: int, workers: Workers, progress: Callable[[str], None]
+    ) -> Mapping[str, Any]:
+        """Replay a batch over the days of the search, and return what it has shown."""
+        selection = self._selection(batch.candidates, number, replicates=batch.replicates)
+        try:
+            # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
+            outcome = replay(workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
+        finally:
+            with suppress(FileNotFoundError):
+                remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
+        evaluation = selection.settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
+        settings = selection.settings.model_copy(update={"evaluation": evaluation})
+        scored = scored_of(replace(selection, settings=settings), outcome)
+        aims = self.search.aims or aims_on(self.file.tune, scored)
+        names = {self._name(candidate): candidate.number for candidate in (self.search.incumbent, *batch.candidates)}
+        beaten_by = {} if batch.kind == "race" else beaten(scored, list(names), aims)
+        standings = {number: standing_of(scored, name, aims) for name, number in names.items()}
+        return {
+            "batch": number,
+            "kind": batch.kind,
+            "replicates": batch.replicates,
+            "aims": aims_document(aims),
+            "rows": [
+                {
+                    "candidate": number,
+                    "figures": figures(standings[number]),
+                    "idle": standings[number].idle,
+                    "beaten_by": names.get(beaten_by.get(name, "")) if number else None,
+                }
+                for name, number in names.items()
+            ],
+        }
+
+    def _learn(self, record: Mapping[str, Any]) -> None:
+        """Take what a batch has shown, in this run or in one that was stopped, and keep it."""
+        rows = record["rows"]
+        self.search.learn(
+            aims_of(record["aims"]),
+            {row["candidate"]: standing(row["figures"], row["idle"]) for row in rows},
+            {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
+        )
+        self.records.append(record)
+        self._keep()
+
+    def _clear(self) -> None:
+        """Remove what an earlier search found: until this one has an answer, the folder has none."""
+        system, path = locate(f"{self.folder}/{_RESULT}")
+        with suppress(FileNotFoundError):
+            system.delete_file(path)
+
+    def _keep(self) -> None:
+        content = {"schema": _SCHEMA, "identity": self.identity, "days": self.days, "opened": self.opened}
+        write_beside(self.folder, _SEARCH, json_bytes(content | {"batches": self.records}))
+
+    def _confirmed(
+        self,
+        finalists: Sequence[Candidate],
+        workers: Workers,
+        progress: Callable[[str], None],
+        warn: Callable[[str], None],
+    ) -> Scored:
+        """Judge the finalists on the sealed days, once."""
+        self.opened += 1
+        self._keep()
+        if self.opened > 1:
+            times = quantity(self.opened, "time")
+            warn(f"these days were opened {times}: what is chosen by them is no longer confirmed by them")
+        progress(f"opening the sealed days for {quantity(len(finalists), 'finalist')} and the incumbent")
+        replicates = len(self.selection.settings.evaluation.drawn)
+        selection = self._selection(finalists, _DRAWS - 1, replicates=replicates, is_sealed=True)
+        with draft(f"{self.folder}/{_SEALED}", OUTPUTS, force=True) as target:
+            return evaluate_into(
+                target,
+                selection,
+                workers,
+                by=(),
+                progress=progress,
+                warn=warn,
+                command=["tune"],
+                java=lambda: "none" if isinstance(workers, InProcess) else None,
+                clock=Clock(),
+            )
+
+    def _selection(
+        self, candidates: Sequence[Candidate], number: int, *, replicates: int, is_sealed: bool = False
+    ) -> Selection:
+        """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
+        settings = self.selection.settings
+        section = settings.evaluation
+        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": is_sealed}
+        if self.has_holdout and is_sealed:
+            changes |= {"warmup_s": self.seal.before_s}
+        elif self.has_holdout:
+            changes |= {"until": moment_at(self.seal.from_us)}
+        incumbent = next(policy for policy in settings.policies if policy.name == section.incumbent)
+        search = self.search
+        specs = [
+            incumbent,
+            *(search.spaces[one.point.space].policy(one.point, self._name(one)) for one in candidates),
+        ]
+        primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
+        settings = settings.model_copy(
+            update={
+                "evaluation": section.model_copy(update=changes),
+                "verdict": settings.verdict.model_copy(update={"primary": primary}),
+                "policies": tuple(specs),
+            }
+        )
+        conf, sources = load_manager_keys(settings), load_manager_sources(settings)
+        policies = build_policies(self.selection.registry, specs, conf, sources)
+        return replace(self.selection, settings=settings, policies=policies)
+
+    def _name(self, candidate: Candidate) -> str:
+        return f"candidate-{candidate.number}" if candidate.number else self.selection.settings.evaluation.incumbent
+
+    def _document(self, finalists: Sequence[Candidate], sealed: Scored | None) -> dict[str, Any]:
+        """Return what `tune.json` holds."""
+        search, aims = self.search, self.search.aims
+        if aims is None:
+            raise AssertionError("the first batch says what is sought")
+        days = (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400
+        on_sealed: dict[int, Standing] = {}
+        if sealed is not None:
+            judged_ones = [search.incumbent, *finalists]
+            on_sealed = {one.number: standing_of(sealed, self._name(one), aims) for one in judged_ones}
+        judged = [
+            judged_entry(one, search, on_sealed[one.number], on_sealed[0], aims, days=days)
+            | {"cycles": None if sealed is None else _cycles(sealed, self._name(one))}
+            for one in finalists
+        ]
+        recommended = [one for one in judged if one["objection"] is None and self.has_holdout]
+        incumbent = {"policy": self._name(search.incumbent), "search": figures(search.incumbent.standing)}
+        return {
+            "schema": _SCHEMA,
+            "conclusion": conclusion(recommended, judged, aims, has_holdout=self.has_holdout),
+            "recommended": recommended,
+            "finalists": judged,
+            "incumbent": incumbent
+            | {
+                "sealed": figures(on_sealed.get(0)),
+                "cycles": None if sealed is None else _cycles(sealed, self._name(search.incumbent)),
+            },
+            "candidates": [entry(one, search) for one in search.candidates],
+            **aims_document(aims),
+            "first": time_text(self.seal.first_us),
+            "sealed_from": time_text(self.seal.from_us) if self.has_holdout else None,
+            "last": time_text(self.seal.last_us),
+            "opened": self.opened,
+            "batches": [
+                {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
+                for record in self.records
+            ],
+        }
+
+
+def _cycles(sealed: Scored, policy: str) -> str | None:
+    cycles = sealed.inputs.cycles.get(policy)
+    return None if cycles is None else cycles.account
+
+
+def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str, *, force: bool) -> None:
+    """Refuse a folder with anything else than this search as far as it came."""
+    if before is None:
+        require_free(folder, force=force)
+        return
+    if force:
+        return
+    if before["identity"] != identity:
+        raise InputError(
+            f"{folder}: holds a search of other settings or another log; name another folder, or ",
+            Argument("force", True),
+            " begins anew",
+        )
+    if _read(folder, _RESULT) is not None:
+        finished = f"{folder}: holds this search, finished; "
+        raise InputError(finished, Argument("force", True), " searches again and opens the seal once more")
+
+
+def _read(folder: str, name: str) -> dict[str, Any] | None:
+    system, inner = locate(f"{folder.rstrip('/')}/{name}")
+    with suppress(FileNotFoundError, NotADirectoryError), system.open_input_stream(inner) as stream:
+        try:
+            content: dict[str, Any] = json.loads(stream.read())
+        except ValueError:
+            raise InputError(f"{folder}/{name}: is no JSON, and no file of a search; remove it") from None
+        return content
+    return None
+
+
+def _digest(content: object) -> str:
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()

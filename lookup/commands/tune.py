@@ -1,0 +1,226 @@
+"""Carry out `lookup tune`: from today's settings and a recorded log to the settings to change."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from lookup.commands.failures import interrupted_later
+from lookup.commands.options import (
+    COMMAND_LINE,
+    Command,
+    Parser,
+    add_config,
+    add_format,
+    add_master,
+    add_output,
+    require_extra,
+    settings_flags,
+)
+from lookup.commands.show import to_toml
+from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
+from lookup.errors import SettingsError
+
+__all__ = ["COMMAND", "add_arguments", "explain_candidate", "run"]
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup tune`."""
+    add_config(parser, "the search, a TOML file with [tune] and [[spaces]]")
+    parser.add_argument(
+        "--broker-conf",
+        metavar="FILE",
+        help="in place of --config: a broker.conf, whose keys are varied in the spaces that ship for its load manager",
+    )
+    parser.instead["config"] = "broker_conf"
+    add_output(parser, "the results; one with a search that was stopped is gone on with")
+    parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
+    parser.add_argument("--brokers", metavar="PATH", help="the BROKERS table, in place of inputs.brokers")
+    parser.add_argument(
+        "--no-holdout",
+        action="store_true",
+        help="seal no days, for a log that is too short: nothing that is found is confirmed",
+    )
+    add_master(parser)
+    add_format(parser, "table", "json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search, print what was found, and return 0 with a recommendation or 4 with none."""
+    if arguments.config is not None and arguments.broker_conf is not None:
+        raise SettingsError("--broker-conf: stands for a whole search; leave --config out")
+    require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
+    # Python forgets an interruption that comes while an import gives its lock back.
+    with interrupted_later():
+        from lookup.api.evaluating import size_of
+        from lookup.api.selection import select
+        from lookup.api.tuning import TuneRun, from_broker_conf
+        from lookup.commands.workers import workers_of
+        from lookup.logs.jobs import watched_by
+        from lookup.logs.outputs import keeps
+        from lookup.settings.loader import load_tuning
+        from lookup.settings.tuning import apart
+
+    tables = {f"inputs.{name}": path for name in ("lookups", "brokers") if (path := getattr(arguments, name))}
+    own, rest = apart({**settings_flags(arguments), **tables})
+    file = load_tuning(
+        arguments.config if arguments.broker_conf is None else from_broker_conf(arguments.broker_conf), own
+    )
+    selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
+    with ExitStack() as stack:
+        report_stage = stack.enter_context(progress("checking the inputs"))
+        search = TuneRun.of(file, selection, arguments.output, holdout=not arguments.no_holdout, force=arguments.force)
+        workers = stack.enter_context(
+            workers_of(
+                arguments.master,
+                lambda: size_of(selection.settings),
+                wait_s=arguments.wait_s,
+                starting=report_stage,
+            )
+        )
+        stack.enter_context(watched_by(report_stage.done))
+        found = search.finish(workers, progress=report_stage, warn=warn)
+    with keeps(arguments.output):
+        document = found.document()
+        if arguments.format == "json":
+            print_json(document)
+        else:
+            _print(document)
+        note(
+            f"results are in {arguments.output}: tune.json for programs, sealed/report.md and its page on the days "
+            "that were sealed"
+        )
+    return found.exit_code
+
+
+def explain_candidate(folder: str, number: int, form: str) -> int:
+    """Print what one candidate of a search changes, what it did, and why it is not recommended; return 0."""
+    require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
+    from lookup.api.tuning import open_tuning
+
+    found = open_tuning(folder)
+    one = found.candidate(number)
+    if form == "json":
+        print_json(one)
+        return 0
+    console, today = data_console(), found.candidate(0)
+    for line in _account(one):
+        console.print(plain(line), soft_wrap=True)
+    rows = [
+        [name, _number(today["search"][name]["value"]), _number(figure["value"]), _gain(figure), *_sealed(one, name)]
+        for name, figure in (one["search"] or {}).items()
+    ]
+    console.print()
+    plain_table(console, ("figure", "today", "candidate", "gain in the search", "gain on sealed days"), rows)
+    return 0
+
+
+def _account(one: Mapping[str, Any]) -> Iterator[str]:
+    where = f", of the space {one['space']}" if one["space"] else ""
+    yield f"candidate {one['candidate']}, {one['origin']}{where}"
+    for key, value in one["changes"].items():
+        yield f"{key} = {value}, today {one['before'][key]}"
+    reasons = {
+        "of": "it takes changes of candidate {} back",
+        "idle": "it cannot act on this log: {}",
+        "beaten_by": "candidate {} is certainly better",
+        "objection": "not recommended: {}",
+    }
+    for key, text in reasons.items():
+        if one.get(key) is not None:
+            yield text.format(one[key])
+    if one.get("cycles") is not None:
+        yield f"on the sealed days {one['cycles']}"
+
+
+def _sealed(one: Mapping[str, Any], name: str) -> tuple[str]:
+    sealed = one.get("sealed")
+    return ("-" if sealed is None else _gain(sealed[name]),)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    console = data_console()
+    console.print(plain(document["conclusion"]), soft_wrap=True)
+    for sentence in _sentences(document):
+        console.print(plain(sentence), soft_wrap=True)
+    if document["finalists"]:
+        console.print()
+        aims = [*document["objectives"], *document["prices"]]
+        columns = ["candidate", *(f"{name}, {days}" for name in aims for days in ("search", "sealed")), "answer"]
+        plain_table(console, columns, [_row(one, aims) for one in document["finalists"]])
+    for one in document["recommended"]:
+        _print_recommended(one)
+
+
+def _sentences(document: Mapping[str, Any]) -> Iterator[str]:
+    tried = sum(1 for one in document["candidates"] if one["search"] is not None)
+    sealed = document["sealed_from"]
+    days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
+    yield f"{tried} candidates from {document['first']} on; {days}"
+    if document["opened"] > 1:
+        yield f"these days were opened {document['opened']} times: what was chosen by them is not confirmed by them"
+    if (cycles := document["incumbent"]["cycles"]) is not None:
+        yield f"today {cycles}"
+    idle: dict[str, str] = {}
+    for one in document["candidates"]:
+        if one["idle"] is not None:
+            idle.setdefault(one["space"], one["idle"])
+    for space, why in idle.items():
+        yield f"space {space} cannot act on this log: {why}"
+
+
+def _row(one: Mapping[str, Any], aims: Sequence[str]) -> list[str]:
+    cells = [str(one["candidate"])]
+    for name in aims:
+        cells += [_gain(one["search"][name]), _gain(one["sealed"][name])]
+    return [*cells, one["objection"] or "recommended"]
+
+
+def _gain(figure: Mapping[str, Any]) -> str:
+    """Write a difference from the incumbent, up is better, with its interval."""
+    if figure["delta"] is None:
+        return "-"
+    span = "" if figure["low"] is None else f" ({figure['low']:.3g} to {figure['high']:.3g})"
+    return f"{figure['delta']:+.3g}{span}"
+
+
+def _print_recommended(one: Mapping[str, Any]) -> None:
+    console = data_console()
+    lines = [f"candidate {one['candidate']} of the space {one['space']}:"]
+    if one["moves_per_day"] is not None:
+        lines.append(f"about {one['moves_per_day']:,.0f} moves a day")
+    lines += ["", "broker.conf:", *one["patch"].splitlines()] if one["patch"] else []
+    if one["dynamic"]:
+        lines += ["", "in a running cluster:", *one["dynamic"], "", "and back:", *one["back"]]
+    lines += ["", "as a policy:", *to_toml({"policies": [one["policy"]]}).splitlines()]
+    console.print()
+    for line in lines:
+        console.print(plain(line), soft_wrap=True)
+
+
+COMMAND = Command(
+    name="tune",
+    summary="search for better settings over a recorded log, and confirm them on days that the search has not seen",
+    examples=(
+        (
+            "lookup tune --broker-conf broker.conf --lookups logs/lookups --brokers logs/brokers --output tuned",
+            "from today's broker.conf to the keys to change; 0 with a recommendation, 4 with none",
+        ),
+        (
+            "lookup tune --config tune.toml --output tuned --set tune.candidates=200",
+            "a search of your own: evaluation, spaces, objectives and limits are in tune.toml",
+        ),
+        (
+            "lookup tune --config tune.toml --output tuned --set tune.minutes=10 --format json",
+            "begin no further batch after ten minutes; the result on stdout for a program",
+        ),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,127 @@
+"""Model the file of a search for settings: what is sought, how much may be spent, and which values are tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from lookup.model.quoting import shown
+from lookup.settings.base import Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
+from lookup.settings.problems import LIST, Loc
+from lookup.settings.pulsar_keys import Scalar
+
+__all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
+
+#: Table of a setting's values, in sentences.
+_TABLE = "table"
+#: A number as it is written: whole ends make a whole number of every value between them.
+_End = Annotated[int, Field(strict=True)] | Number
+
+
+class RangeEntry(Strict):
+    """The values of a setting between two ends, whole numbers if these are; a missing end is the part's own."""
+
+    low: _End | None = None
+    """The least."""
+    high: _End | None = None
+    """The greatest."""
+    scale: Literal["linear", "log"] = "linear"
+    """Steps of equal differences, or of equal ratios."""
+    source: str = ""
+    """Where the ends come from, for people."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            refuse([f"high: {self.high:g} should be above low, {self.low:g}"])
+        if self.scale == "log" and self.low is not None and self.low <= 0:
+            refuse([f"low: {self.low:g} should be above 0 on a scale of ratios"])
+        return self
+
+
+def _kind(value: object) -> str:
+    return LIST if isinstance(value, list | tuple) else _TABLE
+
+
+#: A list has the values themselves: numbers, texts, names of classes, or parts as tables.
+_Values = Annotated[
+    Annotated[tuple[Scalar | Mapping[str, Any], ...], Field(min_length=2), Tag(LIST)]
+    | Annotated[RangeEntry, Tag(_TABLE)],
+    Discriminator(_kind),
+]
+
+
+class SpaceEntry(Strict):
+    """Settings of one policy that are varied together."""
+
+    name: Text
+    """Name in reports."""
+    policy: str | None = None
+    """Policy of the evaluation that is changed; absent: the incumbent."""
+    set: Mapping[str, Any] = {}
+    """Values that all candidates have, by key of a `broker.conf` or by key path, like `shedder.threshold`."""
+    vary: Annotated[Mapping[str, _Values], Field(min_length=1)]
+    """Values that are tried, likewise by key."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse([f"set.{key}: is varied as well; write it once" for key in self.set if key in self.vary])
+        return self
+
+
+class TuneSection(Strict):
+    """What is sought, and how much may be spent on it."""
+
+    evaluation: Text | Mapping[str, Any]
+    """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
+
+    A program may give what would stand in it."""
+    objectives: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label."""
+    prices: tuple[str, ...] = ("moved_weight",)
+    """Figures that may get worse where an objective gets better."""
+    limits: Mapping[str, Share] = {}
+    """By figure, how many times the incumbent's a candidate's may be at most, or at least if it should rise."""
+    tolerance: Ratio = 0.05
+    """Loss of an objective that is none, as a share of the incumbent's figure."""
+    candidates: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 64
+    """How many settings are tried, today's included."""
+    minutes: Annotated[float, Field(strict=True, gt=0)] | None = None
+    """Minutes after which no further batch is begun; absent: no end but that of the candidates."""
+    replicates: Positive = 2
+    """Replicates in which a candidate is tried first."""
+    finalists: Annotated[int, Field(strict=True, ge=1, le=8)] = 3
+    """How many are judged on the sealed days, at most."""
+    holdout: Annotated[float, Field(strict=True, ge=0.1, le=0.9)] = 0.3
+    """Share of the log, its last part, that is sealed."""
+
+
+class TuneFile(WholeFile):
+    """Everything that a search needs besides the evaluation it names."""
+
+    tune: TuneSection
+    """What is sought, and where."""
+    spaces: Annotated[
+        tuple[SpaceEntry, ...],
+        Field(min_length=1),
+        BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
+    ]
+    """What is varied; tables, or paths of files with one."""
+
+    @classmethod
+    def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
+        """Return the mistakes between tables."""
+        problems: list[tuple[Loc, str]] = []
+        for name, count in Counter(space.name for space in tables.get("spaces", ())).items():
+            if count > 1:
+                problems.append((("spaces",), f"{count} are named {shown(name)}; a name should occur once"))
+        return problems
+
+
+def apart(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the settings of a search among others by key path, and those of the evaluation that it names."""
+    own = {key: value for key, value in overrides.items() if key.startswith("tune.")}
+    return own, {key: value for key, value in overrides.items() if key not in own}

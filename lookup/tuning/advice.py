@@ -1,0 +1,92 @@
+"""Say what may be recommended after the sealed days, and write it as something to paste."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+
+from lookup.score.rules import Name
+from lookup.settings.pulsar_keys import NOT_DYNAMIC
+from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, figure_name
+
+__all__ = ["dynamic_lines", "objection", "patch", "promises"]
+
+
+def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
+    """Return why a candidate is not recommended, None if it is.
+
+    It is if an objective is better and every other one kept, or if all are kept and a price is lower; within the
+    limits, and if no more lookups stay unanswered.
+
+    Args:
+        alone: go by the intervals, as if nothing else had been tried, not by the verdicts on all together.
+    """
+    if candidate.idle is not None:
+        return f"it cannot act on this log: {candidate.idle}"
+    if candidate.figures[ANSWERED].guard != "kept":
+        return "it is not shown that as many lookups are answered"
+    for name, times in aims.limits.items():
+        if not _is_within(candidate, incumbent, name, times, aims):
+            return f"{figure_name(name)} is not within {times:g} times today's"
+
+    def is_better(name: Name) -> bool:
+        figure = candidate.figures[name]
+        return figure.low > 0 if alone else figure.verdict == "better"
+
+    better = [name for name in aims.figures if is_better(name)]
+    has_gained = any(name in better for name in aims.objectives)
+    for name in aims.objectives if has_gained else aims.figures:
+        if name not in better and not _is_kept(candidate.figures[name], incumbent, name, aims):
+            return f"{figure_name(name)} may be worse by more than the tolerance"
+    return None if better else "nothing is shown to be better"
+
+
+def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
+    """Return whether a candidate would be recommended if its figures of the search were exact."""
+    if candidate.idle is not None:
+        return False
+    gains = {name: aims.raised(name, candidate) - aims.raised(name, incumbent) for name in aims.figures}
+    if any(math.isnan(gain) for gain in gains.values()):
+        return False
+    for name, times in aims.limits.items():
+        if not _is_within(candidate, incumbent, name, times, aims):
+            return False
+    if any(gains[name] < -_tolerated(incumbent, name, aims) for name in aims.objectives):
+        return False
+    return any(gains[name] > 0 for name in aims.figures)
+
+
+def _tolerated(incumbent: Standing, name: Name, aims: Aims) -> float:
+    return aims.tolerance * abs(incumbent.figures[name].value)
+
+
+def _is_kept(figure: Figure, incumbent: Standing, name: Name, aims: Aims) -> bool:
+    """Return whether a loss beyond the tolerance is excluded; of a figure without an interval it is not."""
+    return figure.verdict in ("equivalent", "identical") or figure.low >= -_tolerated(incumbent, name, aims)
+
+
+def _is_within(candidate: Standing, incumbent: Standing, name: Name, times: float, aims: Aims) -> bool:
+    value, today = candidate.figures[name].value, incumbent.figures[name].value
+    return value >= times * today if name in aims.rising else value <= times * today
+
+
+def patch(changes: Mapping[str, object], today: Mapping[str, object]) -> str:
+    """Return changed keys of a `broker.conf` as a patch of two lines each."""
+    lines = []
+    for key, value in changes.items():
+        if today.get(key) is not None:
+            lines.append(f"-{key}={_plain(today[key])}")
+        lines.append(f"+{key}={_plain(value)}")
+    return "\n".join(lines)
+
+
+def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
+    """Yield the command that changes a key in a running cluster, for each key for which there is one."""
+    for key, value in changes.items():
+        if key not in NOT_DYNAMIC:
+            yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_plain(value)}"
+
+
+def _plain(value: object) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)

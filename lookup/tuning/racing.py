@@ -1,0 +1,169 @@
+"""Decide which candidates go on: those that nothing dominates, and of these the ones that may be recommended.
+
+A candidate dominates another if it is no worse in any figure that is aimed at, and better in one. Between candidates of
+one batch the difference is taken unit by unit, as a verdict takes it, and the loser is out once it is certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.score.luck import Estimate, minus, spread
+from lookup.score.rules import Name
+from lookup.score.scoring import Scored
+from lookup.score.verdict import Verdict
+
+__all__ = ["ANSWERED", "MOVES", "Aims", "Figure", "Standing", "beaten", "figure_name", "leaders", "standing_of"]
+
+#: What must not get worse, and what a change costs: looked at whatever is sought.
+ANSWERED: Name = ("answered_ratio", None)
+MOVES: Name = ("moves", None)
+
+#: Policy, metric and key.
+_Measured = Mapping[tuple[str, str, str | None], Estimate]
+
+
+def figure_name(name: Name) -> str:
+    """Return `metric` or `metric:key`."""
+    metric, key = name
+    return metric if key is None else f"{metric}:{key}"
+
+
+@dataclass(frozen=True)
+class Aims:
+    """What is sought, by metric and key."""
+
+    objectives: tuple[Name, ...]
+    prices: tuple[Name, ...]
+    #: how many times the incumbent's figure a candidate's may be
+    limits: Mapping[Name, float]
+    #: loss of an objective that is none, as a share of the incumbent's figure
+    tolerance: float
+    #: figures of which more is better
+    rising: frozenset[Name]
+
+    @property
+    def figures(self) -> tuple[Name, ...]:
+        """Return what candidates are compared by, each once."""
+        return tuple(dict.fromkeys([*self.objectives, *self.prices]))
+
+    def raised(self, name: Name, standing: Standing) -> float:
+        """Return a figure turned so that up is better; NaN if it is unknown."""
+        return standing.figures[name].value * (1.0 if name in self.rising else -1.0)
+
+    @property
+    def judged(self) -> tuple[Name, ...]:
+        """Return what is told apart for a recommendation, each once: every further figure makes that harder."""
+        return tuple(dict.fromkeys([*self.figures, *self.limits]))
+
+    @property
+    def shown(self) -> tuple[Name, ...]:
+        """Return what is looked at, each once."""
+        return tuple(dict.fromkeys([*self.judged, ANSWERED, MOVES]))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a candidate, and its difference from the incumbent's, turned so that up is better; NaN if unknown."""
+
+    value: float
+    delta: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    verdict: str = ""
+    #: of a guarded figure, whether nothing is lost
+    guard: str | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a candidate stands after a batch."""
+
+    figures: Mapping[Name, Figure]
+    #: why it cannot act on this log; None if it can
+    idle: str | None = None
+
+
+def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
+    """Return how a policy stands after an evaluation."""
+    judged: dict[Name, Verdict] = {verdict.name: verdict for verdict in scored.verdicts if verdict.policy == policy}
+    figures = {}
+    for name in aims.shown:
+        estimate = scored.pooled.get((policy, *name))
+        value = math.nan if estimate is None else estimate.value
+        verdict = judged.get(name)
+        if verdict is None:
+            figures[name] = Figure(value)
+        else:
+            delta, low, high = float(verdict.delta), float(verdict.low), float(verdict.high)
+            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard)
+    return Standing(figures, scored.cannot_act.get(policy))
+
+
+def beaten(scored: Scored, policies: Sequence[str], aims: Aims) -> dict[str, str]:
+    """Return by policy another one that certainly dominates it; those that none does are left out."""
+    measured = scored.pooled
+    values = np.array(
+        [[aims.raised(name, standing_of(scored, policy, aims)) for name in aims.figures] for policy in policies]
+    )
+    first, found = [policies[number] for number in _undominated(values)], {}
+    for policy in policies:
+        by = next((other for other in first if other != policy and _dominates(measured, other, policy, aims)), None)
+        if by is not None:
+            found[policy] = by
+    return found
+
+
+def leaders(values: NDArray[np.float64], count: int) -> list[int]:
+    """Return at most so many candidates: those that nothing dominates, then those that only these dominate, and so on.
+
+    Of a front that is too large, its ends and what lies evenly between them in order of the first figure.
+
+    Args:
+        values: shape (n_candidates, n_figures), up is better.
+    """
+    left, found = list(range(len(values))), list[int]()
+    while left and len(found) < count:
+        front = [left[place] for place in _undominated(values[left])]
+        front.sort(key=lambda number: (*(-values[number]).tolist(), number))
+        room = min(count - len(found), len(front))
+        places = np.linspace(0, len(front) - 1, room).round().astype(int) if room > 1 else np.zeros(1, int)
+        found += [front[place] for place in places.tolist()]
+        left = [number for number in left if number not in front]
+    return found
+
+
+def _undominated(values: NDArray[np.float64]) -> list[int]:
+    """Return the rows that no other row is at least as good as in every column, and better in one."""
+    at_least = (values[:, None, :] >= values[None, :, :]).all(axis=2)
+    above = (values[:, None, :] > values[None, :, :]).any(axis=2)
+    places: list[int] = np.flatnonzero(~(at_least & above).any(axis=0)).tolist()
+    return places
+
+
+def _dominates(measured: _Measured, a: str, b: str, aims: Aims) -> bool:
+    """Return whether a is no worse than b in any figure, and certainly better in one."""
+    is_certain = False
+    for delta, half in _differences(measured, a, b, aims):
+        if not delta >= 0:  # NaN is no reason to drop anything
+            return False
+        is_certain |= delta > half
+    return is_certain
+
+
+def _differences(measured: _Measured, a: str, b: str, aims: Aims) -> Iterator[tuple[float, float]]:
+    """Yield the gain of a over b in each figure, and half the width of its interval."""
+    for name in aims.figures:
+        one, other = measured.get((a, *name)), measured.get((b, *name))
+        if one is None or other is None or one.sample is None or other.sample is None:
+            yield math.nan, math.inf
+            continue
+        sign = 1.0 if name in aims.rising else -1.0
+        has_units = one.sample.strata is not None and other.sample.strata is not None
+        half = spread(minus(one.sample, other.sample)).half_width() if has_units else math.inf
+        yield sign * (one.value - other.value), half

@@ -1,0 +1,70 @@
+"""Divide a log into the part that a search looks at, and the part that is sealed until it has chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lookup.errors import Argument, InputError
+from lookup.model.quoting import quantity
+from lookup.model.time import US_PER_S
+
+__all__ = ["Seal", "seal"]
+
+_DAY_US = 86_400 * US_PER_S
+_HOUR_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Where a log is divided, µs since the Unix epoch."""
+
+    first_us: int
+    #: the first instant that is sealed
+    from_us: int
+    #: the last lookup
+    last_us: int
+
+    @property
+    def before_s(self) -> int:
+        """Return the seconds before it: simulated with it, so that bundles are where the settings have brought them."""
+        return -(-(self.from_us - self.first_us) // US_PER_S)
+
+
+def seal(first_us: int, last_us: int, *, holdout: float, block_s: int, blocks: int, warmup_s: int) -> Seal:
+    """Divide a log so that at least a share of it is sealed: whole days if that leaves one on either side.
+
+    Args:
+        first_us: of the first lookup.
+        last_us: of the last one.
+        holdout: the share.
+        block_s: length of the blocks that a verdict counts by; none is cut.
+        blocks: how many each part has at least.
+        warmup_s: seconds at the beginning that are not scored.
+
+    Raises:
+        InputError: if the log is too short.
+    """
+    block_us = block_s * US_PER_S
+    from_us = _divided(first_us, last_us, holdout, _DAY_US)
+    # The last lookup of a day comes before its end.
+    if min(from_us - first_us, last_us - from_us) < _DAY_US - block_us:
+        from_us = _divided(first_us, last_us, holdout, block_us)
+    parts = from_us - first_us - warmup_s * US_PER_S, last_us - from_us
+    if min(parts) < blocks * block_us:
+        needed_s = max(blocks * block_s / holdout, (blocks * block_s + warmup_s) / (1.0 - holdout)) + block_s
+        raise InputError(
+            f"the log is {_hours((last_us - first_us) / US_PER_S)} long; to choose on one part and confirm on another, "
+            f"each of at least {quantity(blocks, 'block')} of {block_s:,} s, takes {_hours(needed_s)}; a smaller "
+            "verdict.block_s takes less, and ",
+            Argument("no_holdout", True),
+            " does without a confirmation",
+        )
+    return Seal(first_us, from_us, last_us)
+
+
+def _divided(first_us: int, last_us: int, holdout: float, grid_us: int) -> int:
+    return int(last_us - holdout * (last_us - first_us)) // grid_us * grid_us
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / _HOUR_S:.1f} hours"

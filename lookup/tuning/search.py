@@ -1,0 +1,207 @@
+"""Say which candidates are replayed next, from what the batches before have shown.
+
+First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
+by one, since a change that brings nothing is not worth making; then the best of all are tried in as many replicates as
+a verdict has, and the first of these are the finalists. Nothing is drawn: the same figures lead to the same finalists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lookup.settings.tuning import TuneSection
+from lookup.tuning.advice import objection, promises
+from lookup.tuning.racing import Aims, Standing, leaders
+from lookup.tuning.space import Point, Space, near, spread
+
+__all__ = ["Batch", "Candidate", "Search"]
+
+#: Share of the candidates that are spread over the spaces, and turns in which the others are tried near the best.
+_WIDE, _TURNS = 0.6, 2
+#: Below so many candidates all are spread.
+_FEW = 16
+#: The best whose changes are taken back one by one.
+_PARED = 3
+
+
+@dataclass
+class Candidate:
+    """One of the settings that are tried; number 0 is the incumbent."""
+
+    number: int
+    point: Point
+    #: incumbent, defaults, wide, near or pared
+    origin: str
+    #: after the last batch that it was in
+    standing: Standing | None = None
+    #: the candidate of which it takes changes back, None if it takes none back
+    of: int | None = None
+    #: the candidate that certainly dominates it, None if none does
+    beaten_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Candidates that share a scan of the log; the incumbent is replayed with them."""
+
+    kind: str
+    candidates: Sequence[Candidate]
+    replicates: int
+
+
+class Search:
+    """The candidates so far, and those that come next.
+
+    Args:
+        replicates: of a verdict.
+    """
+
+    def __init__(self, spaces: Sequence[Space], section: TuneSection, *, replicates: int) -> None:
+        self.spaces = {space.name: space for space in spaces}
+        self.incumbent = Candidate(0, Point("", (), {}), "incumbent")
+        self.candidates = [self.incumbent]
+        #: None until the first batch has shown which figures there are
+        self.aims: Aims | None = None
+        self._section = section
+        self._full = replicates
+        #: numbers of the candidates with as many replicates as a verdict has
+        self._raced: frozenset[int] = frozenset()
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches; `learn` is called with what each has shown before the next is asked for."""
+        few = min(self._section.replicates, self._full)
+        yield Batch("wide", self._spread(), few)
+        for turn in range(_TURNS):
+            if added := self._near(turn):
+                yield Batch("near", added, few)
+        # As finalists are chosen: the first front in order of the first objective.
+        bases = self.best(len(self.candidates))[:_PARED]
+        if added := [one for base in bases for one in self._pared(base)]:
+            # With what they are taken from, so that both have the same luck.
+            yield Batch("pared", [*bases, *added], few)
+        simpler = [one for base in bases for one in self._simplest(base)]
+        rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
+        if rivals:
+            self._raced = frozenset(rivals)
+            yield Batch("race", list(rivals.values()), self._full)
+
+    def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
+        """Take what a batch has shown, by candidate.
+
+        Args:
+            beaten_by: candidates that others of the batch certainly dominate.
+        """
+        self.aims = aims
+        for number, standing in standings.items():
+            self.candidates[number].standing = standing
+            self.candidates[number].beaten_by = beaten_by.get(number)
+
+    def finalists(self) -> list[Candidate]:
+        """Return the candidates that are worth the sealed days: what more days do not show, fewer will not.
+
+        In the place of each the one with the fewest changes that does as well.
+        """
+        chosen: dict[int, Candidate] = {}
+        for candidate in filter(self._is_shown, self.best(len(self.candidates))):
+            versions = [one for one in self.candidates if one.of == candidate.number and self._is_shown(one)]
+            equals = [one for one in versions if self._does_as_well(one, candidate)]
+            simplest = min([candidate, *equals], key=lambda one: (len(one.point.changes), one.number))
+            chosen.setdefault(simplest.number, simplest)
+        return list(chosen.values())[: self._section.finalists]
+
+    def best(self, count: int) -> list[Candidate]:
+        """Return the candidates that promise most, at most so many: front by front of those that nothing dominates."""
+        aims, today = self.aims, self.incumbent.standing
+        if aims is None or today is None:
+            return []
+        alive = [
+            (candidate, standing)
+            for candidate in self.candidates[1:]
+            if (standing := candidate.standing) is not None
+            and candidate.beaten_by is None
+            and promises(standing, today, aims)
+        ]
+        if not alive:
+            return []
+        values = np.array([[aims.raised(name, standing) for name in aims.figures] for _, standing in alive])
+        return [alive[place][0] for place in leaders(values, count)]
+
+    def _spread(self) -> list[Candidate]:
+        budget = self._section.candidates
+        count = budget if budget < _FEW else math.ceil(budget * _WIDE)
+        for space in self.spaces.values():
+            default = space.defaults()
+            if default is not None:
+                self._add(default, "defaults")
+        # What a space with few values cannot use is left to the others.
+        streams = [spread(space, count) for space in self.spaces.values()]
+        while streams and len(self.candidates) < count:
+            for stream in list(streams):
+                point = next(stream, None)
+                if point is None:
+                    streams.remove(stream)
+                elif len(self.candidates) < count:
+                    self._add(point, "wide")
+        return self.candidates[1:]
+
+    def _near(self, turn: int) -> list[Candidate]:
+        left = self._section.candidates - len(self.candidates)
+        count = -(-left // (_TURNS - turn))
+        good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
+        spaces = dict.fromkeys(point.space for point in good)
+        before = len(self.candidates)
+        for number, name in enumerate(spaces):
+            centres = [point for point in good if point.space == name]
+            share = (count + number) // len(spaces)
+            for point in near(self.spaces[name], centres, share, turn=turn) if share > 0 else ():
+                self._add(point, "near")
+        return self.candidates[before:]
+
+    def _pared(self, base: Candidate) -> list[Candidate]:
+        """Take each change of a candidate back by itself."""
+        before = len(self.candidates)
+        for key in self._varied(base) if len(base.point.changes) > 1 else ():
+            self._add(base.point.without(key), "pared", base.number)
+        return self.candidates[before:]
+
+    def _simplest(self, base: Candidate) -> list[Candidate]:
+        """Take all changes of a candidate back that bring nothing by themselves; none if only one or all would be."""
+        by_changes = {one.point.identity: one for one in self.candidates}
+        point, taken = base.point, 0
+        for key in self._varied(base):
+            alone = by_changes.get(base.point.without(key).identity)
+            if alone is not None and self._does_as_well(alone, base) and len(point.changes) > 1:
+                point, taken = point.without(key), taken + 1
+        before = len(self.candidates)
+        if taken > 1:
+            self._add(point, "pared", base.number)
+        known = [one for one in self.candidates if one.point.identity == point.identity and one is not base]
+        return self.candidates[before:] or known
+
+    def _varied(self, candidate: Candidate) -> list[str]:
+        return [axis.key for axis in self.spaces[candidate.point.space].axes if axis.key in candidate.point.changes]
+
+    def _does_as_well(self, one: Candidate, other: Candidate) -> bool:
+        """Return whether a candidate loses no more than the tolerance against another in any objective."""
+        aims, a, b, today = self.aims, one.standing, other.standing, self.incumbent.standing
+        if aims is None or a is None or b is None or today is None:
+            return False
+        return all(
+            aims.raised(name, a) >= aims.raised(name, b) - aims.tolerance * abs(today.figures[name].value)
+            for name in aims.objectives
+        )
+
+    def _is_shown(self, candidate: Candidate) -> bool:
+        """Return whether the race has told a gain from luck, as if nothing else had been tried."""
+        aims, standing, today = self.aims, candidate.standing, self.incumbent.standing
+        if aims is None or standing is None or today is None or candidate.number not in self._raced:
+            return False
+        return objection(standing, today, aims, alone=True) is None
+
+    def _add(self, point: Point, origin: str, of: int | None = None) -> None:
+        if point.changes and all(point.identity != other.point.identity for other in self.candidates):
+            self.candidates.append(Candidate(len(self.candidates), point, origin, of=of))

@@ -1,0 +1,104 @@
+"""Check what a search is asked for: its spaces and figures before anything is replayed, the log's own after a batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+from lookup.engine.plugins import Registry
+from lookup.engine.policy import Policy
+from lookup.engine.units import cannot_act, rates_without
+from lookup.errors import InputError, SettingsError
+from lookup.model.quoting import shown, suggestion
+from lookup.replay.reports import mean_load
+from lookup.score.rules import check_rules, name_of
+from lookup.score.scoring import Scored
+from lookup.settings import EvaluationFile
+from lookup.settings.tuning import TuneFile, TuneSection
+from lookup.tuning.racing import Aims, figure_name
+from lookup.tuning.space import Space, build_space
+
+__all__ = ["aims_on", "check_figures", "require_acting", "spaces_of"]
+
+
+def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> tuple[Space, ...]:
+    """Return the spaces of a search over an evaluation.
+
+    Raises:
+        SettingsError: for a policy that there is not, and settings that cannot be varied so; all mistakes together.
+    """
+    problems: list[str] = []
+    spaces: list[Space] = []
+    by_name = {policy.name: policy for policy in settings.policies}
+    for given in file.spaces:
+        name = settings.evaluation.incumbent if given.policy is None else given.policy
+        if name not in by_name:
+            problems.append(f"space {shown(given.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
+            continue
+        try:
+            spaces.append(build_space(given, by_name[name], registry))
+        except SettingsError as error:
+            problems += error.problems
+    if problems:
+        raise SettingsError(problems)
+    return tuple(spaces)
+
+
+def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry) -> None:
+    """Refuse names that no metric has.
+
+    Raises:
+        SettingsError: all wrong names together.
+    """
+    named = tuple(dict.fromkeys([*(own.objectives or ()), *own.prices, *own.limits]))
+    metrics = [metric() for metric in registry.classes["metrics"].values()]
+    rules = settings.verdict.model_copy(update={"primary": named, "margins": {}})
+    try:
+        check_rules(rules, metrics)
+    except SettingsError as error:
+        raise SettingsError([problem.replace("verdict.primary", "tune") for problem in error.problems]) from None
+    both = [name for name in own.objectives or () if name in own.prices]
+    if both:
+        raise SettingsError(f"tune: {both[0]!r} is an objective and a price; name it once")
+
+
+def require_acting(incumbent: Policy, settings: EvaluationFile) -> None:
+    """Refuse an incumbent that cannot act on any log without the tables that are missing.
+
+    Raises:
+        InputError: with the reason and the remedy.
+    """
+    rates = rates_without(settings)
+    idle = {} if rates is None else cannot_act([incumbent], rates, partial(mean_load, settings))
+    for name, why in idle.items():
+        raise InputError(f"the incumbent {name} is not what it says: {why}")
+
+
+def aims_on(own: TuneSection, scored: Scored) -> Aims:
+    """Return what is sought, once the log has shown which figures there are.
+
+    Raises:
+        InputError: if the incumbent cannot act on this log: everything would look better than it.
+        SettingsError: for a figure that this log does not have.
+    """
+    if scored.incumbent in scored.cannot_act:
+        raise InputError(f"the incumbent {scored.incumbent} is not what it says: {scored.cannot_act[scored.incumbent]}")
+    known = [
+        figure_name(of.series.name)
+        for of in scored.pooled.values()
+        if of.series.policy == scored.incumbent and math.isfinite(of.value)
+    ]
+    labels = [name for key in scored.plan.labels if (name := f"match_ratio:{key}") in known]
+    objectives = own.objectives or ("imbalance_max_mean", *labels)
+    problems = [
+        f"tune: {name!r} has no value on this log; {suggestion(name, known)}"
+        for name in (*objectives, *own.prices, *own.limits)
+        if name not in known
+    ]
+    if problems:
+        raise SettingsError(problems)
+    limits = {name_of(name): times for name, times in own.limits.items()}
+    aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, own.prices)), limits, own.tolerance, frozenset())
+    rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
+    return replace(aims, rising=rising)

@@ -1,0 +1,235 @@
+"""Turn spaces of settings into policies: points spread over a whole space, and points near a good one.
+
+A point has a coordinate in [0, 1] for each setting that is varied. Points are spread by the sequence of Sobol, which
+needs no dice: the same space gives the same candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
+from scipy.stats import qmc
+
+from lookup.engine.build import build_policies, hints_of
+from lookup.engine.plugins import Registry
+from lookup.engine.policy import Policy
+from lookup.errors import SettingsError
+from lookup.hooks import Conf
+from lookup.model.quoting import shown, suggestion
+from lookup.settings.policy import PolicySpec
+from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
+from lookup.settings.tuning import RangeEntry, SpaceEntry
+
+__all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
+
+#: Digits of a number that is tried: what is pasted should be short.
+_DIGITS = 3
+#: How far around a good point the next ones lie, as a share of each axis, in the first round and in each further one.
+_REACH, _CLOSER = 0.25, 0.5
+#: Kinds of parts by the key of a policy that holds them.
+_KINDS = {"filters": "filters", "scorers": "scorers", "selector": "selectors", "shedder": "shedders"}
+#: Combinations of choices in which an axis is looked at, to see whether it does anything.
+_COMBINATIONS = 64
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting that is varied."""
+
+    key: str
+    #: the values, if they are listed
+    choices: tuple[Any, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    is_log: bool = False
+    is_whole: bool = False
+
+    def value(self, coordinate: float) -> Any:
+        """Return the value at a coordinate in [0, 1], a number with few digits."""
+        if self.choices:
+            return self.choices[min(int(coordinate * len(self.choices)), len(self.choices) - 1)]
+        if self.is_log:
+            exact = self.low * (self.high / self.low) ** coordinate
+        else:
+            exact = self.low + (self.high - self.low) * coordinate
+        if self.is_whole:
+            return round(exact)
+        return min(max(float(f"{exact:.{_DIGITS}g}"), self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a candidate has otherwise than the policy it comes from."""
+
+    space: str
+    #: where it lies, shape (n_axes,); empty for one that is not of the search
+    coordinates: tuple[float, ...]
+    #: by key, only what differs from the policy as it is
+    changes: Mapping[str, Any]
+
+    @property
+    def identity(self) -> str:
+        """Return what is the same for points that make the same policy."""
+        return f"{self.space} {sorted(self.changes.items(), key=lambda change: change[0])!r}"
+
+    def without(self, key: str) -> Point:
+        """Return the point with one setting as it is."""
+        return replace(self, changes={name: value for name, value in self.changes.items() if name != key})
+
+
+@dataclass(frozen=True)
+class Space:
+    """Settings of a policy that are varied together."""
+
+    name: str
+    base: PolicySpec
+    #: values that all points have
+    fixed: Mapping[str, Any]
+    axes: tuple[Axis, ...]
+
+    def point(self, coordinates: Sequence[float]) -> Point:
+        """Return the point at some coordinates, each in [0, 1]."""
+        varied = {axis.key: axis.value(at) for axis, at in zip(self.axes, coordinates, strict=True)}
+        return Point(self.name, tuple(map(float, coordinates)), self._changed({**self.fixed, **varied}))
+
+    def defaults(self) -> Point | None:
+        """Return the point with Pulsar's own values, None if a setting has none."""
+        keys = [axis.key for axis in self.axes]
+        known = PULSAR_DEFAULTS["4.x"]
+        if not all(key in known for key in keys):
+            return None
+        return Point(self.name, (), self._changed({**self.fixed, **{key: known[key] for key in keys}}))
+
+    def policy(self, point: Point, name: str) -> PolicySpec:
+        """Return the policy of a point.
+
+        Raises:
+            SettingsError: for values that are wrong.
+        """
+        return self.base.changed(name, point.changes)
+
+    def _changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if self.base.value_at(key) != value}
+
+
+def spread(space: Space, count: int) -> Iterator[Point]:
+    """Yield points all over a space, at most so many, each policy once."""
+    sobol = qmc.Sobol(len(space.axes), scramble=False)
+    # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner.
+    drawn = sobol.random_base2(max(1, math.ceil(math.log2(count + 1))))[1 : count + 1]
+    yield from _once(space.point(row.tolist()) for row in drawn)
+
+
+def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
+    """Yield points around good ones of a space, as many around each; in each further turn they lie closer.
+
+    Args:
+        points: with coordinates, the best first.
+    """
+    reach = _REACH * _CLOSER**turn
+    numeric = np.array([not axis.choices for axis in space.axes])
+    steps = qmc.Sobol(len(space.axes), scramble=False).fast_forward(1 + turn * count).random(count)
+    centres = np.array([points[number % len(points)].coordinates for number in range(count)])
+    moved = np.clip(centres + numeric * reach * (2.0 * steps - 1.0), 0.0, 1.0)
+    yield from _once(space.point(row.tolist()) for row in moved)
+
+
+def _once(points: Iterator[Point]) -> Iterator[Point]:
+    yield from {point.identity: point for point in points}.values()
+
+
+def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry) -> Space:
+    """Return a space that can be searched.
+
+    Raises:
+        SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
+    """
+    where = f"space {shown(entry.name)}"
+    allowed = _allowed(base.changed(base.name, entry.set), registry)
+    axes, problems = [], []
+    for key, values in entry.vary.items():
+        if not isinstance(values, RangeEntry):
+            axes.append(Axis(key, tuple(values)))
+            continue
+        known = allowed.get(key, _Allowed())
+        low = known.low if values.low is None else values.low
+        high = known.high if values.high is None else values.high
+        if low is None or high is None:
+            missing = "low and high" if low is high else "low" if low is None else "high"
+            problems.append(f"{where}: vary.{key}: no part sets an end there; give {missing}")
+        else:
+            written = [end for end in (values.low, values.high) if end is not None]
+            is_whole = all(isinstance(end, int) for end in written) if written else known.is_whole
+            axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
+    space = Space(entry.name, base, entry.set, tuple(axes))
+    if not problems:
+        problems = [f"{where}: {problem}" for problem in _problems(space, allowed, registry)]
+    if problems:
+        raise SettingsError(problems)
+    return space
+
+
+@dataclass(frozen=True)
+class _Allowed:
+    """What a part allows in a parameter; None where there is no end."""
+
+    low: float | None = None
+    high: float | None = None
+    is_whole: bool = False
+
+
+def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
+    """Return what the parts of a policy allow, by key path and by key of a `broker.conf`."""
+    allowed = {"grace_s": _Allowed(0, None, is_whole=True)}
+    for field, kind in _KINDS.items():
+        given = getattr(base, field)
+        of_kind = given if isinstance(given, tuple) else () if given is None else (given,)
+        for number, part in enumerate(of_kind):
+            path = f"{field}[{number}]" if isinstance(given, tuple) else field
+            for name, hint in hints_of(registry.find(kind, part.use)).items():
+                marks = getattr(hint, "__metadata__", ())
+                ends: dict[str, Any] = {}
+                for mark in marks:
+                    if isinstance(mark, Ge | Gt):
+                        ends["low"] = mark.ge if isinstance(mark, Ge) else mark.gt
+                    elif isinstance(mark, Le | Lt):
+                        ends["high"] = mark.le if isinstance(mark, Le) else mark.lt
+                allowed[f"{path}.{name}"] = _Allowed(**ends, is_whole=getattr(hint, "__origin__", hint) is int)
+                for mark in marks:
+                    if isinstance(mark, Conf):
+                        scaled = {end: value / mark.scale for end, value in ends.items()}
+                        allowed[mark.key] = replace(allowed[f"{path}.{name}"], **scaled)
+    return allowed
+
+
+def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
+    """Find values that are not allowed, and settings that change no policy."""
+    idle, wrong = {axis.key for axis in space.axes}, dict[str, None]()
+    for middle in islice(product(*(_places(axis) if axis.choices else (0.5,) for axis in space.axes)), _COMBINATIONS):
+        for number, axis in enumerate(space.axes):
+            policies: list[Policy] = []
+            for place in _places(axis):
+                point = space.point([*middle[:number], place, *middle[number + 1 :]])
+                try:
+                    # Under the name of the policy, so that only what it does can differ.
+                    policies += build_policies(registry, [space.policy(point, space.base.name)])
+                except SettingsError as error:
+                    wrong |= dict.fromkeys(error.problems)
+            if any(policy != policies[0] for policy in policies):
+                idle.discard(axis.key)
+    yield from wrong
+    if not wrong:
+        for key in sorted(idle):
+            yield f"vary.{key}: no part of policy {shown(space.base.name)} reads it; {suggestion(key, sorted(known))}"
+
+
+def _places(axis: Axis) -> list[float]:
+    """Return where each choice of an axis lies, or its ends."""
+    count = len(axis.choices)
+    return [(number + 0.5) / count for number in range(count)] or [0.0, 1.0]

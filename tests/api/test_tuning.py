@@ -1,0 +1,236 @@
+"""`lookup.tune`: settings found over a real log, confirmed on its sealed part, or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import lookup
+from lookup.errors import InputError, SettingsError
+from lookup.logs.jobs import InProcess
+
+_HOURS = 48
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write two days of lookups from three racks."""
+    folder = tmp_path_factory.mktemp("log") / "sample"
+    lookup.generate(
+        folder,
+        hours=_HOURS,
+        lookups=20_000,
+        clusters=1,
+        brokers=6,
+        topics=1_000,
+        zipf=0.2,
+        losses=0,
+        logging_policy="none",
+        seed=3,
+    )
+    return folder
+
+
+def _evaluation(log: Path, ownership: str) -> dict[str, Any]:
+    nearest = {"use": "property-match", "key": "rack", "weight": 0.0}
+    rules = {"ownership": ownership, "session_s": 3600, "balance_s": 3600, "tick_s": 600, "seeds": 5}
+    return {
+        "evaluation": {"incumbent": "today", **rules},
+        "inputs": {"lookups": str(log / "lookups"), "brokers": str(log / "brokers")},
+        "policies": [{"name": "today", "scorers": ["headroom", nearest], "selector": "best"}],
+    }
+
+
+def _search(log: Path, vary: Mapping[str, Any], *, ownership: str = "shared", **tune: Any) -> dict[str, Any]:
+    """Return a search; by default every lookup is decided alone, so that nothing moves."""
+    prices = {} if ownership == "exclusive" else {"prices": []}
+    sought = {"candidates": 8, "objectives": ["match_ratio:rack"], **prices}
+    return {
+        "tune": {"evaluation": _evaluation(log, ownership), **sought, **tune},
+        "spaces": [{"name": "nearness", "vary": vary}],
+    }
+
+
+_WEIGHT = {"scorers[1].weight": {"low": 0.0, "high": 8.0}}
+
+
+def _tuned(search: Mapping[str, Any], folder: Path, **given: Any) -> Any:
+    return lookup.tune(search, output=folder, workers=InProcess(), **given)
+
+
+@pytest.fixture(scope="module")
+def found(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Search for the weight of nearness, which is 0 today."""
+    return _tuned(_search(log, _WEIGHT), tmp_path_factory.mktemp("tuned") / "found")
+
+
+def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
+    """Without a weight on nearness a third is near by chance; the key to change is that weight."""
+    best = found.recommended[0]
+
+    assert found.exit_code == 0
+    assert set(best["changes"]) == {"scorers[1].weight"}
+    assert best["sealed"]["match_ratio:rack"]["low"] > 0.1
+    assert found.conclusion.startswith("change scorers[1].weight = ")
+
+
+def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
+    """Its table is a policy of an evaluation, which does what was promised."""
+    table = found.recommended[0]["policy"]
+    settings = _evaluation(log, "shared")
+    settings["policies"].append(table)
+
+    evaluation = lookup.evaluate(settings, workers=InProcess())
+
+    verdicts = {(row.metric, row.key): row.verdict for row in evaluation.verdicts.itertuples()}
+    assert verdicts["match_ratio", "rack"] == "better"
+
+
+def test_sealed_days_are_not_looked_at_before(found: Any, log: Path, tmp_path: Path) -> None:
+    """With another second day the search finds the same, and the confirmation something else."""
+    for path in sorted((log / "lookups").rglob("*.parquet")):
+        rows = pq.read_table(path)
+        later = pc.greater_equal(rows["ts"], pa.scalar(datetime(2026, 1, 6, tzinfo=UTC), rows.schema.field("ts").type))
+        unlabelled = pc.if_else(later, "{}", rows["properties"].cast(pa.string()))
+        place = tmp_path / "lookups" / path.relative_to(log / "lookups")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows.set_column(rows.schema.get_field_index("properties"), "properties", unlabelled), place)
+
+    other = lookup.tune(
+        _search(log, _WEIGHT), tmp_path / "lookups", output=tmp_path / "out", workers=InProcess()
+    ).document()
+
+    known = found.document()
+    assert (known["sealed_from"], known["opened"]) == ("2026-01-06T00:00:00Z", 1)
+    assert other["candidates"] == known["candidates"]
+    assert other["finalists"][0]["sealed"] != known["finalists"][0]["sealed"]
+
+
+def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Path, tmp_path: Path) -> None:
+    """After the first batch, and on Spark."""
+    search = json.loads((Path(found.folder) / "search.json").read_text())
+    (tmp_path / "again").mkdir()
+    stopped = search | {"batches": search["batches"][:1], "opened": 0}
+    (tmp_path / "again" / "search.json").write_text(json.dumps(stopped))
+    said: list[str] = []
+
+    again = _tuned(_search(log, _WEIGHT), tmp_path / "again", progress=said.append)
+
+    assert (tmp_path / "again" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
+    assert not any(text.startswith("wide") for text in said)
+    assert again.recommended == found.recommended
+
+
+def test_spark_finds_the_same(found: Any, log: Path, tmp_path: Path, spark: SparkSession) -> None:
+    """Byte for byte."""
+    lookup.tune(_search(log, _WEIGHT), output=tmp_path / "spark", workers=spark)
+
+    assert (tmp_path / "spark" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
+
+
+def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
+    """Waiting longer or shorter changes nothing where nothing is unloaded."""
+    vary = {"grace_s": {"low": 60, "high": 7200}}
+    search = _search(log, vary, ownership="exclusive", objectives=["imbalance_max_mean"])
+    search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "threshold": 50.0}
+
+    found = _tuned(search, tmp_path / "out")
+
+    assert (found.recommended, found.exit_code) == ([], 4)
+    assert found.conclusion == "keep what you have: of nothing that was tried the search could tell a gain from luck"
+
+
+def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> None:
+    """`force` searches anew, and says that the seal has been broken."""
+    said: list[str] = []
+    _tuned(_search(log, _WEIGHT, candidates=4), tmp_path / "out")
+
+    again = _tuned(_search(log, _WEIGHT, candidates=5), tmp_path / "out", force=True, warn=said.append)
+
+    assert again.document()["opened"] == 2
+    assert any(text.startswith("these days were opened 2 times") for text in said)
+
+
+def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -> None:
+    """What is found is shown as what was not confirmed."""
+    found = _tuned(_search(log, _WEIGHT, candidates=4), tmp_path / "out", no_holdout=True)
+
+    assert (found.recommended, found.exit_code) == ([], 4)
+    assert found.conclusion.startswith("nothing is confirmed: no days were sealed")
+    assert found.document()["finalists"]
+
+
+def test_a_finished_search_is_opened_again(found: Any) -> None:
+    """With its candidates as a table, and the evaluation of its sealed days."""
+    opened = lookup.open_tuning(found.folder)
+
+    assert opened.conclusion == found.conclusion
+    assert len(opened.candidates) == len(found.document()["candidates"])
+    assert opened.sealed.exit_code in (0, 3, 4)
+    assert "change scorers[1].weight" in repr(opened)
+
+
+def test_a_folder_of_another_search_is_refused(found: Any, log: Path) -> None:
+    """And of this one if it is finished."""
+    with pytest.raises(InputError, match="holds a search of other settings or another log"):
+        _tuned(_search(log, _WEIGHT, candidates=5), found.folder)
+    with pytest.raises(InputError, match="holds this search, finished; force=True searches again"):
+        _tuned(_search(log, _WEIGHT), found.folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"objectives": ["match_ration:rack"]}, "tune: no metric is named 'match_ration'; did you mean 'match_ratio'?"),
+        (
+            {"objectives": ["moved_weight"], "prices": ["moved_weight"]},
+            "tune: 'moved_weight' is an objective and a price; name it once",
+        ),
+        ({"candidates": 1}, "tune.candidates: should be greater than or equal to 2, not 1"),
+        ({"holdout": 0.95}, "tune.holdout"),
+        ({"limits": {"movs": 1.0}}, "tune: no metric is named 'movs'; did you mean 'moves'?"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(
+    log: Path, tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    """In one sentence, and nothing is written."""
+    with pytest.raises(SettingsError) as caught:
+        _tuned(_search(log, _WEIGHT, **changes), tmp_path / "out")
+
+    assert sentence in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Path) -> None:
+    """After the first batch, which shows which there are."""
+    with pytest.raises(SettingsError, match=r"tune: 'match_ratio:planet' has no value on this log"):
+        _tuned(_search(log, _WEIGHT, objectives=["match_ratio:planet"], candidates=3), tmp_path / "out")
+
+
+def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> None:
+    """Everything would look better than it; the remedy is said."""
+    search = _search(log, _WEIGHT, ownership="exclusive")
+    search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "min_offload": 1e7}
+
+    with pytest.raises(
+        InputError, match=r"the incumbent today is not what it says: .* state evaluation\.bytes_per_weight"
+    ):
+        _tuned(search, tmp_path / "out")
+
+
+def test_a_log_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    """With the length that would do."""
+    lookup.generate(tmp_path / "short", hours=6, lookups=2_000, clusters=1)
+
+    with pytest.raises(InputError, match=r"the log is 6\.0 hours long"):
+        _tuned(_search(tmp_path / "short", _WEIGHT), tmp_path / "out")

@@ -1,0 +1,120 @@
+"""`lookup tune`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lookup.api.generating import generate
+from tests.commands.projects import Run
+
+_SEARCH = """
+[tune]
+evaluation = "evaluation.toml"
+objectives = ["match_ratio:rack"]
+prices = []
+candidates = 4
+
+[[spaces]]
+name = "nearness"
+[spaces.vary]
+"scorers[0].weight" = { low = 0.0, high = 8.0 }
+"""
+_EVALUATION = """
+[evaluation]
+incumbent = "today"
+ownership = "shared"
+seeds = 5
+[inputs]
+lookups = "log/lookups"
+brokers = "log/brokers"
+[[policies]]
+name = "today"
+scorers = [{ use = "property-match", key = "rack", weight = 0.0 }, "headroom"]
+selector = "best"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a search over two days of lookups from three racks."""
+    folder = tmp_path_factory.mktemp("search")
+    generate(folder / "log", hours=48, lookups=10_000, clusters=1, losses=0, zipf=0.2, logging_policy="none")
+    (folder / "evaluation.toml").write_text(_EVALUATION)
+    (folder / "tune.toml").write_text(_SEARCH)
+    return folder
+
+
+def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> None:
+    """Then what was sealed, the finalists, and a policy to paste."""
+    ran = lookup("tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
+
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("change scorers[0].weight = ")
+    assert lines[1].startswith("4 candidates from 2026-01-05T00:00:")
+    assert "[[policies]]" in lines
+    assert "results are in" in ran.err
+    explained = lookup("explain", tmp_path / "out", "--candidate", "1")
+    assert explained.out.startswith("candidate 1, wide, of the space nearness\nscorers[0].weight = ")
+    assert "match_ratio:rack" in explained.out
+    unknown = lookup("explain", tmp_path / "out", "--candidate", "99")
+    assert (unknown.code, "there is no candidate 99; they go from 0 to " in unknown.err) == (2, True)
+
+
+def test_a_program_gets_the_document(lookup: Run, folder: Path, tmp_path: Path) -> None:
+    """And 4 for an exit code if nothing is recommended."""
+    ran = lookup(
+        "tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none", "--no-holdout",
+        "--format", "json", "--quiet",
+    )  # fmt: skip
+
+    assert ran.code == 4
+    assert json.loads(ran.out) == json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert json.loads(ran.out)["recommended"] == []
+
+
+def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> None:
+    """Its load manager decides what is varied; what the log lacks for it is said before any work."""
+    (tmp_path / "broker.conf").write_text("loadBalancerBrokerThresholdShedderPercentage=30\n")
+
+    ran = lookup(
+        "tune", "--broker-conf", tmp_path / "broker.conf", "--lookups", folder / "log" / "lookups",
+        "--brokers", folder / "log" / "brokers", "--output", tmp_path / "out",
+    )  # fmt: skip
+
+    assert ran.code == 2
+    assert "the incumbent today is not what it says" in ran.err
+    assert "evaluation.bytes_per_weight" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "--config and --output must be given"),
+        (["--config", "no.toml", "--output", "out"], "no.toml: there is no such file"),
+        (["--config", "a", "--broker-conf", "b", "--output", "out"], "--broker-conf: stands for a whole search"),
+        (["--broker-conf", "no.conf", "--output", "out"], "no.conf: there is no such file"),
+    ],
+)
+def test_mistakes_are_one_sentence(lookup: Run, words: list[str], sentence: str) -> None:
+    """With the exit code 2."""
+    ran = lookup("tune", *words)
+
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_search_is_checked_and_shown_without_its_log(lookup: Run, folder: Path) -> None:
+    """`config check` finds what `tune` would refuse, `config show` prints what reads back."""
+    checked = lookup("config", "check", "--config", folder / "tune.toml")
+    shown = lookup("config", "show", "--config", folder / "tune.toml", "--resolved")
+    wrong = lookup("config", "check", "--config", folder / "tune.toml", "--set", 'tune.prices=["moves_weight"]')
+
+    assert checked.out.endswith("no mistakes in the search; 1 space, 1 setting\n")
+    assert "candidates = 4" in shown.out
+    assert (wrong.code, "tune: no metric is named 'moves_weight'" in wrong.err) == (2, True)

@@ -1,0 +1,85 @@
+"""The file of a search for settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.errors import SettingsError
+from lookup.settings.loader import load_tuning
+from lookup.settings.tuning import RangeEntry, apart
+from tests.settings.files import write
+
+_VARY = {"shedder.threshold": {"low": 0.1, "high": 0.5}}
+
+
+def _search(**changes: Any) -> dict[str, Any]:
+    return {"tune": {"evaluation": "e.toml"}, "spaces": [{"name": "a", "vary": _VARY}]} | changes
+
+
+def test_the_least_search_has_every_default() -> None:
+    """A few minutes of work, a third of the log sealed."""
+    tune = load_tuning(_search()).tune
+
+    assert (tune.candidates, tune.replicates, tune.finalists, tune.holdout) == (64, 2, 3, 0.3)
+    assert (tune.objectives, tune.prices, tune.limits, tune.minutes) == (None, ("moved_weight",), {}, None)
+
+
+def test_paths_start_from_the_file(tmp_path: Path) -> None:
+    """The evaluation, and spaces in files of their own beside those that ship."""
+    write(tmp_path, "mine.toml", 'name = "mine"\n[vary]\n"shedder.history" = {}\n')
+    path = write(
+        tmp_path, "tune.toml", 'spaces = ["mine.toml", "shipped:threshold"]\n[tune]\nevaluation = "today/e.toml"\n'
+    )
+
+    file = load_tuning(path)
+
+    assert file.tune.evaluation == str(tmp_path / "today" / "e.toml")
+    assert [space.name for space in file.spaces] == ["mine", "threshold"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"spaces": []}, "spaces: "),
+        ({"spaces": ["nowhere.toml"]}, "nowhere.toml: there is no such file"),
+        ({"spaces": [{"name": "a", "vary": {}}]}, "spaces[0].vary: "),
+        ({"spaces": [{"name": "a", "vary": _VARY}] * 2}, "spaces: 2 are named 'a'; a name should occur once"),
+        (
+            {"spaces": [{"name": "a", "vary": _VARY, "set": {"shedder.threshold": 1}}]},
+            "set.shedder.threshold: is varied as well; write it once",
+        ),
+        ({"spaces": [{"name": "a", "vary": {"x": {"low": 2, "high": 1}}}]}, "high: 1 should be above low, 2"),
+        (
+            {"spaces": [{"name": "a", "vary": {"x": {"low": 0, "high": 1, "scale": "log"}}}]},
+            "low: 0 should be above 0 on a scale of ratios",
+        ),
+        ({"spaces": [{"name": "a", "vary": {"x": [1]}}]}, "spaces[0].vary.x"),
+        ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    """With its place."""
+    with pytest.raises(SettingsError) as caught:
+        load_tuning(_search(**changes))
+
+    assert sentence in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def test_flags_and_variables_reach_the_search_alone() -> None:
+    """What is meant for its evaluation goes there."""
+    own, rest = apart({"tune.candidates": "5", "evaluation.seeds": "3"})
+    variables = {"LOOKUP_TUNE__HOLDOUT": "0.5", "LOOKUP_EVALUATION__SEEDS": "3"}
+
+    tune = load_tuning(_search(), own, variables).tune
+
+    assert (tune.candidates, tune.holdout, rest) == (5, 0.5, {"evaluation.seeds": "3"})
+
+
+def test_whole_ends_stay_whole() -> None:
+    """So that the values between them are."""
+    assert isinstance(RangeEntry(low=1, high=8).high, int)
+    assert isinstance(RangeEntry(low=1, high=8.0).high, float)

@@ -1,0 +1,91 @@
+"""Which candidates come next, and which are the finalists."""
+
+from __future__ import annotations
+
+import pytest
+
+from lookup.tuning.racing import Standing
+from lookup.tuning.search import Candidate
+from tests.tuning.worlds import distance, searched, space_of, standing
+
+_KEY = "shedder.threshold"
+_BEST = 0.04
+_TODAY = {"name": "today", "selector": "random", "shedder": {"use": "threshold", "threshold": 0.4}}
+_SPACE = {
+    _KEY: {"low": 0.01, "high": 0.5, "scale": "log"},
+    "shedder.history": {"low": 0.0, "high": 0.9},
+}
+
+
+def _figures(candidate: Candidate) -> Standing:
+    return standing(1.0 + 0.4 * distance(candidate, _KEY, _BEST), 1.0)
+
+
+def test_the_best_value_is_found() -> None:
+    """To a tenth, of a range of fifty."""
+    search, _ = searched(space_of(_SPACE, _TODAY), _figures)
+
+    best = search.finalists()[0]
+
+    assert best.point.changes[_KEY] == pytest.approx(_BEST, rel=0.1)
+
+
+def test_a_change_that_brings_nothing_is_taken_back() -> None:
+    """The finalist has the key that matters, and no other."""
+    search, _ = searched(
+        space_of(_SPACE, _TODAY),
+        lambda one: standing(
+            1.0 + 0.4 * distance(one, _KEY, _BEST) + (0.01 if "shedder.history" in one.point.changes else 0.0), 1.0
+        ),
+    )
+
+    assert set(search.finalists()[0].point.changes) == {_KEY}
+
+
+def test_batches_are_spread_then_near_then_pared_then_raced() -> None:
+    """The budget holds for what is new in the first three; the race has the replicates of a verdict."""
+    search, batches = searched(space_of(_SPACE, _TODAY), _figures, candidates=32)
+
+    assert [(batch.kind, batch.replicates) for batch in batches] == [
+        ("wide", 2),
+        ("near", 2),
+        ("near", 2),
+        ("pared", 2),
+        ("race", 7),
+    ]
+    tried = [one for one in search.candidates if one.origin in ("incumbent", "wide", "near")]
+    assert len(tried) <= 32
+    assert [one.number for one in search.candidates] == list(range(len(search.candidates)))
+
+
+def test_among_equals_there_is_no_finalist() -> None:
+    """If every candidate is what the incumbent is, nothing promises more."""
+    search, batches = searched(space_of(_SPACE, _TODAY), lambda candidate: standing(2.0, 1.0))
+
+    assert search.finalists() == []
+    assert [batch.kind for batch in batches] == ["wide"]
+
+
+def test_what_the_search_does_not_tell_from_luck_is_no_finalist() -> None:
+    """Fewer days would not tell it either."""
+    search, _ = searched(space_of(_SPACE, _TODAY), lambda one: standing(1.9 if one.number else 2.0, 1.0, half=0.3))
+
+    assert search.best(3)
+    assert search.finalists() == []
+
+
+def test_who_is_beaten_does_not_go_on() -> None:
+    """A candidate that another certainly dominates is in no later batch."""
+    search, _ = searched(space_of(_SPACE, _TODAY), _figures)
+    first = search.best(1)[0]
+
+    search.learn(search.aims, {first.number: first.standing}, {first.number: 1})  # type: ignore[arg-type, dict-item]
+
+    assert first not in search.best(len(search.candidates))
+
+
+def test_a_space_with_few_values_leaves_its_share_to_none() -> None:
+    """Two values are two candidates, whatever the budget."""
+    search, _ = searched(space_of({"shedder.lower_boundary": [True, False]}, _TODAY), _figures, candidates=32)
+
+    assert len(search.candidates) == 2 + 1

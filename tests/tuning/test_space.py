@@ -1,0 +1,168 @@
+"""Spaces of settings, and the points in them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup.errors import SettingsError
+from lookup.settings.policy import PolicySpec
+from lookup.tuning.space import near, spread
+from tests.tuning.worlds import TODAY, space_of
+
+_THRESHOLD = {"shedder.threshold": {"low": 0.02, "high": 0.5, "scale": "log"}}
+
+
+def test_points_lie_all_over_a_range() -> None:
+    """Every quarter of a scale of ratios has a quarter of them, or one more."""
+    points = list(spread(space_of(_THRESHOLD), 15))
+
+    values = [point.changes["shedder.threshold"] for point in points]
+    ends = [0.02 * 25 ** (quarter / 4) for quarter in range(5)]
+    counts = [sum(low < value <= high for value in values) for low, high in pairwise(ends)]
+    assert len(values) == 15
+    assert max(counts) - min(counts) <= 1
+
+
+def test_the_same_space_has_the_same_points() -> None:
+    """Nothing is drawn."""
+    assert list(spread(space_of(_THRESHOLD), 9)) == list(spread(space_of(_THRESHOLD), 9))
+
+
+def test_numbers_are_short() -> None:
+    """Three digits are enough for what people paste."""
+    points = spread(space_of(_THRESHOLD), 31)
+
+    assert all(len(str(point.changes["shedder.threshold"]).lstrip("0.")) <= 3 for point in points)
+
+
+@pytest.mark.parametrize(("high", "kind"), [(8, int), (8.0, float)])
+def test_whole_ends_make_whole_numbers(high: float, kind: type) -> None:
+    """`1, 8` is eight values, `1, 8.0` any between them."""
+    points = list(spread(space_of({"shedder.threshold": {"low": 1, "high": high}}), 15))
+
+    assert {type(point.changes["shedder.threshold"]) for point in points} == {kind}
+    assert len(points) <= (8 if kind is int else 15)
+
+
+def test_a_missing_end_is_that_of_the_part() -> None:
+    """The weight of the past is a share: a range without ends goes from 0 to 1."""
+    space = space_of({"shedder.history": {}})
+
+    assert (space.axes[0].low, space.axes[0].high) == (0, 1)
+
+
+def test_what_is_so_already_is_no_change() -> None:
+    """A point has only what differs from the policy."""
+    space = space_of(
+        {"shedder.lower_boundary": [True, False]}, {**TODAY, "shedder": {"use": "threshold", "lower_boundary": True}}
+    )
+
+    changes = [dict(point.changes) for point in spread(space, 3)]
+    assert sorted(changes, key=len) == [{}, {"shedder.lower_boundary": False}]
+
+
+def test_values_that_all_candidates_have_come_first() -> None:
+    """A part that is set is there for the settings that are varied in it, and no two points share it."""
+    space = space_of({"shedder.max_share": {"low": 0.1, "high": 0.3}}, set={"shedder": {"use": "rebalance"}})
+
+    shares = [space.policy(point, "x").shedder.parameters["max_share"] for point in spread(space, 3)]  # type: ignore[union-attr]
+    assert len(set(shares)) == 3
+
+
+def test_keys_of_a_broker_conf_are_varied_as_it_has_them(tmp_path: Any) -> None:
+    """In Pulsar's units; also the class of the shedder, for which the file is read anew."""
+    (tmp_path / "broker.conf").write_text("loadBalancerBrokerThresholdShedderPercentage=30\n")
+    today = {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")}
+    uniform = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+    space = space_of(
+        {"maxUnloadPercentage": {"low": 0.1, "high": 0.5}}, today, set={"loadBalancerLoadSheddingStrategy": uniform}
+    )
+
+    point = next(spread(space, 1))
+    policy = space.policy(point, "x")
+
+    assert policy.shedder is not None
+    assert policy.shedder.use == "uniform"
+    assert dict(point.changes) == {"loadBalancerLoadSheddingStrategy": uniform, "maxUnloadPercentage": 0.3}
+    assert space.base.value_at("loadBalancerBrokerThresholdShedderPercentage") == 30
+
+
+def test_pulsars_own_values_are_a_candidate(tmp_path: Any) -> None:
+    """What differs from them today is a change."""
+    (tmp_path / "broker.conf").write_text("loadBalancerBrokerThresholdShedderPercentage=30\n")
+    today = {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")}
+    space = space_of({"loadBalancerBrokerThresholdShedderPercentage": {"low": 2, "high": 40}}, today)
+
+    found = space.defaults()
+
+    assert found is not None
+    assert dict(found.changes) == {"loadBalancerBrokerThresholdShedderPercentage": 10}
+    assert space_of(_THRESHOLD).defaults() is None
+
+
+@given(st.floats(0.0, 1.0), st.integers(0, 3))
+def test_points_near_another_come_closer_each_turn(centre: float, turn: int) -> None:
+    """They lie within the space, and within half the reach of the turn before."""
+    space = space_of({"shedder.threshold": {"low": 0.0, "high": 1.0}})
+
+    points = list(near(space, [space.point([centre])], 8, turn=turn))
+
+    for point in points:
+        assert 0.0 <= point.coordinates[0] <= 1.0
+        assert abs(point.coordinates[0] - centre) <= 0.25 * 0.5**turn + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("vary", "sentence"),
+    [
+        (
+            {"shedder.threshold": {"low": -0.5, "high": 0.5}},
+            "space 'space': policy 'today' shedder: threshold = -0.5: input should be greater than or equal to 0",
+        ),
+        (
+            {"shedder.threshold": {}},
+            "space 'space': vary.shedder.threshold: no part sets an end there; give high",
+        ),
+        (
+            {"shedder.treshold": {"low": 0.1, "high": 0.5}},
+            "space 'space': policy 'today' shedder: 'threshold' has no parameter 'treshold'; did you mean 'threshold'?",
+        ),
+        (
+            {"loadBalancerBrokerThresholdSheddersPercentage": {"low": 1, "high": 40}},
+            "SheddersPercentage: no part of policy 'today' reads it; did you mean 'loadBalancerBrokerThresholdShedder",
+        ),
+        ({"scorers[0].weight": [0.0, 1.0]}, "policy 'today' has no scorers[0].weight"),
+    ],
+)
+def test_a_wrong_space_is_refused(vary: dict[str, Any], sentence: str) -> None:
+    """Before anything is replayed, with what would be right."""
+    with pytest.raises(SettingsError) as caught:
+        space_of(vary)
+
+    assert sentence in str(caught.value)
+
+
+def test_a_setting_counts_under_one_choice_of_another() -> None:
+    """What only one of two shedders reads is read."""
+    vary = {
+        "shedder": ["threshold", {"use": "overload"}],
+        "loadBalancerBrokerThresholdShedderPercentage": {"low": 1, "high": 40},
+    }
+
+    assert len(space_of(vary).axes) == 2
+
+
+def test_changing_a_policy_leaves_it_as_it_was() -> None:
+    """Values of lists and tables are those of the new policy alone."""
+    policy = PolicySpec.model_validate(
+        {"name": "a", "selector": "best", "scorers": [{"use": "headroom", "weight": 1.0}]}
+    )
+
+    changed = policy.changed("b", {"scorers[0].weight": 3.0})
+
+    assert (policy.scorers[0].weight, changed.scorers[0].weight, changed.name) == (1.0, 3.0, "b")

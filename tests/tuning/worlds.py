@@ -1,0 +1,61 @@
+"""Searches without a log: figures that follow from where a candidate lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lookup.engine.plugins import load_plugins
+from lookup.settings.policy import PolicySpec
+from lookup.settings.tuning import SpaceEntry, TuneSection
+from lookup.tuning.racing import ANSWERED, MOVES, Aims, Figure, Standing
+from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.space import Space, build_space
+
+TODAY: Mapping[str, Any] = {"name": "today", "selector": "random", "shedder": "threshold"}
+IMBALANCE, MOVED = ("imbalance_max_mean", None), ("moved_weight", None)
+AIMS = Aims((IMBALANCE,), (MOVED,), {}, 0.05, frozenset({ANSWERED}))
+
+
+def space_of(vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, **keys: Any) -> Space:
+    """Return a space of settings of a policy."""
+    entry = SpaceEntry.model_validate({"name": "space", "vary": vary, **keys})
+    return build_space(entry, PolicySpec.model_validate(today), load_plugins())
+
+
+def standing(
+    imbalance: float, moved: float = 0.0, *, today: tuple[float, float] = (2.0, 1.0), half: float = 0.0
+) -> Standing:
+    """Return a candidate with these figures, whose differences from today's are known to half a width."""
+
+    def figure(value: float, before: float) -> Figure:
+        gain = before - value
+        word = "better" if gain > half else "worse" if gain < -half else "inconclusive"
+        return Figure(value, gain, gain - half, gain + half, word)
+
+    return Standing(
+        {
+            IMBALANCE: figure(imbalance, today[0]),
+            MOVED: figure(moved, today[1]),
+            ANSWERED: Figure(1.0, 0.0, 0.0, 0.0, "identical", "kept"),
+            MOVES: Figure(moved),
+        }
+    )
+
+
+def searched(
+    space: Space, figures: Callable[[Candidate], Standing], *, candidates: int = 32, replicates: int = 7
+) -> tuple[Search, list[Batch]]:
+    """Search with figures in the place of replays; return what was found, and the batches."""
+    section = TuneSection(evaluation="none.toml", candidates=candidates)
+    search, batches = Search([space], section, replicates=replicates), []
+    for batch in search.batches():
+        batches.append(batch)
+        search.learn(AIMS, {one.number: figures(one) for one in (search.incumbent, *batch.candidates)}, {})
+    return search, batches
+
+
+def distance(candidate: Candidate, key: str, best: float) -> float:
+    """Return how many times a setting lies off the best value, as a logarithm; today it is ten times too large."""
+    return abs(math.log(float(candidate.point.changes.get(key, 10 * best)) / best))
