@@ -25,7 +25,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
     "lookup/placement": 1_900,
-    "lookup/replay": 9_300,
+    "lookup/replay": 9_400,
     "lookup/report": 6_200,
     "lookup/score": 2_700,
     "lookup/serve": 4_000,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Locality", "Multipliers", "Stretch", "evenness", "frontier", "split_gains"]
+__all__ = ["Locality", "Multipliers", "Stretch", "evenness", "frontier", "is_too_much", "split_gains"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,6 +38,8 @@ _LATER = 40
 _KINDS = 256
 #: Numbers of a table of paths at most, 64 MB for each property; with more, few moves are not bounded.
 _MOST_PATHS = 1 << 23
+#: Rounding of sums, as a share of them.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +286,17 @@ def split_gains(bundles: Floats, least: float, n_brokers: int, splits: Floats) -
     left = np.append(heavy, least)
     gains = (left[0] - left) - splits[:, None] * np.arange(len(left))
     return float(left[0]), gains.max(axis=1)
+
+
+def is_too_much(load: float, heaviest: float, room: Floats) -> bool:
+    """Return whether some broker surely has more than its room, wherever load is.
+
+    Args:
+        heaviest: what one broker has to carry whole, 0.0 if load can be divided at will.
+        room: of each broker, shape (n_brokers,).
+    """
+    # A policy adds load up in another order.
+    return load > float(room.sum()) * (1 + _ROUNDING) or heaviest > float(room.max(initial=0.0)) * (1 + _ROUNDING)
 
 
 def frontier(offsets: Floats, slopes: Floats, least: float) -> list[tuple[float, float]]:

@@ -73,6 +73,8 @@ class FactsWalk(ClusterWalk):
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Gather the facts of one slice."""
+        if self._pieces is not None:
+            self._pieces.begin_slice(ticks[0])
         for tick in ticks:
             if tick.events.registry is not None:
                 self._registry.apply(tick.events.registry)

@@ -20,6 +20,7 @@ from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, 
 from lookup.replay.atoms import BundleMap
 from lookup.replay.counted import weights_of
 from lookup.replay.days import SliceRows
+from lookup.replay.fullness import FullnessWalk
 from lookup.replay.grouping import column_keys
 from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
@@ -110,6 +111,9 @@ class PieceWalk:
         #: by cell, max x brokers and deviation x brokers at least, and weight
         self._cells: list[tuple[float, float, float]] = []
         self._still, self._gains = 0.0, np.zeros(len(multipliers.splits))
+        #: None if usage is not known, or reported: that is the same wherever bundles are
+        has_usage = cluster.assumed_capacity is None and not run.is_reported
+        self._fullness = FullnessWalk(cluster, run) if has_usage else None
 
     def _property(self, key: str, rosters: Sequence[Roster], n_bundles: int) -> _Property:
         sent = [client.properties.get(key) for client in self._cluster.clients]
@@ -124,11 +128,18 @@ class PieceWalk:
             locality=Locality(self._multipliers, len(labels), n_bundles if self._has_moves else None),
         )
 
+    def begin_slice(self, first: Tick) -> None:
+        """Begin the slice that begins with a tick."""
+        if self._fullness is not None:
+            self._fullness.begin_slice(first)
+
     def take(self, tick: Tick, *, is_scored: bool) -> None:
         """Take in the next tick; its change of the registry was applied before."""
         if tick.events.splits:
             self._cut(tick.rows)
             self._split(tick)
+        if self._fullness is not None:
+            self._fullness.take(tick, self._numbers, self._registry, is_scored=is_scored)
         if not is_scored:
             return
         start_us, registered = self._run.cell_of(tick.start_us), self._registry.registered
@@ -147,6 +158,8 @@ class PieceWalk:
     def end_slice(self, rows: SliceRows) -> None:
         """Cut what is left of a slice: the rows of the next one are numbered anew."""
         self._cut(rows)
+        if self._fullness is not None:
+            self._fullness.end_slice(rows)
 
     def _split(self, tick: Tick) -> None:
         for parent, children in tick.events.splits:
@@ -235,6 +248,9 @@ class PieceWalk:
             MetricSums(name, POSSIBLE, 0, metric, None, (), cells[:, [column, 2]] / MICRO, self._first_us)
             for column, metric in enumerate(("imbalance_max_mean", "imbalance_cv"))
         ]
+        if self._fullness is not None:
+            seconds = self._fullness.seconds()
+            figures.append(MetricSums(name, POSSIBLE, 0, "overload_ratio", None, (), seconds, self._first_us))
         figures += [
             MetricSums(name, POSSIBLE, 0, "match_ratio", key, (), of_key.by_unit, epochs=of_key.by_epoch)
             for key, of_key in self._properties.items()

@@ -34,7 +34,7 @@ Measured = Mapping[tuple[str, str, str | None], Estimate]
 _ROUNDING = 1e-9
 #: A policy that leaves more than this share of the lookups unanswered is measured by nothing: its bounds are too wide.
 _UNANSWERED = 0.01
-_LOCALITY, _BALANCE = "match_ratio", "imbalance_max_mean"
+_LOCALITY, _BALANCE, _OVERLOAD = "match_ratio", "imbalance_max_mean", "overload_ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def possible(
             continue
         if limit.metric.better == "up" and not free:
             continue  # no broker has what clients want
-        noise = spread(minus(sample(_over_answers(limit, own.series), layout), own.sample)).half_width()
+        noise = spread(minus(sample(bounds.over_answers(name, measured, incumbent), layout), own.sample)).half_width()
         few = math.nan if moves is None else bounds.few(name, free, moves)
         bests.append(Best(*name, own.value, free, few, noise))
         for policy in policies:
@@ -152,7 +152,7 @@ def possible(
             elif abs(free - own.value) <= max(noise, _ROUNDING * abs(free)):
                 blank = replace(blank, reason="nothing to improve: the incumbent is as near to the bound as luck goes")
             else:
-                room = minus(sample(_over_answers(limit, candidate.series), layout), own.sample)
+                room = minus(sample(bounds.over_answers(name, measured, policy), layout), own.sample)
                 blank = _share(blank, minus(candidate.sample, own.sample), room)
                 if {policy, incumbent} & set(placed_once):
                     blank = replace(blank, holds_for="placement")
@@ -187,25 +187,6 @@ def _share(blank: Share, gain: Sample, room: Sample) -> Share:
 def _answered(measured: Measured, policy: str) -> float:
     answered = measured.get((policy, "answered_ratio", None))
     return 0.0 if answered is None else answered.value
-
-
-def _over_answers(limit: Series, own: Series) -> Series:
-    """Return a bound for what a policy answers, in each of its replicates; it has the rows of the policy's sums."""
-    perfect = (bounds_of(limit.metric) or (0.0, math.inf))[0]
-
-    def over(bound: Floats, counted: Floats) -> Floats:
-        if limit.metric.name == _LOCALITY:
-            return np.column_stack([np.minimum(bound[:, 0], counted), counted])
-        # Of a cell with less weight than there came it is only known what perfect balance has.
-        is_less = counted < bound[:, 1] * (1 - _ROUNDING)
-        return np.column_stack([np.where(is_less, perfect * counted, bound[:, 0]), counted])
-
-    parts = {}
-    for (cluster, seed), part in own.parts.items():
-        whole = limit.parts[cluster, limit.seeds[0]]
-        epochs = over(whole.epochs, part.epochs[:, 1]) if len(part.epochs) else part.epochs
-        parts[cluster, seed] = replace(part, sums=over(whole.sums, part.sums[:, 1]), epochs=epochs)
-    return replace(limit, parts=parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +234,41 @@ class _Bounds:
             return math.nan
         return min(free, float(self._paid(bound.few, moves)[0]) / self._lookups(key))
 
+    def over_answers(self, name: Name, measured: Measured, policy: str) -> Series:
+        """Return a bound for what a policy answers, in each of its replicates; it has the rows of the policy's sums."""
+        limit, own = self.limits[name], measured[policy, *name].series
+        perfect = (bounds_of(limit.metric) or (0.0, math.inf))[0]
+
+        def over(bound: Floats, counted: Floats, is_less: NDArray[np.bool_] | None) -> Floats:
+            if is_less is None:
+                return np.column_stack([np.minimum(bound[:, 0], counted), counted])
+            return np.column_stack([np.where(is_less, perfect * counted, bound[:, 0]), counted])
+
+        parts = {}
+        for (cluster, seed), part in own.parts.items():
+            whole = limit.parts[cluster, limit.seeds[0]]
+            is_less = None if name[0] == _LOCALITY else self._is_less(name, measured, policy, (cluster, seed))
+            epochs = over(whole.epochs, part.epochs[:, 1], None) if len(part.epochs) else part.epochs
+            parts[cluster, seed] = replace(part, sums=over(whole.sums, part.sums[:, 1], is_less), epochs=epochs)
+        return replace(limit, parts=parts)
+
+    def _is_less(self, name: Name, measured: Measured, policy: str, place: tuple[str, int]) -> NDArray[np.bool_]:
+        """Return in which cells a policy serves less than what came: there it is only known what perfection has.
+
+        Args:
+            place: cluster and seed.
+        """
+        served = measured.get((policy, *((_BALANCE, None) if name[0] == _OVERLOAD else name)))
+        if served is None:
+            return np.ones(len(measured[policy, *name].series.parts[place].sums), dtype=bool)
+        whole = self.limits[served.series.name]
+        came = whole.parts[place[0], whole.seeds[0]].sums[:, 1]
+        is_less: NDArray[np.bool_] = served.series.parts[place].sums[:, 1] < came * (1 - _ROUNDING)
+        if name[0] == _OVERLOAD:
+            # The first usage of a cell is that of lookups of the cell before.
+            is_less = is_less | np.append(False, is_less[:-1])
+        return is_less
+
     def frontiers(self, moves: float | None) -> Iterator[Frontier]:
         """Yield the curve of each property."""
         for key, bound in self.localities.items():
@@ -273,7 +289,8 @@ class _Bounds:
             own = measured.get((policy, metric, key))
             if own is None:
                 continue
-            sign, over = 1.0 if limit.metric.better == "up" else -1.0, _over_answers(limit, own.series)
+            sign = 1.0 if limit.metric.better == "up" else -1.0
+            over = self.over_answers((metric, key), measured, policy)
             for seed in own.series.seeds:
                 value, most = own.series.value_of_seed(seed), over.value_of_seed(seed)
                 if sign * (value - most) > _ROUNDING * max(1.0, abs(most)):

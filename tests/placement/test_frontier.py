@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, frontier, split_gains
+from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, frontier, is_too_much, split_gains
 
 N_LABELS = 2
 
@@ -142,6 +142,19 @@ def test_no_placement_deviates_less_than_its_bound(pieces: list[float], n_broker
     ]
 
     assert min(float(np.std(served)) for served in placed) * n_brokers >= least - 1e-6
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=5), st.lists(st.floats(0.0, 20.0), min_size=1, max_size=3))
+def test_no_placement_keeps_within_its_room_what_is_too_much(loads: list[float], room: list[float]) -> None:
+    """Over all ways to place some bundles; a whole bundle needs a broker, what is divided needs all of them."""
+    fits = any(
+        (np.bincount(brokers, weights=loads, minlength=len(room)) <= room).all()
+        for brokers in product(range(len(room)), repeat=len(loads))
+    )
+
+    assert not (fits and is_too_much(sum(loads), max(loads), np.array(room)))
+    assert is_too_much(sum(room) * 1.01 + 0.01, 0.0, np.array(room))
 
 
 def _solved(near: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], slope: float) -> float:

@@ -168,6 +168,20 @@ def test_moves_pay_for_what_few_of_them_could_not_reach(made: int, is_beyond: bo
     assert possible.frontiers[0].free[-1][1] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("served", "is_beyond"), [([100, 100, 100], True), ([99, 100, 100], False)])
+def test_overload_is_held_to_its_bound_if_all_is_answered(served: Sequence[float], *, is_beyond: bool) -> None:
+    """What has no owner loads no broker; usage is that of lookups before, also of the cell before."""
+    parts = [*answered(), *(sums("new", [[one, one] for one in served], "imbalance_max_mean", seed=s) for s in SEEDS)]
+    parts += [sums("new", [[0, 60]] * 3, "overload_ratio", seed=seed) for seed in SEEDS]
+    limits = [
+        sums(POSSIBLE, [[100, 100]] * 3, "imbalance_max_mean", seed=0),
+        sums(POSSIBLE, [[0, 60], [30, 60], [0, 60]], "overload_ratio", seed=0),
+    ]
+    found = {each.figures for each in bounded(parts, *limits).beyond}
+
+    assert found == ({(("overload_ratio", None),)} if is_beyond else set())
+
+
 def test_nothing_is_possible_that_was_not_bounded() -> None:
     """As `evaluation.bounds = false` has it."""
     assert scored(replicates("stock", 0.4), plan("stock", seeds=SEEDS)).possible is None

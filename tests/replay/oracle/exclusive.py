@@ -15,7 +15,7 @@ from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.model.decision import Assigned
 from lookup.model.load import BundleLoad, Load
-from lookup.model.load_data import NamespaceBundleStats, bundle_stats_from_json
+from lookup.model.load_data import NamespaceBundleStats
 from lookup.model.names import is_system_namespace, pinned_broker
 from lookup.model.request import LookupOptions
 from tests.replay.oracle.bundles import bundle_at, ends_of, split_bundle
@@ -24,7 +24,7 @@ from tests.replay.oracle.walking import Told, Walk, counted
 from tests.replay.oracle.world import Tick, World
 from tests.score.oracle import Change, measure_all
 
-__all__ = ["ExclusiveWalk"]
+__all__ = ["ExclusiveWalk", "throughput_of"]
 
 
 class ExclusiveWalk(Walk):
@@ -153,7 +153,7 @@ class ExclusiveWalk(Walk):
         arrays = map(np.array, (usage, carried, topics))
         figures = Load(*arrays, top, self.demand_by_label(), bundle_unit=unit)
         if rates is not None:
-            micros = self._bundle_figures(now, _rate_of)
+            micros = self.world.carried(now, _rate_of, self.boundaries)
             sent = [sum(micros[bundle] for bundle in micros if self._owner(bundle) == n) / MICRO for n in range(count)]
             figures = replace(figures, rates=np.where(np.array(self.registered), sent, float("nan")))
         return self._rated(figures, rates)
@@ -168,10 +168,10 @@ class ExclusiveWalk(Walk):
         return replace(figures, long_term_bundle_rates={bundle: rate for bundle, rate in rates.items() if rate > 0})
 
     def _bundle_rates(self, now: int) -> dict[str, float] | None:
-        rows = [row for row in self.world.bundles or () if self._is_known(row)]
+        rows = [row for row in self.world.bundles or () if self.world.is_known(row)]
         if not any({"msgRateIn", "msgRateOut"} & json.loads(row["stats"]).keys() for row in rows):
             return None
-        return {bundle: micro / MICRO for bundle, micro in self._bundle_figures(now, _rate_of).items()}
+        return {bundle: micro / MICRO for bundle, micro in self.world.carried(now, _rate_of, self.boundaries).items()}
 
     def _bundle_loads(self, now: int) -> tuple[dict[str, int], float]:
         loads: dict[str, int] = defaultdict(int)
@@ -179,23 +179,7 @@ class ExclusiveWalk(Walk):
             for one in self.window():
                 loads[self.bundle(one)] += one.micro
             return loads, float(self.world.section.session_s)
-        return self._bundle_figures(now, _throughput_of), 1.0
-
-    def _is_known(self, row: Row) -> bool:
-        namespace, ends = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
-        return set(ends) <= self.world.all_boundaries.get(namespace, set())
-
-    def _bundle_figures(self, now: int, figure: Any) -> dict[str, int]:
-        loads: dict[str, int] = defaultdict(int)
-        points: dict[tuple[str, int], int] = {}
-        for row in self.world.bundles or ():
-            namespace, (low, high) = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
-            if row["ts"] <= now and self._is_known(row):
-                points = {at: v for at, v in points.items() if at[0] != namespace or not low <= at[1] < high}
-                points[namespace, low] = round(figure(bundle_stats_from_json(row["stats"])) * MICRO)
-        for (namespace, hashed), micro in points.items():
-            loads[bundle_at(namespace, hashed, self.boundaries[namespace])] += micro
-        return loads
+        return self.world.carried(now, throughput_of, self.boundaries), 1.0
 
     def _topic_bundles(self) -> dict[str, int]:
         found: dict[str, int] = defaultdict(int)
@@ -313,7 +297,8 @@ class ExclusiveWalk(Walk):
         ]
 
 
-def _throughput_of(stats: NamespaceBundleStats) -> float:
+def throughput_of(stats: NamespaceBundleStats) -> float:
+    """Return bytes per second, both ways."""
     return stats.msg_throughput_in + stats.msg_throughput_out
 
 

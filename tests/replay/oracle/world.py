@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
+from lookup.model.load_data import NamespaceBundleStats, bundle_stats_from_json
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals, namespace_policies, topology
 from tests.replay.oracle.bundles import bundle_at, children_of, ends_of, holds, split_bundle
@@ -247,42 +246,28 @@ class World:
         known = self.all_boundaries.get(namespace, set())
         return one.namespace == namespace and {low, high} <= known and holds(low, high, one.hashed)
 
-    def possible(self) -> dict[tuple[str, str | None], float]:
-        """Return what no placement surpasses: in a tick a bundle has one owner, and a lookup of its own if shared."""
-        near, counted = Counter[str](), Counter[str]()
-        heaviest, weight = Counter[int](), Counter[int]()
-        known = {name: list(of_name) for name, of_name in self.first_boundaries.items()}
-        present: list[Broker] = []
-        for tick in self.ticks:
-            if tick.registry is not None:
-                present = [broker for broker, is_in in zip(*tick.registry, strict=True) if is_in]
-            for parent, children in tick.splits:
-                split_bundle(known, parent, children)
-            pieces: dict[object, list[Demand]] = defaultdict(list)
-            for number, one in enumerate(tick.lookups if tick.start >= self.scored_from else ()):
-                is_shared = self.section.ownership == "shared"
-                pieces[number if is_shared else bundle_at(one.namespace, one.hashed, known[one.namespace])].append(one)
-            cell = self.cell(tick.start)
-            for lookups in pieces.values():
-                micro = sum(one.micro for one in lookups)
-                weight[cell] += micro
-                # Shared lookups are divided by odds.
-                heaviest[cell] = max(heaviest[cell], 0 if self.section.ownership == "shared" else micro)
-                for key in {key for one in self.demand for key in one.properties}:
-                    sent = [one.properties[key] for one in lookups if key in one.properties]
-                    counted[key] += len(sent)
-                    near[key] += max((sent.count(broker.property_of(key) or "") for broker in present), default=0)
-        sums = np.zeros(3)
-        for (_, cell), brokers in self.registered_cells().items():
-            if brokers and weight[cell]:
-                # One broker has the heaviest piece, the others the rest in equal parts.
-                most = max(heaviest[cell], weight[cell] / len(brokers))
-                rest = [(weight[cell] - most) / max(len(brokers) - 1, 1)] * (len(brokers) - 1)
-                sums += most * len(brokers), np.std([most, *rest]) * len(brokers), weight[cell]
-        found = {("match_ratio", key): near[key] / counted[key] for key in counted if counted[key]}
-        if sums[2]:
-            found |= {("imbalance_max_mean", None): sums[0] / sums[2], ("imbalance_cv", None): sums[1] / sums[2]}
-        return found
+    def carried(
+        self, now: int, figure: Callable[[NamespaceBundleStats], float], boundaries: Mapping[str, list[int]]
+    ) -> Counter[str]:
+        """Return what the latest rows of BUNDLES say that bundles carry, in millionths.
+
+        Args:
+            boundaries: of the bundles of that moment, by namespace.
+        """
+        loads, points = Counter[str](), dict[tuple[str, int], int]()
+        for row in self.bundles or ():
+            namespace, (low, high) = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
+            if row["ts"] <= now and self.is_known(row):
+                points = {at: v for at, v in points.items() if at[0] != namespace or not low <= at[1] < high}
+                points[namespace, low] = round(figure(bundle_stats_from_json(row["stats"])) * MICRO)
+        for (namespace, hashed), micro in points.items():
+            loads[bundle_at(namespace, hashed, boundaries[namespace])] += micro
+        return loads
+
+    def is_known(self, row: Row) -> bool:
+        """Return whether a row of BUNDLES is of a bundle that occurs."""
+        namespace, ends = row["bundle"].rpartition("/")[0], ends_of(row["bundle"])
+        return set(ends) <= self.all_boundaries.get(namespace, set())
 
 
 def is_usable(event: Row) -> bool:

@@ -1,0 +1,126 @@
+"""What no placement of a cluster's demand surpasses, lookup by lookup: in a tick a bundle has one owner."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lookup.model.broker import Broker
+from tests.replay.oracle.bundles import bundle_at, split_bundle
+from tests.replay.oracle.exclusive import throughput_of
+from tests.replay.oracle.reading import MICRO, Demand
+from tests.replay.oracle.walking import Figures
+from tests.replay.oracle.world import World
+
+__all__ = ["possible"]
+
+
+def possible(world: World) -> Figures:
+    """Return every figure that is bounded."""
+    return _near_and_even(world) | _overloaded(world)
+
+
+def _near_and_even(world: World) -> Figures:
+    """Return the most near lookups and the least imbalance; a lookup has an owner of its own if these are shared."""
+    near, counted = Counter[str](), Counter[str]()
+    heaviest, weight = Counter[int](), Counter[int]()
+    known = {name: list(of_name) for name, of_name in world.first_boundaries.items()}
+    present: list[Broker] = []
+    for tick in world.ticks:
+        if tick.registry is not None:
+            present = [broker for broker, is_in in zip(*tick.registry, strict=True) if is_in]
+        for parent, children in tick.splits:
+            split_bundle(known, parent, children)
+        pieces: dict[object, list[Demand]] = defaultdict(list)
+        for number, one in enumerate(tick.lookups if tick.start >= world.scored_from else ()):
+            is_shared = world.section.ownership == "shared"
+            pieces[number if is_shared else bundle_at(one.namespace, one.hashed, known[one.namespace])].append(one)
+        cell = world.cell(tick.start)
+        for lookups in pieces.values():
+            micro = sum(one.micro for one in lookups)
+            weight[cell] += micro
+            # Shared lookups are divided by odds.
+            heaviest[cell] = max(heaviest[cell], 0 if world.section.ownership == "shared" else micro)
+            for key in {key for one in world.demand for key in one.properties}:
+                sent = [one.properties[key] for one in lookups if key in one.properties]
+                counted[key] += len(sent)
+                near[key] += max((sent.count(broker.property_of(key) or "") for broker in present), default=0)
+    sums = np.zeros(3)
+    for (_, cell), brokers in world.registered_cells().items():
+        if brokers and weight[cell]:
+            # One broker has the heaviest piece, the others the rest in equal parts.
+            most = max(heaviest[cell], weight[cell] / len(brokers))
+            rest = [(weight[cell] - most) / max(len(brokers) - 1, 1)] * (len(brokers) - 1)
+            sums += most * len(brokers), np.std([most, *rest]) * len(brokers), weight[cell]
+    found: Figures = {("match_ratio", key): near[key] / counted[key] for key in counted if counted[key]}
+    if sums[2]:
+        found |= {("imbalance_max_mean", None): sums[0] / sums[2], ("imbalance_cv", None): sums[1] / sums[2]}
+    return found
+
+
+def _overloaded(world: World) -> Figures:
+    """Return the least share of broker-time that is overloaded; nothing if no usage is simulated.
+
+    What was asked for since the last grid instant has an owner, unless something came between.
+    """
+    if world.assumed is not None or world.loads is not None:
+        return {}
+    roster, present, known = world.roster, [False] * len(world.roster), [False] * len(world.roster)
+    boundaries = {name: list(of_name) for name, of_name in world.first_boundaries.items()}
+    has_reports = world.bundles is not None and world.section.ownership == "exclusive"
+    cells, fresh, is_over, over_s, known_s = list[list[Demand]](), list[Demand](), False, 0.0, 0.0
+    for tick in world.ticks:
+        if tick.registry is not None:
+            roster, present = tick.registry
+        for parent, children in tick.splits:
+            split_bundle(boundaries, parent, children)
+        if tick.registry is not None or tick.unloads:
+            fresh, is_over = [], is_over and tick.registry is None
+        if tick.is_grid:
+            load, heaviest = _owned(world, tick.start, cells, fresh, boundaries)
+            brokers = [broker if is_in else None for broker, is_in in zip(roster, present, strict=True)]
+            rooms = [_room(world, broker) for broker in brokers if broker is not None]
+            is_over = load > sum(rooms) * (1 + 1e-9) or heaviest > max(rooms, default=0.0) * (1 + 1e-9)
+            has_load = bool(cells) or has_reports
+            known = [has_load and broker is not None and broker.capacity is not None for broker in brokers]
+            cells, fresh = [*cells, []], []
+        cells[-1].extend(tick.lookups)
+        if tick.start >= world.scored_from:
+            fresh += [one for one in tick.lookups if one.micro]
+            count = sum(was and is_in for was, is_in in zip(known, present, strict=True))
+            known_s += count * (tick.end - tick.start) / MICRO
+            over_s += (tick.end - tick.start) / MICRO if count and is_over else 0.0
+    return {("overload_ratio", None): over_s / known_s if known_s else math.nan}
+
+
+def _room(world: World, broker: Broker) -> float:
+    """Return the most load that does not overload a broker."""
+    return math.inf if broker.capacity is None else broker.capacity * world.section.overload_threshold
+
+
+def _owned(
+    world: World,
+    now: int,
+    cells: Sequence[Sequence[Demand]],
+    fresh: Sequence[Demand],
+    boundaries: Mapping[str, list[int]],
+) -> tuple[float, float]:
+    """Return the load that surely weighs on brokers at a grid instant, and what one broker has of it at least.
+
+    Args:
+        cells: the lookups between grid instants, up to this one.
+        fresh: those that surely gave their bundle an owner.
+    """
+    if world.section.ownership == "shared":
+        return sum(one.micro for one in fresh) / MICRO / world.section.session_s, 0.0
+    loads, seconds = world.carried(now, throughput_of, boundaries), 1
+    if world.bundles is None:
+        seconds = world.section.session_s
+        for one in (one for cell in cells[-(seconds // world.section.tick_s) :] for one in cell):
+            loads[bundle_at(one.namespace, one.hashed, boundaries[one.namespace])] += one.micro
+    asked = {bundle_at(one.namespace, one.hashed, boundaries[one.namespace]) for one in fresh}
+    owned = [loads[bundle] / MICRO / seconds for bundle in asked]
+    return sum(owned), max(owned, default=0.0)
