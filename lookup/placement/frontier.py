@@ -1,8 +1,9 @@
 """Bound what placements can reach: near lookups and balance, each alone and both at once, with free and with few moves.
 
 A *piece* of demand is served whole by one broker. Let v be the lookups of a piece that are near if a broker of class k
-serves it, w its weight, n the brokers of a cell of time, B of them of class k. For a multiplier t >= 0 and any prices
-p >= 0 with sum(B p) = t n, no placement has more than sum over pieces of max over k of (v - w p) in
+serves it, or what else that gains, w its weight, n the brokers of a cell of time, B of them of class k. For a
+multiplier t >= 0 and any prices p >= 0 with sum(B p) = t n, no placement has more than sum over pieces of max over k of
+(v - w p) in
 
     near lookups - t * n * (most weight that a broker serves in the cell),
 
@@ -20,7 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Locality", "Multipliers", "Stretch", "evenness", "frontier", "is_too_much", "split_gains"]
+__all__ = [
+    "Locality", "Multipliers", "Stretch", "evenness", "frontier", "is_too_much", "split_prices", "whole_unevenness",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,14 +55,24 @@ class Multipliers:
     moves: Floats
     #: weight, times brokers, per move; shape (n_prices,)
     splits: Floats
+    #: distance in ms at which a lookup is not near at all, 0.0 if no distance is known
+    farthest_ms: float
+    #: near lookups for each weight that is a ms nearer
+    per_ms: float
 
     @classmethod
-    def of(cls, lookups: float, weight: float, bundles: int) -> Multipliers:
+    def of(cls, lookups: float, weight: float, bundles: int, farthest_ms: float = 0.0) -> Multipliers:
         """Choose multipliers by the size of the demand of all clusters."""
         worth = lookups / max(bundles, 1)
         moves = np.array([0.0, *(worth * share for share in _WORTHS), max(lookups, worth * 2 * _WORTHS[-1])])
         per_weight = lookups / weight if weight else 0.0
-        return cls(np.array(_SLOPES) * per_weight, moves, moves / per_weight if per_weight else moves)
+        return cls(
+            balance=np.array(_SLOPES) * per_weight,
+            moves=moves,
+            splits=moves / per_weight if per_weight else moves,
+            farthest_ms=farthest_ms,
+            per_ms=per_weight / farthest_ms if farthest_ms else 0.0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,25 +280,41 @@ def evenness(weight: float, heaviest: float, n_brokers: int) -> tuple[float, flo
     return heaviest * n_brokers, float(np.sqrt(squares * n_brokers))
 
 
-def split_gains(bundles: Floats, least: float, n_brokers: int, splits: Floats) -> tuple[float, Floats]:
-    """Return the least max x brokers of a cell if no bundle moves in it, and the most that moves can take off it.
+def whole_unevenness(bundles: Floats, least: float, deviation: float, n_brokers: int) -> tuple[Floats, Floats]:
+    """Return the least max x brokers of a cell, and deviation x brokers, by how many of its heaviest bundles move.
 
-    A bundle that does not move is served whole, so that the heaviest of these bounds the most loaded broker.
+    A bundle that does not move is served whole, so that the heaviest of these bounds the most loaded broker. Those
+    heavier than the mean of what is left are best served alone, heaviest first, and the rest evenly: the most loaded
+    brokers have as much as the heaviest bundles together at least, however many are counted.
 
     Args:
         bundles: weight of each, shape (n_bundles,).
-        least: what max x brokers is at least, whatever moves.
-        splits: prices of a move, shape (n_prices,).
-
-    Returns:
-        The gains are what is left of them when the moves are paid for, shape (n_prices,).
+        least, deviation: what both are at least, whatever moves; the last values of the two.
     """
-    heavy = np.sort(bundles[bundles * n_brokers > least])[::-1] * n_brokers
-    if not len(heavy):
-        return least, np.zeros(len(splits))
-    left = np.append(heavy, least)
-    gains = (left[0] - left) - splits[:, None] * np.arange(len(left))
-    return float(left[0]), gains.max(axis=1)
+    total = float(bundles.sum())
+    mean = total / n_brokers
+    weights = np.sort(bundles)[::-1]
+    left = []
+    for moving in range(int((weights > mean).sum())):
+        whole = weights[moving : moving + n_brokers - 1]
+        others = n_brokers - np.arange(len(whole) + 1)
+        remains = total - np.append(0.0, np.cumsum(whole))
+        # One heavier than the mean of what is left makes this mean smaller; the first that is not ends them.
+        alone = int(np.logical_and.accumulate(whole * others[:-1] > remains[:-1]).sum())
+        squares = ((whole[:alone] - mean) ** 2).sum() + others[alone] * (remains[alone] / others[alone] - mean) ** 2
+        left.append(max(deviation, float(np.sqrt(squares * n_brokers))))
+    return np.append(weights[weights * n_brokers > least] * n_brokers, least), np.array([*left, deviation])
+
+
+def split_prices(left: Floats, splits: Floats) -> Floats:
+    """Return the least unevenness of a cell at each price of a move, what moves cost included, shape (n_prices,).
+
+    Args:
+        left: the least by how many bundles move.
+        splits: prices of a move, shape (n_prices,).
+    """
+    least: Floats = (left + splits[:, None] * np.arange(len(left))).min(axis=1)
+    return least
 
 
 def is_too_much(load: float, heaviest: float, room: Floats) -> bool:

@@ -31,13 +31,14 @@ class FullnessWalk:
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._run = run
-        #: of bundles; None if every lookup is decided alone
-        self._loads = None if run.is_shared else AtomLoads(cluster, run)
+        #: of bundles, not asked for if every lookup is decided alone
+        self._loads = AtomLoads(cluster, run)
         #: usage is known from the first grid instant on that has load before it
-        self._has_load = self._loads is not None and self._loads.are_bytes
+        self._has_load = self._loads.are_bytes and not run.is_shared
         #: atoms that were asked for, and micro-units that were served, since owners were last taken away
         self._asked: Mask = np.zeros(cluster.words.atoms.count, dtype=bool)
         self._micro = 0.0
+        self._capacity = capacities(cluster.timeline.roster, None)
         #: brokers of known usage since the last grid instant, and whether one of them is surely overloaded
         self._known: Mask = np.zeros(len(cluster.timeline.roster), dtype=bool)
         self._is_over = False
@@ -46,8 +47,7 @@ class FullnessWalk:
 
     def begin_slice(self, first: Tick) -> None:
         """Take in the reports of the slice that begins with a tick."""
-        if self._loads is not None:
-            self._loads.begin_slice(first.reports, first.start_us)
+        self._loads.begin_slice(first.reports, first.start_us)
 
     def take(self, tick: Tick, numbers: Ints, registry: RegistryEpochs, *, is_scored: bool) -> None:
         """Take in the next tick, whose events were applied.
@@ -58,22 +58,25 @@ class FullnessWalk:
         registered = registry.registered
         if tick.events.registry is not None or tick.events.unloads:
             self._forget()
+        if tick.events.registry is not None:
+            self._capacity = capacities(registry.rosters[registry.epoch], None)
             # The broker that was overloaded may be the one that left.
-            self._is_over = self._is_over and tick.events.registry is None
+            self._is_over = False
         if tick.is_grid:
-            capacity = capacities(registry.rosters[registry.epoch], None)
-            if self._loads is not None:
-                self._loads.close_cell(tick.start_us)
-            self._known = registered & ~np.isnan(capacity) & self._has_load
-            self._is_over = self._has_load and self._is_overfull(numbers, capacity[registered])
+            self._loads.close_cell(tick.start_us)
+            self._known = registered & ~np.isnan(self._capacity) & self._has_load
+            self._is_over = self._has_load and self._is_overfull(numbers, self._capacity[registered])
             self._has_load = True
             self._forget()
-        if self._loads is not None:
-            self._loads.add(tick.rows, tick.low, tick.high)
+        self._loads.add(tick.rows, tick.low, tick.high)
         if not is_scored:
             return
         if tick.high > tick.low:
-            self._ask(tick.rows, slice(tick.low, tick.high))
+            atoms = tick.rows.column("atom", slice(tick.low, tick.high))
+            weights = np.broadcast_to(weights_of(tick.rows, slice(tick.low, tick.high)), atoms.shape)
+            # What weighs nothing may be left unanswered without a trace.
+            self._asked[atoms[weights > 0]] = True
+            self._micro += float(weights.sum())
         n_known = int((self._known & registered).sum())
         seconds = (tick.end_us - tick.start_us) / MICRO
         cell = self._run.cell_of(tick.start_us)
@@ -82,24 +85,16 @@ class FullnessWalk:
 
     def end_slice(self, rows: SliceRows) -> None:
         """Let go of a slice."""
-        if self._loads is not None:
-            self._loads.end_slice(rows)
+        self._loads.end_slice(rows)
 
     def _forget(self) -> None:
         self._asked[:] = False
         self._micro = 0.0
 
-    def _ask(self, rows: SliceRows, span: slice) -> None:
-        """Note what some rows, at least one, ask for; what weighs nothing may be left unanswered without a trace."""
-        atoms = rows.column("atom", span)
-        weights = np.broadcast_to(weights_of(rows, span), atoms.shape)
-        self._asked[atoms[weights > 0]] = True
-        self._micro += float(weights.sum())
-
     def _is_overfull(self, numbers: Ints, capacity: Floats) -> bool:
         """Return whether what surely has an owner is too much for the brokers, by capacity; NaN has room for all."""
         room = np.nan_to_num(capacity, nan=np.inf) * self._run.overload_threshold
-        if self._loads is None:
+        if self._run.is_shared:
             # What was served before the last grid instant is left out: its broker may be gone.
             return is_too_much(self._micro / self._run.session_us, 0.0, room)
         window = self._loads.window

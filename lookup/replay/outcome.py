@@ -72,7 +72,7 @@ class MetricSums:
 
 @dataclass(frozen=True, eq=False)
 class LocalityBound:
-    """What bounds the lookups near a broker, by one property in one cluster; see `lookup.placement.frontier`."""
+    """What bounds how near brokers are in one figure and cluster, in near lookups; see `lookup.placement.frontier`."""
 
     #: with free moves, shape (n_slopes,)
     free: NDArray[np.float64]
@@ -89,12 +89,11 @@ class BoundSums:
     #: sums of `POSSIBLE`, with the rows of those of policies
     figures: Sequence[MetricSums]
     weight: float
-    #: max x brokers at least if no bundle moves within a cell, 0.0 if moves are not bounded
-    still: float
-    #: what moves take off it at most, when they are paid for; shape (n_prices,)
-    gains: NDArray[np.float64]
-    #: by property that both brokers and clients have
-    localities: Mapping[str, LocalityBound]
+    #: by metric of balance, the least of it times weight, by price of a move and with what moves cost; 0.0 if moves are
+    #: not bounded; shape (n_prices,)
+    evenness: Mapping[str, NDArray[np.float64]]
+    #: by metric and key; of a property that brokers and clients have, and of distances that are known
+    localities: Mapping[tuple[str, str | None], LocalityBound]
 
 
 #: A figure; NaN, which JSON has as null, if there is none.

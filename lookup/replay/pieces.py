@@ -7,7 +7,7 @@ policies here: a bound holds whatever they filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.model import Roster
-from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, split_gains
+from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, split_prices, whole_unevenness
 from lookup.replay.atoms import BundleMap
 from lookup.replay.counted import weights_of
 from lookup.replay.days import SliceRows
 from lookup.replay.fullness import FullnessWalk
 from lookup.replay.grouping import column_keys
+from lookup.replay.nearness import Nearness, near_by_distance, near_by_property
 from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.walk import RegistryEpochs, Tick
@@ -30,6 +30,9 @@ __all__ = ["PieceWalk"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Figures of balance, in the order of the columns of cells.
+_EVENNESS = ("imbalance_max_mean", "imbalance_cv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,29 +47,27 @@ class _Pieces:
     bundles: Ints
     #: micro-units
     weights: Floats
-    #: by property, lookups near each of its labels, shape (n_pieces, n_labels)
-    near: Mapping[str, Floats]
+    #: by figure, what is gained with each of its labels, shape (n_pieces, n_labels), and what counts
+    gained: Sequence[Floats]
+    counted: Sequence[Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class _Property:
-    """A property by which lookups can be near, and what is bounded by it."""
+class _Aim:
+    """A figure of nearness, and what is bounded by it."""
 
-    #: values that both clients and brokers have, sorted
-    labels: tuple[str, ...]
-    #: label of each client class, -1 for none of these, and whether it sent the property; shape (n_clients,)
-    wanted: Ints
-    is_sent: NDArray[np.bool_]
-    #: near lookups at most, and lookups that count, by unit and by registry epoch
+    nearness: Nearness
+    #: near lookups for each unit of what is gained
+    scale: float
+    #: gained at most, and counted, by unit and by registry epoch
     by_unit: Floats
     by_epoch: Floats
     locality: Locality
 
-    def labels_of(self, key: str, roster: Roster, registered: NDArray[np.bool_]) -> Ints:
-        """Return the label of each broker as a stretch has it."""
-        code_of = {label: code for code, label in enumerate(self.labels)}
-        codes = np.array([code_of.get(label, len(self.labels)) for label in roster.labels(key)], dtype=np.int64)
-        return np.where(registered, codes, -1)
+    @property
+    def name(self) -> tuple[str, str | None]:
+        """Return the metric and its key."""
+        return self.nearness.metric, self.nearness.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +99,7 @@ class PieceWalk:
         #: whether moves are bounded: without owners there are none, and a bundle that is split late, when its hand-over
         #: has ended, moves once for all the children that are followed here
         self._has_moves = not (run.is_shared or (run.handover_us and splits))
-        rosters = [timeline.roster, *(e.registry[0] for e in timeline.events.values() if e.registry is not None)]
-        self._properties = {
-            key: self._property(key, rosters, most)
-            for key in sorted({key for client in cluster.clients for key in client.properties})
-        }
+        self._aims = [self._aim(nearness, most) for nearness in self._nearness()]
         self._cell: _Cell | None = None
         #: registry epoch, brokers, first row and sizes of the ticks that are not cut into pieces yet
         self._epoch, self._registered, self._low = 0, registry.registered, 0
@@ -110,22 +107,25 @@ class PieceWalk:
         self._first_us = 0
         #: by cell, max x brokers and deviation x brokers at least, and weight
         self._cells: list[tuple[float, float, float]] = []
-        self._still, self._gains = 0.0, np.zeros(len(multipliers.splits))
+        self._evenness = {metric: np.zeros(len(multipliers.splits)) for metric in _EVENNESS}
         #: None if usage is not known, or reported: that is the same wherever bundles are
         has_usage = cluster.assumed_capacity is None and not run.is_reported
         self._fullness = FullnessWalk(cluster, run) if has_usage else None
 
-    def _property(self, key: str, rosters: Sequence[Roster], n_bundles: int) -> _Property:
-        sent = [client.properties.get(key) for client in self._cluster.clients]
-        published = {label for roster in rosters for label in roster.labels(key)}
-        labels = tuple(sorted({value for value in sent if value is not None and value in published}))
-        return _Property(
-            labels=labels,
-            wanted=np.array([labels.index(value) if value in labels else -1 for value in sent]),
-            is_sent=np.array([value is not None for value in sent]),
+    def _nearness(self) -> Iterator[Nearness]:
+        clients, rosters = self._cluster.clients, [roster for roster, _ in self._cluster.timeline.epochs]
+        for key in sorted({key for client in clients for key in client.properties}):
+            yield near_by_property(key, clients, rosters)
+        if self._multipliers.farthest_ms:
+            yield near_by_distance(clients, rosters, self._run.topology, self._multipliers.farthest_ms)
+
+    def _aim(self, nearness: Nearness, n_bundles: int) -> _Aim:
+        return _Aim(
+            nearness=nearness,
+            scale=self._multipliers.per_ms if nearness.key is None else 1.0,
             by_unit=np.zeros((len(self._cluster.units[0]), 2)),
-            by_epoch=np.zeros((len(rosters), 2)),
-            locality=Locality(self._multipliers, len(labels), n_bundles if self._has_moves else None),
+            by_epoch=np.zeros((1 + len(self._cluster.timeline.epochs), 2)),
+            locality=Locality(self._multipliers, len(nearness.gains), n_bundles if self._has_moves else None),
         )
 
     def begin_slice(self, first: Tick) -> None:
@@ -186,24 +186,14 @@ class PieceWalk:
         # Keys ascend, so those of a piece are neighbours.
         begins = np.append(True, (np.diff(tick) != 0) | (np.diff(bundle) != 0) | self._run.is_shared)
         piece, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
-        near = {}
-        for key, of_key in self._properties.items():
-            n_labels, wanted = len(of_key.labels), of_key.wanted[client]
-            is_near = wanted >= 0
-            places = piece[is_near] * n_labels + wanted[is_near]
-            counts = np.bincount(places, weights=lookups[is_near], minlength=len(first) * n_labels)
-            near[key] = counts.astype(np.float64).reshape(len(first), n_labels)
-            units = np.array(self._unit_of)[bundle]
-            counted = np.bincount(units, weights=lookups * of_key.is_sent[client], minlength=len(of_key.by_unit))
-            labels = of_key.labels_of(key, self._registry.rosters[self._epoch], self._registered)
-            is_there = np.isin(np.arange(n_labels), labels)
-            most = (near[key] * is_there).max(axis=1, initial=0.0)
-            matched = np.bincount(units[first], weights=most, minlength=len(of_key.by_unit))
-            sums = np.stack([matched, counted], axis=1)
-            of_key.by_unit[:] += sums
-            of_key.by_epoch[self._epoch] += sums.sum(axis=0)
+        gained, counted = [], []
+        for aim in self._aims:
+            amount = weight if aim.nearness.key is None else lookups
+            labels = aim.nearness.labels(self._registry.rosters[self._epoch], self._registered)
+            gained.append(aim.nearness.gained(piece, client, amount))
+            counted.append(aim.nearness.counted(piece, client, amount, labels))
         micro = np.bincount(piece, weights=weight).astype(np.float64)
-        pieces = _Pieces(self._epoch, self._registered, len(self._unit_of), bundle[first], micro, near)
+        pieces = _Pieces(self._epoch, self._registered, len(self._unit_of), bundle[first], micro, gained, counted)
         self._cell.pieces.append(pieces)
 
     def _close(self) -> None:
@@ -220,23 +210,33 @@ class PieceWalk:
         least, deviation = evenness(total := float(weights.sum()), heaviest, n_brokers)
         self._cells.append((least, deviation, total))
         if self._has_moves:
-            whole = np.bincount(np.concatenate([each.bundles for each in pieces]), weights=weights)
-            still, gains = split_gains(whole.astype(np.float64), least, n_brokers, self._multipliers.splits)
-            self._still, self._gains = self._still + still, self._gains + gains
-        for key, of_key in self._properties.items():
-            if of_key.labels:
-                of_key.locality.add_cell(list(self._stretches(pieces, key, of_key)), n_brokers)
+            whole = np.bincount(np.concatenate([each.bundles for each in pieces]), weights=weights).astype(np.float64)
+            for metric, left in zip(_EVENNESS, whole_unevenness(whole, least, deviation, n_brokers), strict=True):
+                self._evenness[metric] += split_prices(left, self._multipliers.splits)
+        for number, aim in enumerate(self._aims):
+            self._bring(pieces, number, aim, n_brokers)
 
-    def _stretches(self, pieces: Sequence[_Pieces], key: str, of_key: _Property) -> Iterator[Stretch]:
-        """Yield the stretches of a cell; where a slice ended within one, its parts are put together."""
+    def _bring(self, pieces: Sequence[_Pieces], number: int, aim: _Aim, n_brokers: int) -> None:
+        """Add the pieces of a cell to a figure of nearness.
+
+        Args:
+            number: of the figure.
+        """
+        stretches, units = [], np.array(self._unit_of)
+        # What a slice cut apart is put together first, so that sums do not depend on slices.
         for (epoch, _), group in groupby(pieces, lambda each: (each.epoch, each.born)):
             parts = list(group)
-            yield Stretch(
-                labels=of_key.labels_of(key, self._registry.rosters[epoch], parts[0].registered),
-                near=np.concatenate([each.near[key] for each in parts]),
-                weights=np.concatenate([each.weights for each in parts]),
-                bundles=np.concatenate([each.bundles for each in parts]),
-            )
+            labels = aim.nearness.labels(self._registry.rosters[epoch], parts[0].registered)
+            gained = np.concatenate([each.gained[number] for each in parts])
+            bundles = np.concatenate([each.bundles for each in parts])
+            most = gained[:, np.isin(np.arange(gained.shape[1]), labels)].max(axis=1, initial=0.0)
+            for column, of_piece in enumerate((most, np.concatenate([each.counted[number] for each in parts]))):
+                aim.by_unit[:, column] += np.bincount(units[bundles], weights=of_piece, minlength=len(aim.by_unit))
+                aim.by_epoch[epoch, column] += of_piece.sum()
+            weights = np.concatenate([each.weights for each in parts])
+            stretches.append(Stretch(labels, gained * aim.scale, weights, bundles))
+        if aim.nearness.gains.any():
+            aim.locality.add_cell(stretches, n_brokers)
 
     def bounds(self) -> BoundSums:
         """Return the bounds of all cells."""
@@ -246,23 +246,25 @@ class PieceWalk:
         cells = np.array(self._cells).reshape(-1, 3)
         figures = [
             MetricSums(name, POSSIBLE, 0, metric, None, (), cells[:, [column, 2]] / MICRO, self._first_us)
-            for column, metric in enumerate(("imbalance_max_mean", "imbalance_cv"))
+            for column, metric in enumerate(_EVENNESS)
         ]
         if self._fullness is not None:
             seconds = self._fullness.seconds()
             figures.append(MetricSums(name, POSSIBLE, 0, "overload_ratio", None, (), seconds, self._first_us))
-        figures += [
-            MetricSums(name, POSSIBLE, 0, "match_ratio", key, (), of_key.by_unit, epochs=of_key.by_epoch)
-            for key, of_key in self._properties.items()
-        ]
+        for aim in self._aims:
+            rows = [aim.by_unit, aim.by_epoch]
+            if aim.nearness.key is None:
+                # Gained is what the farthest broker would have more.
+                ms = [self._multipliers.farthest_ms * each[:, 1] - each[:, 0] for each in rows]
+                rows = [np.column_stack([np.maximum(a, 0.0), b[:, 1]]) / MICRO for a, b in zip(ms, rows, strict=True)]
+            figures.append(MetricSums(name, POSSIBLE, 0, *aim.name, (), rows[0], epochs=rows[1]))
         return BoundSums(
             figures=figures,
             weight=float(cells[:, 2].sum()),
-            still=self._still,
-            gains=self._gains,
+            evenness=self._evenness,
             localities={
-                key: LocalityBound(of_key.locality.free, of_key.locality.few, of_key.locality.dearest)
-                for key, of_key in self._properties.items()
-                if of_key.labels
+                aim.name: LocalityBound(aim.locality.free, aim.locality.few, aim.locality.dearest)
+                for aim in self._aims
+                if aim.nearness.gains.any()
             },
         )

@@ -31,6 +31,7 @@ from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.lint import lint
+from lookup.replay.nearness import farthest_ms
 from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
@@ -186,7 +187,7 @@ class _EvaluationRun:
         coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
         seeds = seeds_for(self.settings.evaluation, clusters)
-        multipliers = _multipliers(clusters) if self.settings.evaluation.bounds else None
+        multipliers = _multipliers(clusters, run) if self.settings.evaluation.bounds else None
         replayed, gathered = self._replay(clusters, run, recipe, seeds, multipliers)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
@@ -351,11 +352,15 @@ def _window(section: EvaluationSection) -> tuple[int, int] | None:
     return since, LAST_US + 1 if section.until is None else to_us(section.until)
 
 
-def _multipliers(clusters: Sequence[ClusterPlan]) -> Multipliers:
+def _multipliers(clusters: Sequence[ClusterPlan], run: RunPlan) -> Multipliers:
     """Return the multipliers of the bounds by the demand of all clusters: bounds of one multiplier add up."""
     counts = [cluster.words.counts for cluster in clusters]
     bundles = sum(len(cluster.units[0]) for cluster in clusters)
-    return Multipliers.of(sum(of["demand"] for of in counts), sum(of["micro"] for of in counts), bundles)
+    farthest = max(
+        farthest_ms(cluster.clients, [roster for roster, _ in cluster.timeline.epochs], run.topology)
+        for cluster in clusters
+    )
+    return Multipliers.of(sum(of["demand"] for of in counts), sum(of["micro"] for of in counts), bundles, farthest)
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:

@@ -62,7 +62,7 @@ def trade_spec(
         titles: of the axis upwards and of that to the right.
         domains: of both axes, that to the right first.
         most: moves of the largest point; None: they are not known, and all points have the least size.
-        limits: curves that no point is above; the first one's far side is shaded, the others are dashed.
+        limits: curves that no point is beyond; the first one's far side is shaded, the others are dashed.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
@@ -102,23 +102,25 @@ def trade_spec(
 def _limit(
     limit: Limit, x: dict[str, Any], y: dict[str, Any], domains: Sequence[tuple[float, float]], *, is_first: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the layers of a curve that no point is above, with data of their own."""
-    (left, right), (bottom, top) = domains
+    """Yield the layers of a curve that no point is beyond, with data of their own."""
+    left, right = domains[0]
+    near, far = domains[1][::-1] if limit.is_least else domains[1]
     first, last = limit.corners[0], limit.corners[-1]
     # To the left of the first corner there is nothing, to the right of the last the curve is level.
-    corners = [(left, bottom), (first[0], bottom), *limit.corners, (max(right, last[0]), last[1])]
+    corners = [(left, near), (first[0], near), *limit.corners, (max(right, last[0]), last[1])]
     data = {
-        "values": [{"x": across, "y": up, "top": top, "order": order} for order, (across, up) in enumerate(corners)]
+        "values": [{"x": across, "y": up, "far": far, "order": order} for order, (across, up) in enumerate(corners)]
     }
     if is_first:
-        area = {"x": x, "y": y, "y2": {"field": "top"}}
+        area = {"x": x, "y": y, "y2": {"field": "far"}}
         yield {**_layer(_mark("area", clip=True, color="@line", opacity=0.6), area), "data": data}
     dash = {} if is_first else {"strokeDash": [6, 3]}
     line = {"x": x, "y": y, "order": _amount("order")}
     yield {**_layer(_mark("line", clip=True, color="@ink", strokeWidth=1.5, **dash), line), "data": data}
     name = {"values": [{"x": right, "y": last[1], "label": limit.name}]}
     text = {"x": x, "y": y, "text": _name("label")}
-    yield {**_layer(_mark("text", align="right", baseline="top", color="@quiet", dx=-4, dy=4), text), "data": name}
+    side: dict[str, Any] = {"baseline": "bottom", "dy": -4} if limit.is_least else {"baseline": "top", "dy": 4}
+    yield {**_layer(_mark("text", align="right", color="@quiet", dx=-4, **side), text), "data": name}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
@@ -330,11 +332,13 @@ class Box(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A curve that no point of a chart is above."""
+    """A curve that no point of a chart is beyond."""
 
     name: str
     #: (across, up), from left to right; level beyond the last
     corners: Sequence[tuple[float, float]]
+    #: whether points lie above it, as distances do, not below
+    is_least: bool = False
 
 
 class Point(NamedTuple):

@@ -179,13 +179,15 @@ def _trade(scored: Scored) -> Section:
 
 
 def _limits(scored: Scored, chosen: tuple[Name, Name]) -> list[Limit]:
-    """Return the curves that no policy lies above, if locality stands upwards and balance to the right."""
-    (up, key), across = chosen
-    if scored.possible is None or (up, across) != ("match_ratio", ("imbalance_max_mean", None)):
+    """Return the curves that no policy is beyond, if locality stands upwards and balance to the right."""
+    up, across = chosen
+    if scored.possible is None or across != ("imbalance_max_mean", None):
         return []
-    found = [frontier for frontier in scored.possible.frontiers if frontier.key == key]
+    found = [frontier for frontier in scored.possible.frontiers if (frontier.metric, frontier.key) == up]
     few = "" if scored.possible.moves is None else f"possible with {quantity(scored.possible.moves, 'move')}"
-    curves = [Limit(*curve) for each in found for curve in (("possible with any moves", each.free), (few, each.few))]
+    is_least = scored.metric[up[0]].better == "down"
+    names = "possible with any moves", few
+    curves = [Limit(*of, is_least) for each in found for of in zip(names, (each.free, each.few), strict=True)]
     return [curve for curve in curves if curve.corners]
 
 

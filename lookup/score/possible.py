@@ -1,8 +1,8 @@
 """Say what any placement could reach in a log, which share of it each policy reaches, and whether one claims more.
 
-Bounds are of single figures, and of locality against balance; with free moves, and with as many as the incumbent makes.
-They are those of policies that answer every lookup. What a policy leaves unanswered leaves the denominators of its
-figures: it is held to a bound over what it answers, which is a little wider.
+Bounds are of single figures, and of locality or distance against balance; with free moves, and with as many as the
+incumbent makes. They are those of policies that answer every lookup. What a policy leaves unanswered leaves the
+denominators of its figures: it is held to a bound over what it answers, which is a little wider.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Measured = Mapping[tuple[str, str, str | None], Estimate]
 _ROUNDING = 1e-9
 #: A policy that leaves more than this share of the lookups unanswered is measured by nothing: its bounds are too wide.
 _UNANSWERED = 0.01
-_LOCALITY, _BALANCE, _OVERLOAD = "match_ratio", "imbalance_max_mean", "overload_ratio"
+_LOCALITY, _DISTANCE = "match_ratio", "network_ms_mean"
+_BALANCE, _OVERLOAD = "imbalance_max_mean", "overload_ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The curve of locality against balance that no placement crosses, by corners of (imbalance, match)."""
+    """The curve of nearness against balance that no placement crosses, by corners of (imbalance, match or distance)."""
 
-    key: str
+    metric: str
+    key: str | None
     #: with free moves; to the right of the last corner it is level, to the left of the first there is nothing
     free: tuple[tuple[float, float], ...]
     #: with as many as the incumbent makes; empty if that is not bounded
@@ -197,59 +199,64 @@ class _Bounds:
     #: by figure
     limits: Mapping[Name, Series]
     weight: float
-    #: max x brokers without moves, and what moves take off it
-    still: float
-    gains: Floats
-    #: by property
-    localities: Mapping[str, LocalityBound]
+    #: by metric
+    evenness: Mapping[str, Floats]
+    #: by figure
+    localities: Mapping[Name, LocalityBound]
 
     @classmethod
     def of(cls, clusters: Sequence[BoundSums], multipliers: Multipliers, limits: Mapping[Name, Series]) -> _Bounds:
         """Add up the bounds of clusters, in their order."""
         localities = {}
-        for key in sorted({key for cluster in clusters for key in cluster.localities}):
-            of_key = [_of_property(cluster, key, multipliers) for cluster in clusters]
-            few = [bound.few for bound in of_key if bound.few is not None]
-            localities[key] = LocalityBound(
-                np.sum([bound.free for bound in of_key], axis=0),
-                np.sum(few, axis=0) if len(few) == len(of_key) else None,
-                np.max([bound.dearest for bound in of_key], axis=0),
+        for name in sorted({name for cluster in clusters for name in cluster.localities}, key=str):
+            of_name = [_of_cluster(cluster, name, multipliers) for cluster in clusters]
+            few = [bound.few for bound in of_name if bound.few is not None]
+            localities[name] = LocalityBound(
+                np.sum([bound.free for bound in of_name], axis=0),
+                np.sum(few, axis=0) if len(few) == len(of_name) else None,
+                np.max([bound.dearest for bound in of_name], axis=0),
             )
         return cls(
             multipliers,
             limits,
             sum(cluster.weight for cluster in clusters),
-            sum(cluster.still for cluster in clusters),
-            np.sum([cluster.gains for cluster in clusters], axis=0),
+            {
+                metric: np.sum([cluster.evenness[metric] for cluster in clusters], axis=0)
+                for metric in clusters[0].evenness
+            },
             localities,
         )
 
     def few(self, name: Name, free: float, moves: float) -> float:
         """Return the bound of a figure with so many moves; NaN if there is none."""
-        metric, key = name
-        if metric == _BALANCE and self.weight:
-            return max(free, (self.still - self._taken_off(moves)) / self.weight)
-        bound = self.localities.get(key or "") if metric == _LOCALITY else None
+        if name[0] in self.evenness and self.weight:
+            return max(free, self._uneven(name[0], moves) / self.weight)
+        bound = self.localities.get(name)
         if bound is None or bound.few is None:
             return math.nan
-        return min(free, float(self._paid(bound.few, moves)[0]) / self._lookups(key))
+        few = self._figure(name, float(self._paid(bound.few, moves)[0]))
+        return min(free, few) if self.limits[name].metric.better == "up" else max(free, few)
 
     def over_answers(self, name: Name, measured: Measured, policy: str) -> Series:
         """Return a bound for what a policy answers, in each of its replicates; it has the rows of the policy's sums."""
         limit, own = self.limits[name], measured[policy, *name].series
         perfect = (bounds_of(limit.metric) or (0.0, math.inf))[0]
 
-        def over(bound: Floats, counted: Floats, is_less: NDArray[np.bool_] | None) -> Floats:
-            if is_less is None:
-                return np.column_stack([np.minimum(bound[:, 0], counted), counted])
-            return np.column_stack([np.where(is_less, perfect * counted, bound[:, 0]), counted])
+        def over(bound: Floats, counted: Floats, place: tuple[str, int]) -> Floats:
+            if name[0] == _LOCALITY:
+                most = np.minimum(bound[:, 0], counted)
+            elif name[0] == _DISTANCE:
+                # What is not answered may be what was farthest.
+                most = np.maximum(bound[:, 0] - self.multipliers.farthest_ms * (bound[:, 1] - counted), 0.0)
+            else:
+                most = np.where(self._is_less(name, measured, policy, place), perfect * counted, bound[:, 0])
+            return np.column_stack([most, counted])
 
         parts = {}
-        for (cluster, seed), part in own.parts.items():
-            whole = limit.parts[cluster, limit.seeds[0]]
-            is_less = None if name[0] == _LOCALITY else self._is_less(name, measured, policy, (cluster, seed))
-            epochs = over(whole.epochs, part.epochs[:, 1], None) if len(part.epochs) else part.epochs
-            parts[cluster, seed] = replace(part, sums=over(whole.sums, part.sums[:, 1], is_less), epochs=epochs)
+        for place, part in own.parts.items():
+            whole = limit.parts[place[0], limit.seeds[0]]
+            epochs = over(whole.epochs, part.epochs[:, 1], place) if len(part.epochs) else part.epochs
+            parts[place] = replace(part, sums=over(whole.sums, part.sums[:, 1], place), epochs=epochs)
         return replace(limit, parts=parts)
 
     def _is_less(self, name: Name, measured: Measured, policy: str, place: tuple[str, int]) -> NDArray[np.bool_]:
@@ -270,18 +277,21 @@ class _Bounds:
         return is_less
 
     def frontiers(self, moves: float | None) -> Iterator[Frontier]:
-        """Yield the curve of each property."""
-        for key, bound in self.localities.items():
+        """Yield the curve of each figure of nearness."""
+        for name, bound in self.localities.items():
             if not (bound.free[0] and self.weight):
-                continue  # no lookup can be near, or there is nothing to balance
-            balance = self.limits[_BALANCE, None].value()
-            lookups, few = self._lookups(key), tuple[tuple[float, float], ...]()
-            slopes = self.multipliers.balance * self.weight / lookups
+                continue  # nothing can be near, or there is nothing to balance
+            least = self.limits[_BALANCE, None].value()
+            curves = [self._curve(name, bound.free, least), tuple[tuple[float, float], ...]()]
             if bound.few is not None and moves is not None:
-                least = self.few((_BALANCE, None), balance, moves)
-                offsets = np.minimum(bound.free, self._paid(bound.few, moves)) / lookups
-                few = tuple(frontier(offsets, slopes, least))
-            yield Frontier(key, tuple(frontier(bound.free / lookups, slopes, balance)), few)
+                few = np.minimum(bound.free, self._paid(bound.few, moves))
+                curves[1] = self._curve(name, few, self.few((_BALANCE, None), least, moves))
+            yield Frontier(*name, *curves)
+
+    def _curve(self, name: Name, offsets: Floats, least: float) -> tuple[tuple[float, float], ...]:
+        """Return the corners of the curve under lines of near lookups, from the least imbalance on."""
+        corners = frontier(offsets, self.multipliers.balance * self.weight, least)
+        return tuple((at, self._figure(name, near)) for at, near in corners)
 
     def beyond(self, measured: Measured, policy: str) -> Iterator[Beyond]:
         """Yield the figures of a policy that are beyond what is possible, replicate by replicate."""
@@ -295,9 +305,10 @@ class _Bounds:
                 value, most = own.series.value_of_seed(seed), over.value_of_seed(seed)
                 if sign * (value - most) > _ROUNDING * max(1.0, abs(most)):
                     yield Beyond(policy, ((metric, key),), seed)
-        yield from self._pairs_beyond(measured, policy)
+        yield from self._beyond_moves(measured, policy)
 
-    def _pairs_beyond(self, measured: Measured, policy: str) -> Iterator[Beyond]:
+    def _beyond_moves(self, measured: Measured, policy: str) -> Iterator[Beyond]:
+        """Yield figures of balance, and of nearness with balance, that a policy could not have with its own moves."""
         balance, made = (measured.get((policy, *name)) for name in ((_BALANCE, None), ("moves", None)))
         if balance is None:
             return
@@ -305,41 +316,54 @@ class _Bounds:
             most_loaded, served = _total(balance.series, seed) * MICRO
             missing = max(0.0, self.weight - served)
             moves = None if made is None else float(_total(made.series, seed)[0])
-            still = 0.0 if moves is None or missing > _ROUNDING * served else self.still - self._taken_off(moves)
-            if most_loaded < still * (1 - _ROUNDING):
-                yield Beyond(policy, ((_BALANCE, None),), seed)
-            for key, bound in self.localities.items():
-                matched = measured.get((policy, _LOCALITY, key))
-                if matched is None:
+            for metric in self.evenness if moves is not None and missing <= _ROUNDING * served else ():
+                figure = measured.get((policy, metric, None))
+                least = self._uneven(metric, moves or 0.0) - _ROUNDING * self.weight
+                if figure is not None and _total(figure.series, seed)[0] * MICRO < least:
+                    yield Beyond(policy, ((metric, None),), seed)
+            for name, bound in self.localities.items():
+                figure = measured.get((policy, *name))
+                if figure is None:
                     continue
                 loss = self.multipliers.balance * most_loaded
                 most = bound.free if bound.few is None or moves is None else self._paid(bound.few, moves)
                 most = np.minimum(most, bound.free) + bound.dearest * missing
+                near = self._near(name, _total(figure.series, seed))
                 # Terms are much larger than what they leave.
-                rounding = _ROUNDING * (self._lookups(key) + loss)
-                if (_total(matched.series, seed)[0] - loss > most + rounding).any():
-                    yield Beyond(policy, ((_LOCALITY, key), (_BALANCE, None)), seed)
+                rounding = _ROUNDING * (bound.free[0] + loss)
+                if (near - loss > most + rounding).any():
+                    yield Beyond(policy, (name, (_BALANCE, None)), seed)
 
-    def _lookups(self, key: str | None) -> float:
-        """Return the lookups that sent a property."""
-        series = self.limits[_LOCALITY, key]
-        return float(_total(series, series.seeds[0])[1])
+    def _near(self, name: Name, sums: Floats) -> float:
+        """Return the near lookups of a figure by its sums, shape (2,)."""
+        if name[0] == _DISTANCE:
+            gained = self.multipliers.farthest_ms * sums[1] - sums[0]
+            return float(gained * MICRO * self.multipliers.per_ms)
+        return float(sums[0])
+
+    def _figure(self, name: Name, near: float) -> float:
+        """Return what a figure is with so many near lookups, if all is answered."""
+        series = self.limits[name]
+        counted = float(_total(series, series.seeds[0])[1])
+        if name[0] == _DISTANCE:
+            return self.multipliers.farthest_ms - near / (self.multipliers.per_ms * MICRO * counted)
+        return near / counted
 
     def _paid(self, few: Floats, moves: float) -> Floats:
         """Return the bounds with so many moves, shape (n_slopes,)."""
         bounds: Floats = (few + self.multipliers.moves * moves).min(axis=1)
         return bounds
 
-    def _taken_off(self, moves: float) -> float:
-        """Return what so many moves take off max x brokers at most."""
-        return float((self.gains + self.multipliers.splits * moves).min())
+    def _uneven(self, metric: str, moves: float) -> float:
+        """Return the least of a figure of balance with so many moves, times weight."""
+        return float((self.evenness[metric] - self.multipliers.splits * moves).max())
 
 
-def _of_property(cluster: BoundSums, key: str, multipliers: Multipliers) -> LocalityBound:
-    """Return the bound of a property in a cluster; where nothing can be near, it is that of perfect balance."""
+def _of_cluster(cluster: BoundSums, name: Name, multipliers: Multipliers) -> LocalityBound:
+    """Return the bound of a figure in a cluster; where nothing can be near, it is that of perfect balance."""
     even = -multipliers.balance * cluster.weight
     nothing = LocalityBound(even, np.repeat(even[:, None], len(multipliers.moves), axis=1), multipliers.balance)
-    return cluster.localities.get(key, nothing)
+    return cluster.localities.get(name, nothing)
 
 
 def _total(series: Series, seed: int) -> Floats:

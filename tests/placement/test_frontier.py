@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, frontier, is_too_much, split_gains
+from lookup.placement.frontier import (
+    Locality,
+    Multipliers,
+    Stretch,
+    evenness,
+    frontier,
+    is_too_much,
+    split_prices,
+    whole_unevenness,
+)
 
 N_LABELS = 2
 
@@ -40,9 +49,10 @@ class Log:
         """Return the ticks of each cell."""
         return [[tick for tick in range(len(self.labels)) if tick // 2 == cell] for cell in (0, 1)]
 
-    def n_brokers(self, ticks: Sequence[int]) -> int:
-        """Return how many brokers are there at any time in some ticks."""
-        return sum(any(self.labels[tick][broker] >= 0 for tick in ticks) for broker in range(len(self.labels[0])))
+    def present(self, ticks: Sequence[int]) -> list[int]:
+        """Return the brokers that are there at any time in some ticks."""
+        brokers = range(len(self.labels[0]))
+        return [broker for broker in brokers if any(self.labels[tick][broker] >= 0 for tick in ticks)]
 
     def multipliers(self) -> Multipliers:
         """Return multipliers by the size of the demand."""
@@ -59,11 +69,13 @@ class Log:
                 weights = np.array([one.weight for one in of_tick])
                 bundles = np.array([one.bundle for one in of_tick], dtype=np.int64)
                 stretches.append(Stretch(np.array(self.labels[tick]), near, weights, bundles))
-            locality.add_cell(stretches, self.n_brokers(ticks))
+            locality.add_cell(stretches, len(self.present(ticks)))
         return locality
 
-    def placements(self, *, is_whole: bool = True) -> Iterator[tuple[float, float, int, float]]:
-        """Yield near lookups, the sum of max x brokers over the cells, moves and unserved weight of every placement.
+    def placements(self, *, is_whole: bool = True) -> Iterator[tuple[float, tuple[float, float], int, float]]:
+        """Yield near lookups, unevenness, moves and unserved weight of every placement.
+
+        Unevenness is max x brokers, and deviation x brokers, summed over the cells.
 
         Args:
             is_whole: every piece is served.
@@ -80,8 +92,11 @@ class Log:
                 served[one.tick // 2, broker] += one.weight
                 moves += last.setdefault(one.bundle, broker) != broker
                 last[one.bundle] = broker
-            most = sum(served[cell].max() * self.n_brokers(ticks) for cell, ticks in enumerate(self.cells))
-            yield near, most, moves, missing
+            uneven = np.zeros(2)
+            for cell, ticks in enumerate(self.cells):
+                loads = served[cell, self.present(ticks)]
+                uneven += loads.max() * len(loads), loads.std() * len(loads)
+            yield near, tuple(uneven.tolist()), moves, missing
 
 
 @st.composite
@@ -105,7 +120,7 @@ def test_no_placement_is_beyond_a_bound(log: Log) -> None:
     """
     bounds, multipliers = log.bounds(), log.multipliers()
     assert bounds.few is not None
-    for near, most, moves, missing in log.placements(is_whole=False):
+    for near, (most, _), moves, missing in log.placements(is_whole=False):
         reached = near - multipliers.balance * most - bounds.dearest * missing
         paid = (bounds.few + multipliers.moves * moves).min(axis=1)
 
@@ -117,18 +132,51 @@ def test_no_placement_is_beyond_a_bound(log: Log) -> None:
 @given(logs())
 def test_no_placement_is_more_even_than_its_bound(log: Log) -> None:
     """Neither with pieces that go where they like, nor with whole bundles and its own moves."""
-    least = still = 0.0
-    gains = np.zeros(len(log.multipliers().splits))
+    least, paid = np.zeros(2), np.zeros((2, len(log.multipliers().splits)))
     for ticks in log.cells:
         pieces = [one for one in log.pieces if one.tick in ticks]
-        weights = [sum(one.weight for one in pieces if one.bundle == bundle) for bundle in (0, 1)]
-        n_brokers = log.n_brokers(ticks)
-        of_cell, _ = evenness(sum(weights), max((one.weight for one in pieces), default=0.0), n_brokers)
-        of_whole, gained = split_gains(np.array(weights), of_cell, n_brokers, log.multipliers().splits)
-        least, still, gains = least + of_cell, still + of_whole, gains + gained
-    for _, most, moves, _ in log.placements():
-        assert most >= least - 1e-9
-        assert most >= still - (gains + log.multipliers().splits * moves).min() - 1e-9
+        whole = np.array([sum(one.weight for one in pieces if one.bundle == bundle) for bundle in (0, 1, 2)])
+        n_brokers = len(log.present(ticks))
+        of_cell = evenness(whole.sum(), max((one.weight for one in pieces), default=0.0), n_brokers)
+        least += of_cell
+        for figure, left in enumerate(whole_unevenness(whole, *of_cell, n_brokers)):
+            paid[figure] += split_prices(left, log.multipliers().splits)
+    for _, uneven, moves, _ in log.placements():
+        assert (uneven >= least - 1e-9).all()
+        assert (uneven >= (paid - log.multipliers().splits * moves).max(axis=1) - 1e-9).all()
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 7.0]), min_size=1, max_size=6), st.integers(1, 4))
+def test_whole_bundles_deviate_at_least_as_bounded(bundles: list[float], n_brokers: int) -> None:
+    """Whatever is done with the bundles that move, here: divided evenly among the least loaded brokers."""
+    _, left = whole_unevenness(np.array(bundles), 0.0, 0.0, n_brokers)
+    assert (np.diff(left) <= 1e-9).all()
+    for moving, bound in enumerate(left):
+        whole = sorted(bundles, reverse=True)[moving:]
+        found = []
+        for brokers in product(range(n_brokers), repeat=len(whole)):
+            loads = np.bincount(brokers, weights=whole, minlength=n_brokers)
+            found.append(float(_filled_up(loads, sum(bundles) - sum(whole)).std()) * n_brokers)
+
+        assert min(found) >= bound - 1e-6
+
+
+def _filled_up(loads: NDArray[np.float64], rest: float) -> NDArray[np.float64]:
+    """Give what is left to the least loaded brokers, so that these have the same."""
+    ascending = np.sort(loads)
+    for count in range(len(loads), 0, -1):
+        level = (ascending[:count].sum() + rest) / count
+        if level >= ascending[count - 1]:
+            break
+    return np.maximum(ascending, level)
+
+
+def test_whole_bundles_heavier_than_the_rest_stand_alone() -> None:
+    """6 and 3 leave 1 for the third of three brokers; without the first, 3 is no more than the mean."""
+    _, left = whole_unevenness(np.array([1.0, 6.0, 3.0]), 0.0, 0.0, 3)
+
+    assert left == pytest.approx([float(np.std([6.0, 3.0, 1.0])) * 3, 0.0])
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.replay.plans import NOON, WHOLE, lookup
+from lookup.logs.jobs import InProcess
+from lookup.replay.outcome import POSSIBLE
+from lookup.replay.run import replay
+from tests.replay.layouts import Layout, write_lookups
+from tests.replay.plans import NOON, WHOLE, lookup, settings
 from tests.replay.test_pieces import bounds, totals
 from tests.replay.worlds import MICRO
 
@@ -50,13 +54,13 @@ def test_shared_lookups_are_divided_by_odds(tmp_path: Path) -> None:
 
 
 def test_a_bundle_without_a_lookup_since_the_last_instant_may_have_no_owner(tmp_path: Path) -> None:
-    """A shedder may have unloaded it, so that its load of two minutes proves nothing in the second."""
+    """A shedder may have unloaded it, and one that weighs nothing may be unanswered: it proves nothing."""
     found = {
         name: overloaded(tmp_path / name, [*minute(110), *more], evaluation={"session_s": 120})
-        for name, more in (("quiet", []), ("asked", [lookup(65)]))
+        for name, more in (("quiet", []), ("weightless", [lookup(65, weight=0.0)]), ("asked", [lookup(65, weight=1.0)]))
     }
 
-    assert found == {"quiet": [60.0, 240.0], "asked": [120.0, 240.0]}
+    assert found == {"quiet": [60.0, 240.0], "weightless": [60.0, 240.0], "asked": [120.0, 240.0]}
 
 
 @pytest.mark.parametrize("second", [30, 60])
@@ -82,6 +86,17 @@ def test_a_broker_of_unknown_capacity_has_room_for_all(tmp_path: Path) -> None:
 def test_warm_up_proves_nothing(tmp_path: Path) -> None:
     """What a policy left unanswered there is not known."""
     assert overloaded(tmp_path, minute(60), evaluation={"warmup_s": 60}) == [0.0, 240.0]
+
+
+def test_a_policy_without_a_choice_reaches_the_bound(tmp_path: Path) -> None:
+    """One broker has all, in a minute of four more than it has room for."""
+    write_lookups([*minute(60), lookup(70), lookup(125), lookup(185)], tmp_path / "lookups", Layout(with_seq=False))
+    file = settings(inputs={"lookups": str(tmp_path / "lookups")}, brokers=BROKERS[:1])
+    outcome = replay(InProcess(), file, str(tmp_path / "run"))
+    sums = (*outcome.sums, *outcome.bounds[0].figures)
+    found = {one.policy: one.sums.tolist() for one in sums if one.metric == "overload_ratio"}
+
+    assert found == {"p": [[60.0, 180.0]], POSSIBLE: [[60.0, 180.0]]}
 
 
 def test_nothing_is_bounded_without_simulated_usage(tmp_path: Path) -> None:

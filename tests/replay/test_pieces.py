@@ -20,11 +20,13 @@ from tests.replay.worlds import MICRO
 MULTIPLIERS = Multipliers.of(4.0, 4.0 * MICRO, 1)
 
 
-def bounds(folder: Path, rows: list[dict[str, Any]], **given: Any) -> BoundSums:
-    """Return the bounds of a log of one cluster."""
+def bounds(
+    folder: Path, rows: list[dict[str, Any]], *, multipliers: Multipliers = MULTIPLIERS, **given: Any
+) -> BoundSums:
+    """Return the bounds of a log of one cluster, by default without those of distances."""
     plan = planned(folder, rows, **given)
     walk = FactsWalk(
-        plan.cluster, plan.run, marks_of(plan.cluster, plan.work), 30 * MICRO, has_log=False, multipliers=MULTIPLIERS
+        plan.cluster, plan.run, marks_of(plan.cluster, plan.work), 30 * MICRO, has_log=False, multipliers=multipliers
     )
     found = plan.shown_to(walk).facts().bounds
     assert found is not None
@@ -49,7 +51,8 @@ def test_a_bundle_is_near_most_of_its_clients_in_each_tick(tmp_path: Path) -> No
     assert totals(found)["match_ratio", "rack"] == [3.0, 6.0]
     # All is one bundle, of which no tick has more than half: two brokers could share it by moving it once.
     assert totals(found)["imbalance_max_mean", None] == [6.0, 6.0]
-    assert found.still == 12.0 * MICRO
+    assert found.evenness["imbalance_max_mean"][-1] == 12.0 * MICRO
+    assert found.evenness["imbalance_cv"][-1] == pytest.approx(6.0 * MICRO)
 
 
 def test_the_bundle_of_a_minute_may_be_heavier_than_the_mean(tmp_path: Path) -> None:
@@ -67,8 +70,8 @@ def test_shared_lookups_are_pieces_of_their_own(tmp_path: Path) -> None:
 
     assert totals(found)["match_ratio", "rack"] == [4.0, 5.0]
     assert totals(found)["imbalance_max_mean", None] == [13.0, 13.0]
-    assert found.still == 0.0
-    assert found.localities["rack"].few is None
+    assert not np.any(list(found.evenness.values()))
+    assert found.localities["match_ratio", "rack"].few is None
 
 
 def test_children_of_a_split_are_pieces_of_their_own(tmp_path: Path) -> None:
@@ -118,7 +121,7 @@ def test_one_broker_has_everything(tmp_path: Path) -> None:
         ("imbalance_cv", None): [0.0, 2.0],
         ("match_ratio", "rack"): [1.0, 2.0],
     }
-    assert found.localities["rack"].free[0] == 1.0
+    assert found.localities["match_ratio", "rack"].free[0] == 1.0
 
 
 def test_the_warm_up_and_quiet_hours_have_no_bound(tmp_path: Path) -> None:
@@ -135,7 +138,14 @@ def test_bounds_do_not_depend_on_slices(tmp_path: Path) -> None:
     """To the byte, though a slice ends within a cell."""
     rows = [one for minute in range(5) for one in wanting("a", "b", "b", second=60 * minute)]
     cut = [
-        bounds(tmp_path / str(size), rows, evaluation={"slice_rows": size, "balance_s": 240}) for size in (1, 4_000_000)
+        bounds(
+            tmp_path / str(size),
+            rows,
+            multipliers=Multipliers.of(15.0, 15.0 * MICRO, 1, 0.3),
+            brokers=[{"id": f"{rack}:1", "capacity": 0.1, "properties": {"lookup.rack": rack}} for rack in "ab"],
+            evaluation={"slice_rows": size, "balance_s": 240},
+        )
+        for size in (1, 4_000_000)
     ]
 
     assert pickle.dumps(cut[0]) == pickle.dumps(cut[1])

@@ -27,6 +27,13 @@ SPECIFICATIONS = {
         charts.WIDE,
         [Limit("any moves", [(1.0, 0.6), (1.5, 0.7)]), Limit("7 moves", [(1.0, 0.5)])],
     ),
+    "trade with a least distance": charts.trade_spec(
+        ("distance", "imbalance"),
+        [(0.9, 2.0), (0.2, 0.8)],
+        7.0,
+        charts.WIDE,
+        [Limit("moves", [(1.0, 0.6)], is_least=True)],
+    ),
     "delta": charts.delta_spec(2),
     "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
     "heat": charts.heat_spec("bundles", "%d %H:%M", is_relative=False),
@@ -59,7 +66,15 @@ def test_curves_that_no_point_is_above_reach_all_over_the_chart() -> None:
         [(0.9, 0.2), (1.0, 0.2), (1.0, 0.5), (2.0, 0.5)],
     ]
     assert [layer["mark"]["type"] for layer in layers] == ["area", "line", "text", "line", "text"]
-    assert {point["top"] for point in layers[0]["data"]["values"]} == {0.8}
+    assert {point["far"] for point in layers[0]["data"]["values"]} == {0.8}
+
+
+def test_below_a_least_distance_nothing_is_possible() -> None:
+    """The shaded side is the lower one there."""
+    layers = [layer for layer in SPECIFICATIONS["trade with a least distance"]["layer"] if "data" in layer]
+    points = [(point["x"], point["y"], point["far"]) for point in layers[0]["data"]["values"]]
+
+    assert points == [(0.9, 0.8, 0.2), (1.0, 0.8, 0.2), (1.0, 0.6, 0.2), (2.0, 0.6, 0.2)]
 
 
 def test_every_word_of_a_verdict_has_a_colour() -> None:

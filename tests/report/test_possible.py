@@ -15,6 +15,7 @@ from lookup.score.possible import Best, Beyond, Frontier, Possible, Share
 from lookup.score.scoring import Scored
 from tests.report.results import varied
 from tests.report.runs import write_run
+from tests.score.cases import ratios, scored
 
 NEAR, EVEN = ("match_ratio", "rack"), ("imbalance_max_mean", None)
 NOTHING = "nothing to improve: the incumbent is as near to the bound as luck goes"
@@ -27,7 +28,7 @@ POSSIBLE = Possible(
         Share("old", *NEAR, -0.004, -0.1, 0.1, "hours", None),
         Share("old", *EVEN, 0.5, nan, nan, "policy", "too few bundles or blocks of time for an interval"),
     ),
-    frontiers=(Frontier("rack", ((1.0, 0.8), (1.2, 0.9)), ()),),
+    frontiers=(Frontier(*NEAR, ((1.0, 0.8), (1.2, 0.9)), ()),),
     unanswered=(),
     beyond=(),
 )
@@ -84,10 +85,31 @@ def test_a_run_is_read_back_with_what_is_possible(tmp_path: Path) -> None:
     assert read_run(str(write_run(tmp_path / "off", result(None)))).scored.possible is None
 
 
+def test_without_labels_the_chart_has_the_curve_of_distances(tmp_path: Path) -> None:
+    """No point is below it: the shaded side reaches down to the lower edge."""
+    figures = {"network_ms_mean": (0.5, 0.4), "imbalance_max_mean": (1.5, 1.4), "answered_ratio": (1.0, 1.0)}
+    parts = [
+        ratios(name, [value] * 30, metric)
+        for metric, values in figures.items()
+        for name, value in zip(("stock", "new"), values, strict=True)
+    ]
+    curve = Frontier("network_ms_mean", None, ((1.0, 0.3), (1.2, 0.2)), ())
+    compared = replace(scored(parts), possible=replace(POSSIBLE, figures=(), shares=(), frontiers=(curve,)))
+    drawn = sections(read_run(str(write_run(tmp_path / "run", compared))))
+    (trade,) = [section for section in drawn if section.id == "trade"]
+    chart = next(block for block in trade.blocks if isinstance(block, Chart))
+    points = next(layer for layer in chart.spec["layer"] if layer["mark"]["type"] == "area")["data"]["values"]
+
+    assert [(point["x"], point["y"]) for point in points][2:4] == [(1.0, 0.3), (1.2, 0.2)]
+    assert all(point["far"] < 0.2 for point in points)
+
+
 def test_the_chart_of_two_aims_has_the_curves_that_no_policy_is_above(tmp_path: Path) -> None:
     """Of the property that stands upwards; without bounds there are none, and the text does not speak of them."""
     few = ((1.0, 0.6), (1.3, 0.7))
-    with_both = replace(POSSIBLE, frontiers=(Frontier("zone", ((1.0, 0.9),), ()), Frontier("rack", ((1.0, 0.8),), few)))
+    with_both = replace(
+        POSSIBLE, frontiers=(Frontier("match_ratio", "zone", ((1.0, 0.9),), ()), Frontier(*NEAR, ((1.0, 0.8),), few))
+    )
     drawn = {}
     for name, possible in (("free", POSSIBLE), ("both", with_both), ("off", None)):
         (trade,) = [

@@ -15,6 +15,7 @@ from tests.score.cases import SEEDS, moves, plan, ratios, scored, sums
 
 MULTIPLIERS = Multipliers.of(3_000.0, 3_000.0 * 1e6, 30)
 N = 30
+_UNEVEN = ("imbalance_max_mean", "imbalance_cv")
 
 
 def near(policy: str, shares: Sequence[float], **where: Any) -> MetricSums:
@@ -22,11 +23,17 @@ def near(policy: str, shares: Sequence[float], **where: Any) -> MetricSums:
     return ratios(policy, shares, "match_ratio", key="rack", **where)
 
 
-def bounded(parts: Sequence[MetricSums], *limits: MetricSums, how: Any = None, **changes: Any) -> Possible:
+def bounded(
+    parts: Sequence[MetricSums],
+    *limits: MetricSums,
+    how: Any = None,
+    multipliers: Multipliers = MULTIPLIERS,
+    **changes: Any,
+) -> Possible:
     """Score sums with bounds of one cluster."""
-    nothing = np.zeros(len(MULTIPLIERS.splits))
-    of_cluster = {"figures": limits, "weight": 3e9, "still": 0.0, "gains": nothing, "localities": {}} | changes
-    found = scored(parts, how or plan(seeds=SEEDS), bounds=[BoundSums(**of_cluster)], multipliers=MULTIPLIERS)
+    evenness = dict.fromkeys(_UNEVEN, np.zeros(len(MULTIPLIERS.splits)))
+    of_cluster = {"figures": limits, "weight": 3e9, "evenness": evenness, "localities": {}} | changes
+    found = scored(parts, how or plan(seeds=SEEDS), bounds=[BoundSums(**of_cluster)], multipliers=multipliers)
     assert found.possible is not None
     return found.possible
 
@@ -128,6 +135,40 @@ def test_the_bound_is_over_what_a_policy_answers() -> None:
     assert bounded(parts, near(POSSIBLE, [0.8] * N, seed=0)).beyond == ()
 
 
+@pytest.mark.parametrize(("ms", "is_beyond"), [(0.29, True), (0.31, False)])
+def test_distances_of_what_a_policy_answers_may_be_the_short_ones(ms: float, *, is_beyond: bool) -> None:
+    """Who leaves a tenth of the weight unanswered may do without the farthest 2 ms of each, and no more."""
+    farthest = Multipliers.of(3_000.0, 3_000.0 * 1e6, N, 2.0)
+    parts = [*answered(), *(sums("stock", [[80, 100]] * N, "network_ms_mean", seed=seed) for seed in SEEDS)]
+    parts += [sums("new", [[90 * ms, 90]] * N, "network_ms_mean", seed=seed) for seed in SEEDS]
+    # 47 of 100 are possible, 20 of them left out with the unanswered: 27 of 90.
+    limit = sums(POSSIBLE, [[47, 100]] * N, "network_ms_mean", seed=0)
+    possible = bounded(parts, limit, multipliers=farthest)
+
+    assert {each.policy for each in possible.beyond} == ({"new"} if is_beyond else set())
+    assert possible.figures[0].free == pytest.approx(0.47)
+
+
+@pytest.mark.parametrize(("ms", "is_beyond"), [(0.95, True), (1.05, False)])
+def test_few_moves_bound_distances_too(ms: float, *, is_beyond: bool) -> None:
+    """In the metric's own unit: without moves half of what could be gained is, which is 1 ms of 2."""
+    multipliers = Multipliers.of(3_000.0, 3_000.0 * 1e6, N, 2.0)
+    parts = [*answered()]
+    for name, distance in (("stock", 1.5), ("new", ms)):
+        parts += [sums(name, [[100 * distance, 100]] * N, "network_ms_mean", seed=seed) for seed in SEEDS]
+        parts += [moves(name, [0] * N, seed=seed) for seed in SEEDS]
+        parts += [ratios(name, [1.0] * N, "imbalance_max_mean", seed=seed) for seed in SEEDS]
+    free = np.full(len(multipliers.balance), 3_000.0)
+    bound = LocalityBound(free, np.full((len(free), len(multipliers.moves)), 1_500.0), 0 * free)
+    even = ratios(POSSIBLE, [1.0] * N, "imbalance_max_mean", seed=0)
+    limits = sums(POSSIBLE, [[0, 100]] * N, "network_ms_mean", seed=0), even
+    possible = bounded(parts, *limits, multipliers=multipliers, localities={("network_ms_mean", None): bound})
+
+    assert (possible.figures[0].free, possible.figures[0].few) == pytest.approx((0.0, 1.0))
+    assert possible.frontiers[0].few == ((1.0, pytest.approx(1.0)),)
+    assert {each.policy for each in possible.beyond} == ({"new"} if is_beyond else set())
+
+
 def test_a_placement_with_one_draw_of_luck_holds_for_it_only() -> None:
     """As its verdicts do."""
     parts = [*(part for part in answered() if part.seed == 1), near("stock", [0.4] * N), near("new", [0.5] * N)]
@@ -159,13 +200,28 @@ def test_moves_pay_for_what_few_of_them_could_not_reach(made: int, is_beyond: bo
     few[0, MULTIPLIERS.moves == 100.0] = 1_450.0
     even = ratios(POSSIBLE, [1.0] * N, "imbalance_max_mean", seed=0)
     limits = near(POSSIBLE, [0.8] * N, seed=0), even
-    possible = bounded(parts, *limits, localities={"rack": LocalityBound(free, few, 0 * free)})
+    possible = bounded(parts, *limits, localities={("match_ratio", "rack"): LocalityBound(free, few, 0 * free)})
     beyond = {each.policy for each in possible.beyond}
 
     assert beyond == ({"stock", "new"} if is_beyond else {"stock"})
     assert possible.figures[0].few == pytest.approx(1_450 / 3_000)
     assert possible.frontiers[0].few[-1][1] == pytest.approx(1_450 / 3_000)
     assert possible.frontiers[0].free[-1][1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("metric", _UNEVEN)
+@pytest.mark.parametrize(("made", "is_beyond"), [(0, True), (2, False)])
+def test_balance_is_held_to_what_its_own_moves_allow(metric: str, made: int, *, is_beyond: bool) -> None:
+    """Without moves it is 1.5 at least, two of them take off all that is above 1; the incumbent makes none."""
+    parts = [*answered()]
+    for name, value, count in (("stock", 1.5, 0), ("new", 1.0, made)):
+        parts += [ratios(name, [value] * N, of, seed=seed) for of in _UNEVEN for seed in SEEDS]
+        parts += [moves(name, [count] + [0] * (N - 1), seed=seed) for seed in SEEDS]
+    bound = np.minimum(4.5e9, 3e9 + 2 * MULTIPLIERS.splits)
+    possible = bounded(parts, ratios(POSSIBLE, [1.0] * N, metric, seed=0), evenness={metric: bound})
+
+    assert {each.policy for each in possible.beyond} == ({"new"} if is_beyond else set())
+    assert possible.figures[0].few == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(("served", "is_beyond"), [([100, 100, 100], True), ([99, 100, 100], False)])

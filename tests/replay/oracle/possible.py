@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,18 +15,32 @@ from tests.replay.oracle.reading import MICRO, Demand
 from tests.replay.oracle.walking import Figures
 from tests.replay.oracle.world import World
 
-__all__ = ["possible"]
+__all__ = ["farthest_ms", "possible"]
 
 
-def possible(world: World) -> Figures:
-    """Return every figure that is bounded."""
-    return _near_and_even(world) | _overloaded(world)
+def possible(world: World, farthest: float) -> Figures:
+    """Return every figure that is bounded.
+
+    Args:
+        farthest: the longest distance of any cluster, ms.
+    """
+    return _near(world) | _even(world) | _distant(world, farthest) | _overloaded(world)
 
 
-def _near_and_even(world: World) -> Figures:
-    """Return the most near lookups and the least imbalance; a lookup has an owner of its own if these are shared."""
-    near, counted = Counter[str](), Counter[str]()
-    heaviest, weight = Counter[int](), Counter[int]()
+def farthest_ms(worlds: Sequence[World]) -> float:
+    """Return the longest distance from any client to any broker, 0.0 if none is known."""
+    distances = [
+        world.topology.distance(one.client_class.location, broker.location)
+        for world in worlds
+        for one in world.demand
+        for _, roster in world.rosters()
+        for broker in roster
+    ]
+    return max((ms for ms in distances if ms is not None), default=0.0)
+
+
+def _pieces(world: World) -> Iterator[tuple[int, list[Broker], list[Demand]]]:
+    """Yield cell, brokers that are there, and lookups of what one broker serves whole; each alone if it is shared."""
     known = {name: list(of_name) for name, of_name in world.first_boundaries.items()}
     present: list[Broker] = []
     for tick in world.ticks:
@@ -38,16 +52,29 @@ def _near_and_even(world: World) -> Figures:
         for number, one in enumerate(tick.lookups if tick.start >= world.scored_from else ()):
             is_shared = world.section.ownership == "shared"
             pieces[number if is_shared else bundle_at(one.namespace, one.hashed, known[one.namespace])].append(one)
-        cell = world.cell(tick.start)
         for lookups in pieces.values():
-            micro = sum(one.micro for one in lookups)
-            weight[cell] += micro
-            # Shared lookups are divided by odds.
-            heaviest[cell] = max(heaviest[cell], 0 if world.section.ownership == "shared" else micro)
-            for key in {key for one in world.demand for key in one.properties}:
-                sent = [one.properties[key] for one in lookups if key in one.properties]
-                counted[key] += len(sent)
-                near[key] += max((sent.count(broker.property_of(key) or "") for broker in present), default=0)
+            yield world.cell(tick.start), present, lookups
+
+
+def _near(world: World) -> Figures:
+    """Return the most lookups near a broker, by property."""
+    near, counted = Counter[str](), Counter[str]()
+    for _, present, lookups in _pieces(world):
+        for key in {key for one in world.demand for key in one.properties} if present else ():
+            sent = [one.properties[key] for one in lookups if key in one.properties]
+            counted[key] += len(sent)
+            near[key] += max(sent.count(broker.property_of(key) or "") for broker in present)
+    return {("match_ratio", key): near[key] / counted[key] for key in counted if counted[key]}
+
+
+def _even(world: World) -> Figures:
+    """Return the least imbalance."""
+    heaviest, weight = Counter[int](), Counter[int]()
+    for cell, _, lookups in _pieces(world):
+        micro = sum(one.micro for one in lookups)
+        weight[cell] += micro
+        # Shared lookups are divided by odds.
+        heaviest[cell] = max(heaviest[cell], 0 if world.section.ownership == "shared" else micro)
     sums = np.zeros(3)
     for (_, cell), brokers in world.registered_cells().items():
         if brokers and weight[cell]:
@@ -55,10 +82,28 @@ def _near_and_even(world: World) -> Figures:
             most = max(heaviest[cell], weight[cell] / len(brokers))
             rest = [(weight[cell] - most) / max(len(brokers) - 1, 1)] * (len(brokers) - 1)
             sums += most * len(brokers), np.std([most, *rest]) * len(brokers), weight[cell]
-    found: Figures = {("match_ratio", key): near[key] / counted[key] for key in counted if counted[key]}
-    if sums[2]:
-        found |= {("imbalance_max_mean", None): sums[0] / sums[2], ("imbalance_cv", None): sums[1] / sums[2]}
-    return found
+    if not sums[2]:
+        return {}
+    return {("imbalance_max_mean", None): sums[0] / sums[2], ("imbalance_cv", None): sums[1] / sums[2]}
+
+
+def _distant(world: World, farthest: float) -> Figures:
+    """Return the shortest distance."""
+    nearer, covered = 0.0, 0
+    for _, present, lookups in _pieces(world):
+        ways = [_way(world, lookups, broker, farthest) for broker in present]
+        nearer += max((gained for gained, _ in ways), default=0.0)
+        covered += max((known for _, known in ways), default=0)
+    if not farthest:
+        return {}
+    return {("network_ms_mean", None): farthest - nearer / covered if covered else math.nan}
+
+
+def _way(world: World, lookups: Sequence[Demand], broker: Broker, farthest: float) -> tuple[float, int]:
+    """Return by how many ms a broker is nearer than the farthest, times weight, and the weight whose way is known."""
+    ways = [(world.topology.distance(one.client_class.location, broker.location), one.micro) for one in lookups]
+    known = [(ms, micro) for ms, micro in ways if ms is not None]
+    return sum((farthest - ms) * micro for ms, micro in known), sum(micro for _, micro in known)
 
 
 def _overloaded(world: World) -> Figures:

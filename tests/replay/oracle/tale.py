@@ -11,7 +11,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle.exclusive import ExclusiveWalk
-from tests.replay.oracle.possible import possible
+from tests.replay.oracle.possible import farthest_ms, possible
 from tests.replay.oracle.reading import read_log, read_table
 from tests.replay.oracle.shared import SharedWalk
 from tests.replay.oracle.walking import Figures, Told, counted
@@ -60,7 +60,7 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "lookups": lookups,
         "ticks": {world.name: len(world.ticks) for world in worlds},
         "induced": sum(world.induced() for world in worlds),
-        "possible": {world.name: possible(world) for world in worlds},
+        "possible": {world.name: possible(world, farthest_ms(worlds)) for world in worlds},
         "assumed": any(world.assumed is not None for world in worlds),
     }
     return Tale(runs, logged, dict(quarantined), facts, _hindered(runs), _cycles(runs))
