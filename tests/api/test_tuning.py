@@ -83,6 +83,24 @@ def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
     assert found.conclusion.startswith("change scorers[1].weight = ")
 
 
+def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path: Path) -> None:
+    """A placement by chance does: it names the one that beats it, and is in no later batch."""
+    found = _tuned(_search(log, {**_WEIGHT, "selector": ["best", "random"]}), tmp_path / "out")
+    batches = json.loads((Path(found.folder) / "search.json").read_text())["batches"]
+    beaten = {
+        row["candidate"]: (number, row["beaten_by"])
+        for number, batch in enumerate(batches)
+        for row in batch["rows"]
+        if row["beaten_by"] is not None
+    }
+
+    assert beaten
+    for candidate, (number, by) in beaten.items():
+        assert found.candidate(candidate)["beaten_by"] == by
+        later = [row["candidate"] for batch in batches[number + 1 :] for row in batch["rows"]]
+        assert candidate not in later
+
+
 def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
     """Its table is a policy of an evaluation, which does what was promised."""
     table = found.recommended[0]["policy"]
