@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -96,7 +97,7 @@ class Space:
     def point(self, coordinates: Sequence[float]) -> Point:
         """Return the point at some coordinates, each in [0, 1]."""
         varied = {axis.key: axis.value(at) for axis, at in zip(self.axes, coordinates, strict=True)}
-        return Point(self.name, tuple(map(float, coordinates)), self._changed({**self.fixed, **varied}))
+        return Point(self.name, tuple(map(float, coordinates)), self._changes(varied))
 
     def defaults(self) -> Point | None:
         """Return the point with Pulsar's own values, None if a setting has none."""
@@ -104,7 +105,7 @@ class Space:
         known = PULSAR_DEFAULTS["4.x"]
         if not all(key in known for key in keys):
             return None
-        return Point(self.name, (), self._changed({**self.fixed, **{key: known[key] for key in keys}}))
+        return Point(self.name, (), self._changes({key: known[key] for key in keys}))
 
     def policy(self, point: Point, name: str) -> PolicySpec:
         """Return the policy of a point.
@@ -114,8 +115,14 @@ class Space:
         """
         return self.base.changed(name, point.changes)
 
-    def _changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in values.items() if self.base.value_at(key) != value}
+    @cached_property
+    def _start(self) -> PolicySpec:
+        """Return the policy with the values that all points have."""
+        return self.base.changed(self.base.name, self.fixed) if self.fixed else self.base
+
+    def _changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
+        fixed = {key: value for key, value in self.fixed.items() if self.base.value_at(key) != value}
+        return fixed | {key: value for key, value in varied.items() if self._start.value_at(key) != value}
 
 
 def spread(space: Space, count: int) -> Iterator[Point]:

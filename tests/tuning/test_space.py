@@ -74,6 +74,17 @@ def test_values_that_all_candidates_have_come_first() -> None:
     assert len(set(shares)) == 3
 
 
+def test_a_part_that_is_set_anew_has_none_of_the_old_values() -> None:
+    """A value is a change unless the new part has it, whatever the old one had."""
+    today = {**TODAY, "shedder": {"use": "rebalance", "max_share": 0.3}}
+    space = space_of({"shedder.max_share": [0.1, 0.3]}, today, set={"shedder": {"use": "rebalance"}})
+
+    for point in spread(space, 3):
+        policy = space.policy(point, "x")
+        assert policy.shedder is not None
+        assert policy.shedder.parameters["max_share"] == point.changes["shedder.max_share"]
+
+
 def test_keys_of_a_broker_conf_are_varied_as_it_has_them(tmp_path: Any) -> None:
     """In Pulsar's units; also the class of the shedder, for which the file is read anew."""
     (tmp_path / "broker.conf").write_text("loadBalancerBrokerThresholdShedderPercentage=30\n")
