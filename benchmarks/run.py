@@ -3,7 +3,7 @@
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
                                                   small, tables, steady, shared, closed, decision, serving,
-                                                  topics, watches, optimum, live
+                                                  topics, watches, optimum, tuning, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -30,6 +30,7 @@ from polls import measure_polls
 from processes import Measured, run_measured
 from serve import measure_serving
 from topics import hash_costs, measure_discovery, measure_filling, measure_writes
+from tuning import measure_tuning
 from watches import measure_watches
 
 from lookup.model.quoting import quantity
@@ -370,6 +371,10 @@ def _optimum(_: _Bench) -> Iterator[Figure]:
     yield from measure_optimum()
 
 
+def _tuning(_: _Bench) -> Iterator[Figure]:
+    yield from measure_tuning()
+
+
 def _live(_: _Bench) -> Iterator[Figure]:
     print("... live, some five minutes", file=sys.stderr, flush=True)
     # It steers a cluster as the tests do.
@@ -401,6 +406,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "topics": _topics,
     "watches": _watches,
     "optimum": _optimum,
+    "tuning": _tuning,
     "live": _live,
 }
 
