@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
-from itertools import count, islice, product
+from itertools import count, islice
 
 import numpy as np
 
@@ -23,16 +23,16 @@ __all__ = ["improved", "rounded"]
 
 #: What a price rises by at least, in units of nearness: prices that do not rise may go round in a circle.
 _RISE = 1e-5
-#: Rises after which the least rise is twice as large, after as many again thrice: of one auction, and of one of many.
-_PATIENCE, _HASTE = 200, 15
+#: Rises after which the least rise is twice as large, after as many again thrice.
+_PATIENCE = 200
 #: That many times an auction is over.
 _ROUNDS = 16
 #: Auctions, each without the choices for which no broker had room in the one before.
-_AUCTIONS, _FEW_AUCTIONS = 20, 6
+_AUCTIONS = 20
 #: Share of the classes' room that is left free, so that whole bundles fit into brokers; the first that works is taken.
 _SPARE = (0.0, 0.01)
-#: Pairs of bundles whose exchange is tried at each step, of all searches together, and those searches, at most.
-_PAIRS, _STARTS, _FEWEST_STARTS = 1_600_000, 40, 10
+#: Bundles that are exchanged, at most, and from how many starts.
+_MOST_EXCHANGED, _STARTS = 400, 3
 #: A gap at which no further search begins.
 _ENOUGH = 1e-4
 #: Bundles that make way for heavier ones while those of a class are packed, at most.
@@ -50,32 +50,28 @@ def rounded(market: Market, trail: Sequence[Prices], bound: float) -> Ints | Non
         bound: no larger share of the weight can be near.
     """
     problem = market.problem
-    tried = min(len(trail), _STARTS, int(_PAIRS // len(problem.weights) ** 2))
-    if tried < _FEWEST_STARTS:
-        starts = (owners for spare in _SPARE for owners in _attempts(market, trail[-1], spare, _PATIENCE))
+    if len(problem.weights) > _MOST_EXCHANGED:
+        starts = (owners for spare in _SPARE for owners in _attempts(market, trail[-1], spare))
         kept = next((owners for owners in starts if problem.broken(owners) is None), None)
         return None if kept is None else improved(market, kept)
-    best: Ints | None = None
-    seen: set[bytes] = set()
-    for prices, spare in product(trail[:: -max(1, len(trail) // tried)], _SPARE):
-        # Exchanges repair what does not fit, so a few auctions will do.
-        for start in islice(_attempts(market, prices, spare, _HASTE), _FEW_AUCTIONS):
-            if start.tobytes() in seen:
-                continue
-            seen.add(start.tobytes())
-            found = exchanged(problem, start)
-            if problem.broken(found) is None and (best is None or problem.locality(found) > problem.locality(best)):
+    best: tuple[Ints, float] | None = None
+    turns, enough = count(1), bound * (1 - _ENOUGH)
+    for prices in trail[:: -max(1, len(trail) // _STARTS)][:_STARTS]:
+        # Exchanges repair what does not fit, so the first auction will do.
+        for start in islice(_attempts(market, prices, 0.0), 1):
+            found = exchanged(market, trail[-1], start, enough, turns)
+            if found is not None and (best is None or found[1] > best[1]):
                 best = found
-        if best is not None and problem.locality(best) >= bound * (1 - _ENOUGH):
+        if best is not None and best[1] >= enough:
             break
-    return best
+    return None if best is None else best[0]
 
 
-def _attempts(market: Market, prices: Prices, spare: float, patience: int) -> Iterator[Ints]:
+def _attempts(market: Market, prices: Prices, spare: float) -> Iterator[Ints]:
     """Yield placements that follow prices; in those before the last some bundles are too much for their brokers."""
     barred = np.zeros(market.alike.near.shape, dtype=bool)
     for _ in range(_AUCTIONS):
-        found = _within_limits(market, prices, spare, patience)
+        found = _within_limits(market, prices, spare)
         if found is None:
             return
         choice, prices = found
@@ -104,7 +100,7 @@ class _Limit:
     without: Bools
 
 
-def _within_limits(market: Market, prices: Prices, spare: float, patience: int) -> tuple[Ints, Prices] | None:
+def _within_limits(market: Market, prices: Prices, spare: float) -> tuple[Ints, Prices] | None:
     """Return a choice for each bundle that keeps the limits of classes, moves and stays, and the prices for it.
 
     If it takes too long some bundles are too much for their class or their broker; moves are within their budgets.
@@ -114,7 +110,7 @@ def _within_limits(market: Market, prices: Prices, spare: float, patience: int) 
         return None
     for rises in count():
         limit = _broken(market, choice, spare)
-        is_over = rises >= _ROUNDS * patience
+        is_over = rises >= _ROUNDS * _PATIENCE
         if limit is None or (is_over and limit.price not in ("weight", "move")):
             break
         values = market.values(prices, limit.users)
@@ -127,7 +123,7 @@ def _within_limits(market: Market, prices: Prices, spare: float, patience: int) 
         if leaving is None:
             break
         choice[limit.users[leaving]] = other[leaving]
-        prices = _raised(prices, limit, max(float(tips[leaving].max()), 0.0) + _RISE * (1 + rises / patience))
+        prices = _raised(prices, limit, max(float(tips[leaving].max()), 0.0) + _RISE * (1 + rises / _PATIENCE))
     return choice, prices
 
 
