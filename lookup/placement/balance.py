@@ -20,6 +20,8 @@ _HALVINGS = 50
 _IDLEST = 8
 #: Bundles of a broker of which all pairs are looked at.
 _MOST_PAIRED = 64
+#: Loads of brokers after two moves that are looked at together: of problems with more, not all two are tried.
+_MOST_LOADS = 1_000_000
 #: Moves and exchanges for each bundle, at most.
 _TURNS = 4
 #: Levels that are tried for a placement within budgets.
@@ -165,6 +167,7 @@ class _Balancing:
             if not (
                 any(self._relieve(busiest, int(broker)) for broker in idlest)
                 or any(self._exchange(busiest, int(broker), most) for most in (1, 2) for broker in idlest)
+                or self._move_two(busiest)
             ):
                 break
         return self._owners
@@ -240,6 +243,35 @@ class _Balancing:
             return False
         for bundle in both.tolist():
             self._move(bundle, idle if self._owners[bundle] == busiest else busiest)
+        return True
+
+    def _move_two(self, busiest: int) -> bool:
+        """Move any two bundles, one of them off the busiest broker, if that makes the busiest one less busy.
+
+        The other may go back to the broker it came from, so that a budget that is used up pays for the one.
+        """
+        problem, brokers = self._problem, np.arange(len(self._loads))
+        if np.count_nonzero(self._owners == busiest) * len(self._owners) * len(brokers) ** 3 > _MOST_LOADS:
+            return False
+        may_have = (
+            np.ones((len(self._owners), len(brokers)), dtype=bool) if problem.admitted is None else problem.admitted
+        )
+        bundles, targets = np.nonzero(may_have & (brokers != self._owners[:, None]))
+        sources, weights = self._owners[bundles], problem.weights[bundles]
+        leaving = np.flatnonzero(sources == busiest)
+        if not len(leaving):
+            return False
+        changes = ((targets[:, None] == brokers) - 1.0 * (sources[:, None] == brokers)) * weights[:, None]
+        paid = 1.0 * (sources == problem.owners[bundles]) - (targets == problem.owners[bundles])
+        after = ((self._loads + changes[leaving, None] + changes) / problem.capacities).max(axis=2)
+        after[bundles[leaving, None] == bundles] = np.inf
+        after[paid[leaving, None] + paid > self._moves_left] = np.inf
+        after[(paid * weights)[leaving, None] + paid * weights > self._weight_left] = np.inf
+        one, other = divmod(int(np.argmin(after)), len(bundles))
+        if after[one, other] >= self._use(busiest) * (1 - TOLERANCE):
+            return False
+        for change in (int(leaving[one]), other):
+            self._move(int(bundles[change]), int(targets[change]))
         return True
 
     def _bunches(self, bundles: Ints, most: int) -> tuple[Ints, Floats]:

@@ -63,6 +63,18 @@ def test_a_budget_of_one_move_is_enough_for_the_heaviest_bundle() -> None:
     assert owners.tolist() == [1, 0, 0, 0]
 
 
+def test_a_bundle_goes_back_if_the_move_balances_more_elsewhere() -> None:
+    """The first two moves that help leave 54 on one of two brokers; two others leave 52 on both."""
+    weights = [5, 5, 5, 6, 5, 7, 8, 3, 1, 5, 9, 9, 9, 7, 2, 9, 8, 1]
+    owners = [1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1]
+    problem = problem_of(
+        weights, np.ones(2), owners, None, None, max_imbalance=None, max_moved_weight=None, max_moves=2
+    )
+    found = balanced(problem, least_imbalance(problem))
+    assert found is not None
+    assert problem.loads(found).tolist() == [52, 52]
+
+
 def test_a_budget_of_weight_leaves_what_it_cannot_move() -> None:
     """One of four may leave the broker that has all four, so three stay together, and that is proven."""
     problem = problem_of(
