@@ -26,7 +26,7 @@ from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Decision, LookupRequest
 from lookup.model.quoting import suggestion
 from lookup.replay.coding import EXTRA_FIELDS
-from lookup.replay.counted import rows_of_atoms, weights_of
+from lookup.replay.counted import rows_by_atom, weights_of
 from lookup.replay.days import SliceRows
 from lookup.replay.difference import CauseCount, Parting, PolicyDifference, compared_by_key, counts_by_cause
 from lookup.replay.exclusive import ExclusiveReplay
@@ -34,7 +34,6 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.records import RunName
 from lookup.replay.run import prepare
 from lookup.replay.shared import SharedReplay
-from lookup.replay.tally import values_at
 from lookup.replay.tasks import built, built_here, ship
 from lookup.replay.walk import Tick, walk_slices, walk_together
 from lookup.replay.work import WorkDir
@@ -237,15 +236,15 @@ class _PartingWalk:
         """Count one slice, after both replays have taken it."""
         rows, before = ticks[-1].rows, self._parted.copy()
         # Atoms that are parted already count from the first row on.
-        held = [(0, atom, atom + 1, int(before[atom])) for atom in np.flatnonzero(before >= 0).tolist()]
-        changes = [*held, *((row, atom, atom + 1, parting) for row, atom, parting in self._changes())]
+        held = [(atom, 0, int(before[atom])) for atom in np.flatnonzero(before >= 0).tolist()]
+        changes = [*held, *self._changes()]
         for side in self._sides:
             side.forget()
         if changes and len(rows):
             self._count(rows, before, changes)
 
     def _changes(self) -> Iterator[tuple[int, int, int]]:
-        """Yield row, atom and parting, -1 for none, whenever an atom begins or ends to be parted."""
+        """Yield atom, row and parting, -1 for none, whenever an atom begins or ends to be parted."""
         # By instants as well as by rows: time goes on while no lookup comes.
         moments: dict[tuple[int, int], dict[int, _Sides]] = defaultdict(dict)
         for side, noted in enumerate(self._sides):
@@ -259,7 +258,7 @@ class _PartingWalk:
                 before = int(self._parted[atom])
                 self._parted[atom] = self._after(atom, sides, begun)
                 if self._parted[atom] != before:
-                    yield row, atom, int(self._parted[atom])
+                    yield atom, row, int(self._parted[atom])
 
     def _after(self, atom: int, sides: _Sides, begun: dict[tuple[str, int], int]) -> int:
         """Return the parting that an atom is in after the changes of one instant, -1 for none.
@@ -323,16 +322,17 @@ class _PartingWalk:
             words.append(f"{policy.name} {_deeds([event.change for event in events]) or idle}")
         return PartingCause("shedder" if all(sides) else "owner kept", ", ".join(words))
 
-    def _count(self, rows: SliceRows, before: Ints, changes: Sequence[tuple[int, int, int, int]]) -> None:
+    def _count(self, rows: SliceRows, before: Ints, changes: Sequence[tuple[int, int, int]]) -> None:
         """Count the lookups of a slice by parting.
 
         Args:
             before: parting of each atom when the slice begins, -1 for none.
-            changes: as `values_at` takes them.
+            changes: of each atom, row and parting, in order of time.
         """
         span = slice(0, len(rows))
-        places = rows_of_atoms(rows, span, np.unique([atom for _, atom, _, _ in changes]))
-        partings = values_at(rows.column("atom", span)[places].astype(np.int64), places, len(rows), before, changes)
+        by_atom = rows_by_atom(rows, span, len(before))
+        places, sizes, _, value = by_atom.tenures(before, *np.array(changes, dtype=np.int64).T)
+        partings = np.repeat(value, sizes)
         counted = partings >= 0
         # Whole micro-units below 2**53, so that sums in any order are exact.
         weights = np.broadcast_to(weights_of(rows, span), len(rows))[places]

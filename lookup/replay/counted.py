@@ -24,12 +24,13 @@ from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
 __all__ = [
-    "BY_DIMENSIONS", "By", "CellLedger", "ChangeRecord", "Counted", "GroupSums", "Groups", "RowCounts", "added_up",
-    "check_by", "count_rows", "rows_of_atoms", "weights_of",
+    "BY_DIMENSIONS", "AtomRows", "By", "CellLedger", "ChangeRecord", "Counted", "GroupSums", "Groups", "RowCounts",
+    "added_up", "check_by", "count_rows", "counts_of", "rows_by_atom", "weights_of",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Codes = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 By = tuple[tuple[str, str], ...]
 #: The dimensions by which demand can be told apart.
@@ -71,35 +72,78 @@ def count_rows(cluster: ClusterPlan, rows: SliceRows, span: slice) -> RowCounts:
     """Count some rows of a slice, at least one, once for all policies."""
 
     def count() -> RowCounts:
-        n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
-        pairs = column_keys(rows.column("atom", span)).by(rows.column("broker", span), size=width, low=-2)
-        # A bundle meets few brokers in a cell: only the pairs that occur are told apart by client.
-        keys = pairs.compacted().by(rows.column("properties", span), size=n_clients)
-        (atom, logged, client), lookups, weight = keys.counted(weights_of(rows, span))
-        return RowCounts(n_clients, atom, logged, client, lookups, weight)
+        columns = [rows.column(name, span) for name in ("atom", "broker", "properties")]
+        return counts_of(cluster, weights_of(rows, span), *columns)
 
     return rows.once(("counts", span.start, span.stop), count)
 
 
-def rows_of_atoms(rows: SliceRows, span: slice, atoms: Ints) -> NDArray[np.int32]:
-    """Return the rows of some atoms by their places in a span, in the order of (atom, row).
+def counts_of(cluster: ClusterPlan, weights: Floats | float, atom: Codes, logged: Codes, client: Codes) -> RowCounts:
+    """Count rows by their columns of shape (n_rows,), at least one; `atom` may be another number of a row."""
+    n_clients, width = max(len(cluster.clients), 1), len(cluster.timeline.roster) + 2
+    # A bundle meets few brokers in a cell: only the pairs that occur are told apart by client.
+    keys = column_keys(atom).by(logged, size=width, low=-2).compacted().by(client, size=n_clients)
+    (atom, logged, client), lookups, weight = keys.counted(weights)
+    return RowCounts(n_clients, atom, logged, client, lookups, weight)
 
-    The rows of a span are put in that order once for all policies; which atoms change hands differs between them.
-    """
 
-    def order_rows() -> tuple[NDArray[np.int32], Ints]:
-        """Return the rows in the order of (atom, row), and where those of each atom end in it."""
+@dataclass(frozen=True, eq=False, slots=True)
+class AtomRows:
+    """The rows of a span by atom; columns of shape (n_atoms,) but for the first."""
+
+    #: places of rows in the span, in the order of (atom, row), shape (n_rows,)
+    order: NDArray[np.int32]
+    #: where the rows of each atom start in it, and how many there are
+    starts: Ints
+    counts: Ints
+    #: places of the first and the last row; of an atom without rows the last is -1
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+
+    def find(self, atom: Ints, row: Ints) -> Ints:
+        """Return where in `order` the rows of atoms start that do not come before some places, shape (n,)."""
+        asked, numbers = np.unique(atom, return_inverse=True)
+        starts, counts, width = self.starts[asked], self.counts[asked], len(self.order) + 1
+        keys = np.repeat(asked * width, counts) + self.order[ranges(starts, counts)]
+        skipped: Ints = starts - (np.cumsum(counts) - counts)
+        return np.searchsorted(keys, atom * width + row) + skipped[numbers]
+
+    def tenures(self, first: Ints, atom: Ints, row: Ints, value: Ints) -> tuple[Codes, Ints, Ints, Ints]:
+        """Divide the rows of the atoms that change a value into those for which it is one.
+
+        Args:
+            first: value of every atom before the changes, shape (n_atoms,).
+            atom: of each change, in order of time, at least one.
+            row: place of the row from which on it holds; the one behind the last if it comes after all rows.
+            value: that holds from there on.
+
+        Returns:
+            The places of the rows, and for how many of them in turn which atom has which value.
+        """
+        # What held before counts as a change in row 0, before all others of its atom; these stay in order of time.
+        changed = np.unique(atom)
+        before = changed, np.zeros(len(changed), np.int64), first[changed]
+        atom, row, value = (np.concatenate(pair) for pair in zip(before, (atom, row, value), strict=True))
+        order = np.argsort(atom, kind="stable")
+        atom, row, value = atom[order], row[order], value[order]
+        starts = self.find(atom, row)
+        stops = np.where(np.diff(atom, append=-1), (self.starts + self.counts)[atom], np.roll(starts, -1))
+        return self.order[ranges(starts, stops - starts)], stops - starts, atom, value
+
+
+def rows_by_atom(rows: SliceRows, span: slice, n_atoms: int) -> AtomRows:
+    """Put the rows of a span, at least one, in order of their atoms, once for all policies."""
+
+    def order_rows() -> AtomRows:
         codes = rows.column("atom", span)
-        ends = np.cumsum(np.bincount(codes))
+        counts = np.bincount(codes, minlength=n_atoms)
         # numpy sorts integers of 16 bits in one pass per byte.
-        codes = codes.astype(np.uint16) if len(ends) <= 1 << 16 else codes
-        return np.argsort(codes, kind="stable").astype(np.int32), ends
+        order = np.argsort(codes.astype(np.uint16) if n_atoms <= 1 << 16 else codes, kind="stable").astype(np.int32)
+        starts = np.cumsum(counts) - counts
+        first, last = (order.take(places, mode="clip") for places in (starts, starts + counts - 1))
+        return AtomRows(order, starts, counts, first, np.where(counts > 0, last, np.int32(-1)))
 
-    order, ends = rows.once(("by atom", span.start, span.stop), order_rows)
-    atoms = atoms[atoms < len(ends)]
-    starts = np.where(atoms > 0, ends[atoms - 1], 0)
-    chosen: NDArray[np.int32] = order[ranges(starts, ends[atoms] - starts)]
-    return chosen
+    return rows.once(("by atom", span.start, span.stop), order_rows)
 
 
 def weights_of(rows: SliceRows, span: slice) -> Floats | float:

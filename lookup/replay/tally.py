@@ -10,23 +10,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ownership import HandOver
 from lookup.model.batch import TRANSIT_STATES
-from lookup.replay.counted import CellLedger, Groups, GroupSums, count_rows, rows_of_atoms, weights_of
+from lookup.replay.counted import (
+    CellLedger,
+    Groups,
+    GroupSums,
+    RowCounts,
+    count_rows,
+    counts_of,
+    rows_by_atom,
+    weights_of,
+)  # fmt: skip
 from lookup.replay.days import SliceRows
 from lookup.replay.grouping import column_keys, ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellTally", "LoggedTally", "OwnerTally", "Transits", "values_at"]
+__all__ = ["CellTally", "LoggedTally", "OwnerTally", "Transits"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_AnyColumns = TypeVar("_AnyColumns", bound=tuple[NDArray[Any], ...])
+_NO_ATOMS: Ints = np.empty(0, dtype=np.int64)
 
 
 class CellTally(ABC):
@@ -125,79 +134,51 @@ class OwnerTally(CellTally):
         self.moving.settle()
 
     def _count(self, rows: SliceRows, span: slice) -> None:
-        counts = count_rows(self._cluster, rows, span)
-        by_client, by_logged, moved = counts.by_client, counts.by_logged if self._has_log else None, None
+        counts, owners, moved = count_rows(self._cluster, rows, span), self._first_owners, _NO_ATOMS
         if self._changes:
-            has_moved = np.zeros(len(self._unit), dtype=bool)
-            for _, first, stop, _ in self._changes:
-                has_moved[first:stop] = True
-            moved = rows_of_atoms(rows, span, np.flatnonzero(has_moved))
-            by_client = _kept(by_client, ~has_moved)
-            by_logged = None if by_logged is None else _kept(by_logged, ~has_moved)
-        atom, client, lookups, weight = by_client
-        self._add(self._unit[atom], self._first_owners[atom], client, lookups, weight)
-        if by_logged is not None:
-            atom, logged, lookups = by_logged
-            self._compare(atom, self._first_owners[atom], logged, lookups)
-        if moved is not None and len(moved):
-            self._count_moved(rows, span, moved)
+            by_atom = rows_by_atom(rows, span, len(self._unit))
+            since, start, stop, owner = np.array(self._changes, dtype=np.int64).T
+            sizes = stop - start
+            atom, row, owner = ranges(start, sizes), np.repeat(since - span.start, sizes), np.repeat(owner, sizes)
+            # An atom that changes hands before its first row only, as most do that get an owner at all, has one owner;
+            # of several values for one atom numpy keeps the last.
+            is_early = row <= by_atom.first[atom]
+            owners = owners.copy()
+            owners[atom[is_early]] = owner[is_early]
+            moving = ~is_early & (row <= by_atom.last[atom])
+            if moving.any():
+                places, sizes, moved, owner = by_atom.tenures(owners, atom[moving], row[moving], owner[moving])
+                logged, client = (rows.column(name, span).take(places) for name in ("broker", "properties"))
+                weights = weights_of(rows, span)
+                weights = weights if isinstance(weights, float) else weights.take(places)
+                numbers = np.repeat(np.arange(len(sizes)), sizes)
+                self._serve(counts_of(self._cluster, weights, numbers, logged, client), self._unit[moved], owner)
+        self._serve(counts, self._unit, owners, without=moved)
         in_transit = self.transits.count(rows, span)
         if in_transit is not None:
             self.moving.add(Groups(self._cell, self._epoch, *in_transit))
 
-    def _count_moved(self, rows: SliceRows, span: slice, moved: NDArray[np.int32]) -> None:
-        """Count rows of atoms that changed hands within a span, by their places in it, in the order of (atom, row)."""
-        atoms = rows.column("atom", span)[moved].astype(np.int64)
-        owners = values_at(atoms, moved + span.start, len(rows), self._first_owners, self._changes)
-        n_clients, width = max(len(self._cluster.clients), 1), len(self._cluster.timeline.roster) + 1
-        # A bundle meets few owners in a cell: only the pairs that occur are told apart by client.
-        pairs = column_keys(self._unit[atoms]).by(owners, size=width, low=-1)
-        keys = pairs.compacted().by(rows.column("properties", span)[moved], size=n_clients)
-        weights = weights_of(rows, span)
-        (unit, owner, client), lookups, weight = keys.counted(weights if isinstance(weights, float) else weights[moved])
-        self._add(unit, owner, client, lookups, weight)
+    def _serve(self, counts: RowCounts, units: Ints, owners: Ints, *, without: Ints = _NO_ATOMS) -> None:
+        """Add rows by who answers them, and compare that with the log; some atoms may be left out.
+
+        Units and owners are of each atom, or of what stands for it in the counts.
+        """
+        is_kept = np.ones(len(owners), dtype=bool)
+        is_kept[without] = False
+        atom, client, lookups, weight = _kept(counts.by_client, is_kept)
+        self._add(units[atom], owners[atom], client, lookups, weight)
         if self._has_log:
-            self._compare(atoms, owners, rows.column("broker", span)[moved], np.ones(len(moved)))
-
-    def _compare(self, atoms: Ints, owners: Ints, logged: Ints, lookups: Floats) -> None:
-        """Count the lookups that were answered both by a logged broker and by an owner, and those where they agree."""
-        units, n_units = self._unit[atoms], len(self.logged)
-        both = lookups * ((logged != -1) & (owners >= 0))
-        self.logged += np.bincount(units, weights=both, minlength=n_units)
-        self.agreed += np.bincount(units, weights=both * (logged == owners), minlength=n_units)
+            atom, logged, lookups = _kept(counts.by_logged, is_kept)
+            both = lookups * ((logged != -1) & (owners[atom] >= 0))
+            self.logged += np.bincount(units[atom], weights=both, minlength=len(self.logged))
+            self.agreed += np.bincount(units[atom], weights=both * (logged == owners[atom]), minlength=len(self.logged))
 
 
-def values_at(
-    atoms: Ints, rows: NDArray[np.integer[Any]], n_rows: int, first: Ints, changes: Sequence[tuple[int, int, int, int]]
-) -> Ints:
-    """Return the value that each row's atom has when the row comes, shape (n_rows,).
-
-    Args:
-        atoms: of each row, of those that changed; in order of (atom, row).
-        rows: number of each row.
-        n_rows: of the slice.
-        first: value of every atom before the changes, shape (n_atoms,).
-        changes: (row from which on it holds, first atom, atom after the last, value), in order of time.
-    """
-    # A change holds for the rows of its atom up to the next change: so many rows in a row.
-    since, start, stop, value = np.array(changes, dtype=np.int64).T
-    sizes = stop - start
-    changed = ranges(start, sizes)
-    # What held before counts as a change in row 0, before all others of its atom.
-    distinct = np.unique(changed)
-    atom = np.concatenate([distinct, changed])
-    row = np.concatenate([np.zeros(len(distinct), np.int64), np.repeat(since, sizes)])
-    values = np.concatenate([first[distinct], np.repeat(value, sizes)])
-    order = np.lexsort((row, atom))
-    starts = np.searchsorted(atoms * (n_rows + 1) + rows, (atom * (n_rows + 1) + row)[order])
-    return np.repeat(values[order], np.diff(np.append(starts, len(rows))))
-
-
-def _kept(columns: _AnyColumns, is_kept: NDArray[np.bool_]) -> _AnyColumns:
+def _kept(columns: Sequence[NDArray[Any]], is_kept: NDArray[np.bool_]) -> list[NDArray[Any]]:
     """Return the rows of columns, of which the first is the atom, whose atoms are kept, shape (n_atoms,)."""
     places = np.flatnonzero(is_kept[columns[0]])
     # `take` is several times faster than an index of truth values.
-    return cast("_AnyColumns", tuple(column.take(places) for column in columns))
+    return [column.take(places) for column in columns]
 
 
 @dataclass(slots=True)
@@ -257,42 +238,17 @@ class Transits:
         # Times become rows, so that all states of a span are found with two searches.
         spans[:, 3:5] = np.searchsorted(rows.ts, spans[:, 3:5])
         spans[:, 3] = np.maximum(spans[:, 3], spans[:, 5])
-        spans[:, 3:5] = spans[:, 3:5].clip(span.start, span.stop)
+        spans[:, 3:5] = spans[:, 3:5].clip(span.start, span.stop) - span.start
         spans = spans[spans[:, 3] < spans[:, 4], :5]
-        if not len(spans):
+        sizes = spans[:, 1] - spans[:, 0]
+        atom, (state, low, high) = ranges(spans[:, 0], sizes), np.repeat(spans[:, 2:], sizes, axis=0).T
+        by_atom = rows_by_atom(rows, span, len(self._unit))
+        starts, stops = by_atom.find(atom, low), by_atom.find(atom, high)
+        places, sizes = by_atom.order[ranges(starts, stops - starts)], stops - starts
+        if not len(places):
             return None
-        low, high = int(spans[:, 3].min()), int(spans[:, 4].max())
-        spans[:, 3:] -= low
-        atoms = rows.column("atom", slice(low, high))
-        moved, states = _rows_in_transit(atoms, len(self._unit), spans)
-        if not len(moved):
-            return None
-        keys = column_keys(self._unit[atoms[moved]], size=int(self._unit.max()) + 1)
-        keys = keys.by(states, size=len(TRANSIT_STATES))
-        keys = keys.by(rows.column("properties", slice(low, high))[moved], size=self._n_clients)
-        (unit, state, client), lookups, weight = keys.counted(rows.column("weight", slice(low, high))[moved])
+        keys = column_keys(np.repeat(self._unit[atom], sizes), size=int(self._unit.max()) + 1)
+        keys = keys.by(np.repeat(state, sizes), size=len(TRANSIT_STATES))
+        keys = keys.by(rows.column("properties", span).take(places), size=self._n_clients)
+        (unit, state, client), lookups, weight = keys.counted(rows.column("weight", span).take(places))
         return unit, state, client, lookups, weight
-
-
-def _rows_in_transit(atoms: NDArray[np.integer[Any]], n_atoms: int, spans: Ints) -> tuple[Ints, Ints]:
-    """Return the places of the rows in transit, and the state of each.
-
-    Args:
-        atoms: of every row.
-        spans: first atom, atom after the last, state, first row and row after the last of every transit.
-    """
-    is_moving = np.zeros(n_atoms, dtype=bool)
-    for first, stop in np.unique(spans[:, :2], axis=0).tolist():
-        is_moving[first:stop] = True
-    places = np.flatnonzero(is_moving[atoms])
-    codes = atoms[places].astype(np.int64)
-    order = np.argsort(codes, kind="stable")
-    places, codes = places[order], codes[order]
-    # Rows of such atoms in the order of (atom, row): those of a transit are one stretch for each of its atoms.
-    width = len(atoms) + 1
-    keys = codes * width + places
-    sizes = spans[:, 1] - spans[:, 0]
-    transit = np.repeat(np.arange(len(spans)), sizes)
-    atom = ranges(spans[:, 0], sizes)
-    starts, stops = (np.searchsorted(keys, atom * width + spans[transit, column]) for column in (3, 4))
-    return places[ranges(starts, stops - starts)], np.repeat(spans[transit, 2], stops - starts)
