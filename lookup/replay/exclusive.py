@@ -211,7 +211,7 @@ class ExclusiveReplay(PolicyWalk):
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compacted(atoms)[0])
         if not np.count_nonzero(self._is_open[present]):
             return
-        is_open = self._is_open[atoms]
+        is_open = self._is_open.take(atoms)  # several times faster than an index of narrow codes
         if self._last_opening_us > tick.start_us:
             is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
@@ -236,13 +236,13 @@ class ExclusiveReplay(PolicyWalk):
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]
         atoms = self._bundles.atoms_of(change.bundle)
-        had_owner = self._tally.owners[atoms.start] >= 0
+        had_owner = change.broker is None and self._tally.owners[atoms.start] >= 0
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
         if self.on_change is not None:
             self.on_change(change, atoms, broker, row)
         # A release that is cut short takes the bundle from no broker: what began it did.
-        if change.broker is None and had_owner:
+        if had_owner:
             # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
             name = change.source or "" if change.cause == "forced" else change.bundle
             event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)

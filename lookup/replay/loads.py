@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,13 @@ class _Cell:
     def micro(self) -> Ints:
         """Return the weight of each atom in micro-units, shape (n_atoms,); no rows may come after."""
         if self._micro is None:
-            self._micro = np.zeros(self._n_atoms, dtype=np.int64)
+            sums = []
             for rows, low, high in self.spans:
-                sums = partial(_summed_weights, rows, slice(low, high), self._n_atoms)
+                count = partial(_summed_weights, rows, slice(low, high), self._n_atoms)
                 # Kept for other policies if the sums are no longer than the rows.
-                self._micro += sums() if high - low < self._n_atoms else rows.once(("weights", low, high), sums)
+                sums.append(count() if high - low < self._n_atoms else rows.once(("weights", low, high), count))
+            # A single one is not copied, as most cells have one span and most windows one cell.
+            self._micro = reduce(np.add, sums) if sums else np.zeros(self._n_atoms, dtype=np.int64)
             self.spans = []
         return self._micro
 
@@ -111,9 +113,7 @@ class AtomLoads:
             if self._reported is not None:
                 self._window = self._reported.micro_at(self._instant_us)
             elif self._cells:
-                self._window = np.zeros(self._n_atoms, dtype=np.int64)
-                for cell in self._cells:
-                    self._window += cell.micro()
+                self._window = reduce(np.add, [cell.micro() for cell in self._cells])
         return self._window
 
     @property
@@ -329,13 +329,13 @@ class BrokerLoads:
         """Return what the view shows of load; instants must not go back.
 
         Args:
-            owners: number of each atom's owner, shape (n_atoms,), -1 for none.
+            owners: number of each atom's owner, shape (n_atoms,), -1 for none; not written to afterwards.
         """
         window = self._loads.window
         if window is None and self._reported is None:
             return Load.unknown(self._n_brokers, self._topics_of(owners))
         window = np.zeros(len(owners), np.int64) if window is None else window
-        bundles = _BundleLoads(self._bundles, owners.copy(), (window, self._loads.rates), self._loads.seconds)
+        bundles = _BundleLoads(self._bundles, owners, (window, self._loads.rates), self._loads.seconds)
         micro = _by_broker(owners, window, self._n_brokers)
         load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
         figures = Load(
@@ -360,7 +360,7 @@ class BrokerLoads:
     def _topics_of(self, owners: Ints) -> Ints:
         # Topics stand still while owners do, which is most of the time.
         if not np.array_equal(owners, self._seen):
-            self._seen = owners.copy()
+            self._seen = owners
             self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
         return self._topics
 

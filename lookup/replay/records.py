@@ -6,8 +6,7 @@ are written as they were taken. CELLS and FLOWS are what metrics are handed, add
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ from lookup.model import CycleReason, Decision, Unload
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import LEVELS
-from lookup.replay.grouping import ranges
+from lookup.replay.grouping import column_keys, ranges
 
 __all__ = [
     "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cell_table", "cycle_table",
@@ -242,20 +241,25 @@ def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
     Args:
         batches: of the whole demand, one per registry epoch.
     """
-    totals: dict[tuple[Location, Location | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    # Hundreds of clients and brokers stand at a few places; None is that of unanswered lookups.
+    numbers: dict[Location | None, int] = {None: 0}
+
+    def numbered(places: Iterable[Location | None]) -> NDArray[np.int64]:
+        return np.array([numbers.setdefault(place, len(numbers)) for place in places], dtype=np.int64)
+
+    parts = []
     for batch in batches:
-        n_clients = len(batch.clients)
         sums = [np.bincount(batch.pairs, weights=column) for column in (batch.served.lookups, batch.served.weight)]
-        for pair in np.flatnonzero(sums[0]).tolist():
-            broker, client = divmod(pair, n_clients)
-            # Pairs of the first row are unanswered.
-            place = batch.brokers[broker - 1].location if broker else None
-            total = totals[batch.clients[client].location, place]
-            total[0] += float(sums[0][pair])
-            total[1] += float(sums[1][pair])
+        clients = numbered(client.location for client in batch.clients)
+        brokers = numbered([None, *(broker.location for broker in batch.brokers)])
+        pairs = np.flatnonzero(sums[0])
+        parts.append((clients[pairs % len(clients)], brokers[pairs // len(clients)], *(each[pairs] for each in sums)))
+    client, broker, *figures = map(np.concatenate, zip(*parts, strict=True))
+    keys, totals = column_keys(client).by(broker, size=len(numbers)).summed(*figures)
+    places = [astuple(place or Location()) for place in numbers]
     rows = [
-        (*astuple(client), place is not None, *astuple(place or Location()), *total)
-        for (client, place), total in totals.items()
+        (*places[client], broker > 0, *places[broker], *total)
+        for client, broker, *total in zip(*(column.tolist() for column in (*keys, *totals)), strict=True)
     ]
     # The first seven columns name the places.
     rows.sort(key=lambda row: [(value is not None, str(value)) for value in row[:7]])
