@@ -1,8 +1,9 @@
 """Say which candidates are replayed next, from what the batches before have shown.
 
 First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
-by one, since a change that brings nothing is not worth making; then the best of all are tried in as many replicates as
-a verdict has, and the first of these are the finalists. Nothing is drawn: the same figures lead to the same finalists.
+by one, since a change that brings nothing is not worth making; then the best of all are tried in half as many
+replicates as a verdict has, and the first of these are the finalists. Nothing is drawn: the same figures lead to the
+same finalists.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Search:
         self.aims: Aims | None = None
         self._section = section
         self._full = replicates
-        #: numbers of the candidates with as many replicates as a verdict has
+        #: numbers of the candidates that were in the race
         self._raced: frozenset[int] = frozenset()
 
     def batches(self) -> Iterator[Batch]:
@@ -87,7 +88,8 @@ class Search:
         rivals = {one.number: one for one in [*self.best(2 * self._section.finalists), *simpler]}
         if rivals:
             self._raced = frozenset(rivals)
-            yield Batch("race", list(rivals.values()), self._full)
+            # Half of a verdict's: the sealed days have the last word, with all of them.
+            yield Batch("race", list(rivals.values()), -(-self._full // 2))
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Take what a batch has shown, by candidate.

@@ -43,7 +43,7 @@ def test_a_change_that_brings_nothing_is_taken_back() -> None:
 
 
 def test_batches_are_spread_then_near_then_pared_then_raced() -> None:
-    """The budget holds for what is new in the first three; the race has the replicates of a verdict."""
+    """The budget holds for what is new in the first three; the race has half the replicates of a verdict."""
     search, batches = searched(space_of(_SPACE, _TODAY), _figures, candidates=32)
 
     assert [(batch.kind, batch.replicates) for batch in batches] == [
@@ -51,7 +51,7 @@ def test_batches_are_spread_then_near_then_pared_then_raced() -> None:
         ("near", 2),
         ("near", 2),
         ("pared", 2),
-        ("race", 7),
+        ("race", 4),
     ]
     tried = [one for one in search.candidates if one.origin in ("incumbent", "wide", "near")]
     assert len(tried) <= 32
