@@ -29,11 +29,11 @@ from lookup.logs.outputs import draft, remove_folder, require_free, write_beside
 from lookup.logs.sources import list_log, locate, table_span
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import quantity
-from lookup.model.time import US_PER_S, moment_at, time_text
+from lookup.model.time import US_PER_S, moment_at, time_text, to_us
 from lookup.replay.run import replay
 from lookup.report.manifest import fingerprint
 from lookup.score.scoring import Scored
-from lookup.settings import load_manager_keys, load_manager_sources
+from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
@@ -217,8 +217,9 @@ class TuneRun:
     #: what tells this search, and its sealed days, from others
     identity: str
     days: str
-    #: how many times these days have been opened
+    #: how many times these days have been opened, by this search or another, and whether this one has
     opened: int
+    has_opened: bool
     #: what batches have shown, and, of a search that was stopped, will show again
     records: list[Mapping[str, Any]] = field(default_factory=list)
     earlier: Sequence[Mapping[str, Any]] = ()
@@ -237,11 +238,7 @@ class TuneRun:
         check_figures(file.tune, settings, selection.registry)
         incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
         require_acting(incumbent, settings)
-        span = table_span(list_log(str(settings.inputs.lookups)))
-        if span is None:
-            raise InputError(
-                f"{settings.inputs.lookups}: has no statistics of its times; `lookup ingest` writes tables with them"
-            )
+        span = _span(settings)
         sealed = Seal(span[0], span[0], span[1])
         if holdout:
             block_s = max(rules.block_s, section.balance_s)
@@ -256,6 +253,7 @@ class TuneRun:
         before = _read(folder, _SEARCH)
         _require_place(folder, before, identity, force=force)
         known = {} if before is None else before
+        goes_on = bool(known) and not force
         return cls(
             file=file,
             selection=selection,
@@ -266,7 +264,8 @@ class TuneRun:
             identity=identity,
             days=days,
             opened=known["opened"] if known.get("days") == days else 0,
-            earlier=[] if force else known.get("batches", []),
+            has_opened=goes_on and known["has_opened"],
+            earlier=known["batches"] if goes_on else [],
         )
 
     def finish(self, workers: Workers, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
@@ -347,8 +346,15 @@ class TuneRun:
             system.delete_file(path)
 
     def _keep(self) -> None:
-        content = {"schema": _SCHEMA, "identity": self.identity, "days": self.days, "opened": self.opened}
-        write_beside(self.folder, _SEARCH, json_bytes(content | {"batches": self.records}))
+        content = {
+            "schema": _SCHEMA,
+            "identity": self.identity,
+            "days": self.days,
+            "opened": self.opened,
+            "has_opened": self.has_opened,
+            "batches": self.records,
+        }
+        write_beside(self.folder, _SEARCH, json_bytes(content))
 
     def _confirmed(
         self,
@@ -358,8 +364,9 @@ class TuneRun:
         warn: Callable[[str], None],
     ) -> Scored:
         """Judge the finalists on the sealed days, once."""
-        self.opened += 1
-        self._keep()
+        if self.has_holdout and not self.has_opened:
+            self.opened, self.has_opened = self.opened + 1, True
+            self._keep()
         if self.opened > 1:
             times = quantity(self.opened, "time")
             warn(f"these days were opened {times}: what is chosen by them is no longer confirmed by them")
@@ -449,6 +456,22 @@ class TuneRun:
                 for record in self.records
             ],
         }
+
+
+def _span(settings: EvaluationFile) -> tuple[int, int]:
+    """Return the first and the last instant of the log that the evaluation reads, µs since the epoch.
+
+    Raises:
+        InputError: if the log does not say when it begins and ends.
+    """
+    span = table_span(list_log(str(settings.inputs.lookups)))
+    if span is None:
+        raise InputError(
+            f"{settings.inputs.lookups}: has no statistics of its times; `lookup ingest` writes tables with them"
+        )
+    since, until = settings.evaluation.since, settings.evaluation.until
+    first = span[0] if since is None else max(span[0], to_us(since))
+    return first, span[1] if until is None else min(span[1], to_us(until) - 1)
 
 
 def _cycles(sealed: Scored, policy: str) -> str | None:

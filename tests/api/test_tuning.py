@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Pa
     """After the first batch, and on Spark."""
     search = json.loads((Path(found.folder) / "search.json").read_text())
     (tmp_path / "again").mkdir()
-    stopped = search | {"batches": search["batches"][:1], "opened": 0}
+    stopped = search | {"batches": search["batches"][:1], "opened": 0, "has_opened": False}
     (tmp_path / "again" / "search.json").write_text(json.dumps(stopped))
     said: list[str] = []
 
@@ -146,6 +147,27 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Pa
     assert (tmp_path / "again" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
     assert not any(text.startswith("wide") for text in said)
     assert again.recommended == found.recommended
+
+
+def test_a_search_that_was_stopped_over_its_sealed_days_opens_them_once(found: Any, log: Path, tmp_path: Path) -> None:
+    """What nobody has seen is not seen twice."""
+    (tmp_path / "again").mkdir()
+    shutil.copy(Path(found.folder) / "search.json", tmp_path / "again")
+
+    again = _tuned(_search(log, _WEIGHT), tmp_path / "again")
+
+    assert again.document() == found.document()
+
+
+def test_bounds_of_the_evaluation_hold_for_its_search(log: Path, tmp_path: Path) -> None:
+    """What it does not read is neither searched nor sealed."""
+    search = _search(log, _WEIGHT, candidates=3)
+    search["tune"]["evaluation"]["evaluation"] |= {"since": "2026-01-05T06:00:00Z", "until": "2026-01-06T18:00:00Z"}
+
+    document = _tuned(search, tmp_path / "out").document()
+
+    assert document["first"] == "2026-01-05T06:00:00Z"
+    assert "2026-01-06T00:00:00Z" < document["sealed_from"] < document["last"] < "2026-01-06T18:00:00Z"
 
 
 def test_spark_finds_the_same(found: Any, log: Path, tmp_path: Path, spark: SparkSession) -> None:
