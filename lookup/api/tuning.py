@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_mapping, require_path
@@ -27,14 +27,14 @@ from lookup.errors import Argument, InputError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import draft, remove_folder, require_free, write_beside
 from lookup.logs.sources import list_log, locate, table_span
-from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, moment_at, time_text, to_us
+from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
+from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
-from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning.document import (
@@ -55,7 +55,7 @@ from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TuneRun", "Tuning", "from_broker_conf", "open_tuning", "tune"]
+__all__ = ["TuneRun", "Tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 1
@@ -172,25 +172,6 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     return tuning
 
 
-def from_broker_conf(path: str) -> dict[str, object]:
-    """Return a search for better values of a `broker.conf`, in the spaces that ship for its load manager.
-
-    Raises:
-        SettingsError: if the file cannot be read.
-    """
-    is_extensible = read_today(path).keys["loadManagerClassName"] == EXTENSIBLE_MANAGER
-    spaces = ("transfer",) if is_extensible else ("threshold", "uniform", "avg", "placement")
-    return {
-        "tune": {
-            "evaluation": {
-                "evaluation": {"incumbent": "today"},
-                "policies": [{"name": "today", "from_broker_conf": path}],
-            }
-        },
-        "spaces": [f"shipped:{name}" for name in spaces],
-    }
-
-
 def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
     """Return a search that is finished.
 
@@ -220,9 +201,8 @@ class TuneRun:
     #: how many times these days have been opened, by this search or another, and whether this one has
     opened: int
     has_opened: bool
-    #: what batches have shown, and, of a search that was stopped, will show again
-    records: list[Mapping[str, Any]] = field(default_factory=list)
-    earlier: Sequence[Mapping[str, Any]] = ()
+    #: what batches have shown, by number; of a search that was stopped those that need not be replayed
+    records: dict[int, Mapping[str, Any]]
 
     @classmethod
     def of(cls, file: TuneFile, selection: Selection, folder: str, *, holdout: bool, force: bool) -> TuneRun:
@@ -265,29 +245,33 @@ class TuneRun:
             days=days,
             opened=known["opened"] if known.get("days") == days else 0,
             has_opened=goes_on and known["has_opened"],
-            earlier=known["batches"] if goes_on else [],
+            records={record["batch"]: record for record in known["batches"]} if goes_on else {},
         )
 
     def finish(self, workers: Workers, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
         """Search, confirm, and write what was found."""
         self._clear()
+        self._keep()
+        self._check_reach(workers)
         began = time.monotonic()
         minutes = self.file.tune.minutes
-        done = {record["batch"]: record for record in self.earlier}
+        last = max(self.records, default=0)
         for number, batch in enumerate(self.search.batches()):
-            if number in done:
-                self._learn(done[number])
+            if number in self.records:
+                self._learn(self.records[number])
                 continue
             is_late = minutes is not None and (time.monotonic() - began) / 60 > minutes
             # What was left out for want of time stays so: candidates of later batches would have other numbers.
-            if number < max(done, default=0) or (is_late and number and batch.kind != "race"):
+            if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
                 f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
             )
-            self._learn(self._played(batch, number, workers, progress))
+            self.records[number] = self._played(batch, number, workers, progress)
+            self._keep()
+            self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, workers, progress, warn) if finalists else None
         document = self._document(finalists, sealed)
@@ -329,15 +313,28 @@ class TuneRun:
         }
 
     def _learn(self, record: Mapping[str, Any]) -> None:
-        """Take what a batch has shown, in this run or in one that was stopped, and keep it."""
+        """Take what a batch has shown, in this run or in one that was stopped."""
         rows = record["rows"]
         self.search.learn(
             aims_of(record["aims"]),
             {row["candidate"]: standing(row["figures"], row["idle"]) for row in rows},
             {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
         )
-        self.records.append(record)
-        self._keep()
+
+    def _check_reach(self, workers: Workers) -> None:
+        """Refuse workers of a cluster that cannot read the tables, or cannot write into the folder.
+
+        Raises:
+            SettingsError: naming what they do not reach.
+        """
+        if isinstance(workers, InProcess):
+            return
+        # A search without Spark does not load it.
+        from lookup.spark.cluster import check_reach
+
+        settings = self.selection.settings
+        paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
+        check_reach(workers, paths, self.folder, ship(settings))
 
     def _clear(self) -> None:
         """Remove what an earlier search found: until this one has an answer, the folder has none."""
@@ -352,7 +349,7 @@ class TuneRun:
             "days": self.days,
             "opened": self.opened,
             "has_opened": self.has_opened,
-            "batches": self.records,
+            "batches": [self.records[number] for number in sorted(self.records)],
         }
         write_beside(self.folder, _SEARCH, json_bytes(content))
 
@@ -453,7 +450,7 @@ class TuneRun:
             "opened": self.opened,
             "batches": [
                 {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
-                for record in self.records
+                for _, record in sorted(self.records.items())
             ],
         }
 

@@ -56,12 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
     with interrupted_later():
         from lookup.api.evaluating import size_of
         from lookup.api.selection import select
-        from lookup.api.tuning import TuneRun, from_broker_conf
+        from lookup.api.tuning import TuneRun
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import keeps
         from lookup.settings.loader import load_tuning
         from lookup.settings.tuning import apart
+        from lookup.tuning.sought import from_broker_conf
 
     tables = {f"inputs.{name}": path for name in ("lookups", "brokers") if (path := getattr(arguments, name))}
     own, rest = apart({**settings_flags(arguments), **tables})

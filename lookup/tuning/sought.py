@@ -10,16 +10,37 @@ from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy
 from lookup.engine.units import cannot_act, rates_without
 from lookup.errors import InputError, SettingsError
+from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import shown, suggestion
 from lookup.replay.reports import mean_load
 from lookup.score.rules import check_rules, name_of
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile
+from lookup.settings.broker_conf import read_today
 from lookup.settings.tuning import TuneFile, TuneSection
 from lookup.tuning.racing import Aims, figure_name
 from lookup.tuning.space import Space, build_space
 
-__all__ = ["aims_on", "check_figures", "require_acting", "spaces_of"]
+__all__ = ["aims_on", "check_figures", "from_broker_conf", "require_acting", "spaces_of"]
+
+
+def from_broker_conf(path: str) -> dict[str, object]:
+    """Return a search for better values of a `broker.conf`, in the spaces that ship for its load manager.
+
+    Raises:
+        SettingsError: if the file cannot be read.
+    """
+    is_extensible = read_today(path).keys["loadManagerClassName"] == EXTENSIBLE_MANAGER
+    spaces = ("transfer",) if is_extensible else ("threshold", "uniform", "avg", "placement")
+    return {
+        "tune": {
+            "evaluation": {
+                "evaluation": {"incumbent": "today"},
+                "policies": [{"name": "today", "from_broker_conf": path}],
+            }
+        },
+        "spaces": [f"shipped:{name}" for name in spaces],
+    }
 
 
 def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> tuple[Space, ...]:
