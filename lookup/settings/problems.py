@@ -15,15 +15,15 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "LIST", "NUMBER", "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant", "problems_of",
-    "table_at", "unknown_keys", "without",
+    "LIST", "NUMBER", "TABLE", "Loc", "choices_at", "descend", "key_path", "known_keys", "place", "place_meant",
+    "problems_of", "table_at", "unknown_keys", "without",
 ]  # fmt: skip
 
 #: Place of a value: keys and positions from the top of the settings.
 Loc = tuple[str | int, ...]
 
-#: Kinds of a value that may be a number or a list, which pydantic puts into the place of a mistake.
-NUMBER, LIST = "[number]", "[list]"
+#: Kinds of a value that may be one of two, which pydantic puts into the place of a mistake.
+NUMBER, LIST, TABLE = "[number]", "[list]", "[table]"
 
 # A key path and a colon; other sentences have a blank before their first colon.
 _KEYED = re.compile(r"[A-Za-z_][^\s:]*: ")
@@ -64,7 +64,7 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
         # pydantic also complains that a list is too short if some of its items were wrong: an echo.
         if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
-        loc = tuple(step for step in detail["loc"] if step not in ("[key]", NUMBER, LIST))
+        loc = tuple(step for step in detail["loc"] if step not in ("[key]", NUMBER, LIST, TABLE))
         for sentence in _sentences(detail, model):
             yield loc, sentence
 

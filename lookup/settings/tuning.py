@@ -10,13 +10,11 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from lookup.model.quoting import shown
 from lookup.settings.base import Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
-from lookup.settings.problems import LIST, Loc
+from lookup.settings.problems import LIST, TABLE, Loc
 from lookup.settings.pulsar_keys import Scalar
 
 __all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
 
-#: Table of a setting's values, in sentences.
-_TABLE = "table"
 #: A number as it is written: whole ends make a whole number of every value between them.
 _End = Annotated[int, Field(strict=True)] | Number
 
@@ -43,13 +41,13 @@ class RangeEntry(Strict):
 
 
 def _kind(value: object) -> str:
-    return LIST if isinstance(value, list | tuple) else _TABLE
+    return LIST if isinstance(value, list | tuple) else TABLE
 
 
 #: A list has the values themselves: numbers, texts, names of classes, or parts as tables.
 _Values = Annotated[
     Annotated[tuple[Scalar | Mapping[str, Any], ...], Field(min_length=2), Tag(LIST)]
-    | Annotated[RangeEntry, Tag(_TABLE)],
+    | Annotated[RangeEntry, Tag(TABLE)],
     Discriminator(_kind),
 ]
 

@@ -57,6 +57,10 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
             "low: 0 should be above 0 on a scale of ratios",
         ),
         ({"spaces": [{"name": "a", "vary": {"x": [1]}}]}, "spaces[0].vary.x"),
+        (
+            {"spaces": [{"name": "a", "vary": {"x": {"scale": "lgo"}}}]},
+            "spaces[0].vary.x.scale: should be 'linear' or 'log', not 'lgo'",
+        ),
         ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
     ],
 )
