@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _print(document)
         note(
-            f"results are in {arguments.output}: tune.json for programs, sealed/report.md and its page on the days "
+            f"results are in {arguments.output}: tune.json for programs, and in sealed/ the report on the days "
             "that were sealed"
         )
     return found.exit_code

@@ -150,7 +150,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Pa
 
 
 def test_a_search_that_was_stopped_over_its_sealed_days_opens_them_once(found: Any, log: Path, tmp_path: Path) -> None:
-    """What nobody has seen is not seen twice."""
+    """A confirmation that was not finished has shown nothing."""
     (tmp_path / "again").mkdir()
     shutil.copy(Path(found.folder) / "search.json", tmp_path / "again")
 

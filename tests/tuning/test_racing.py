@@ -14,7 +14,7 @@ _VALUES = st.integers(1, 12).flatmap(lambda n: arrays(np.float64, (n, 2), elemen
 
 @given(_VALUES, st.integers(1, 12))
 def test_leaders_are_dominated_by_none_that_is_left_out(values: np.ndarray, count: int) -> None:
-    """As many as are asked for, each once; whoever is better in everything goes first."""
+    """As many as are asked for, each once; a candidate that is better in everything goes first."""
     found = leaders(values, count)
 
     assert len(found) == len(set(found)) == min(count, len(values))
