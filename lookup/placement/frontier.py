@@ -34,13 +34,15 @@ _SLOPES = (0.0, 1 / 24, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 2
 #: Lookups that a move must gain, as a share of what a bundle has on average.
 _WORTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 #: Updates of the prices of a cell, the first of them so large (as an exponent); more gain little (measured).
-_STEPS, _RATE = 64, 0.7
+_STEPS, _RATE = 32, 0.7
 #: With the prices of an earlier cell to begin with, updates begin here, where they are small.
-_LATER = 40
-#: Kinds of pieces by which prices are sought: alike ones are taken together there, and nowhere else.
-_KINDS = 256
+_LATER = 22
+#: Pieces of a cell that prices are sought by; more make bounds hardly tighter (measured).
+_SAMPLE = 256
 #: Numbers of a table of paths at most, 64 MB for each property; with more, few moves are not bounded.
 _MOST_PATHS = 1 << 23
+#: Bundles of a block of that table: a block stays in a processor's cache while its paths are lengthened.
+_BLOCK = 128
 #: Rounding of sums, as a share of them.
 _ROUNDING = 1e-9
 
@@ -92,7 +94,8 @@ class Stretch:
 class Locality:
     """Adds up the bounds of near lookups, alone and against balance, over the cells of one cluster.
 
-    In arrays classes of brokers and labels come first: numpy is slow across a short last axis.
+    In arrays classes of brokers and labels come first, and bundles or pieces last: numpy is slow across a short last
+    axis.
 
     Args:
         n_bundles: bundles that occur, each with a number below it; None: pieces have no owner that could move.
@@ -104,11 +107,12 @@ class Locality:
         self.free = np.zeros(len(multipliers.balance))
         #: the dearest price of any cell: what a bound grows by at most for each weight that is not served
         self.dearest = np.zeros(len(multipliers.balance))
-        #: the most that a path can have that ends with each label; shape (n_labels + 1, n_bundles, n_slopes, n_prices)
+        #: the most that a path can have that ends with each label; shape (n_blocks, n_labels + 1, n_slopes, n_prices,
+        #: bundles of a block), of which the last block has some that do not occur
         self._paths: Floats | None = None
-        shape = (n_labels + 1, n_bundles or 0, len(multipliers.balance), len(multipliers.moves))
-        if n_bundles is not None and np.prod(shape) <= _MOST_PATHS:
-            self._paths = np.zeros(shape)
+        shape = (n_labels + 1, len(multipliers.balance), len(multipliers.moves))
+        if n_bundles is not None and np.prod((n_bundles, *shape)) <= _MOST_PATHS:
+            self._paths = np.zeros((-(-n_bundles // _BLOCK), *shape, _BLOCK))
         self._last_labels: Ints | None = None
         #: prices of the last cell with the same classes of brokers, for pieces and for whole bundles
         self._last_prices: dict[tuple[str, bytes, bytes], Floats] = {}
@@ -116,7 +120,7 @@ class Locality:
     @property
     def few(self) -> Floats | None:
         """Return the bounds by price of a move, what the moves pay left out, shape (n_slopes, n_prices)."""
-        return None if self._paths is None else self._paths.max(axis=0).sum(axis=0)
+        return None if self._paths is None else self._paths.max(axis=1).sum(axis=(0, 3))
 
     def add_cell(self, stretches: Sequence[Stretch], n_brokers: int) -> None:
         """Add a cell of time.
@@ -140,14 +144,14 @@ class Locality:
         self._last_prices["pieces", *names] = prices
         np.maximum(self.dearest, prices.max(axis=1), out=self.dearest)
         for number, price in enumerate(prices):
-            self.free[number] += float((near - price[:, None] * weights).max(axis=0).sum())
+            self.free[number] += float(_bargains(near, weights, price).sum())
         if self._paths is None:
             return
         # Whole bundles set other prices than their pieces do.
         bundles = np.concatenate([one.bundles for one in stretches])
-        _, owners = np.unique(bundles, return_inverse=True)
-        whole = _added_up(near, weights, owners)
-        prices = _prices(*whole, sizes, budgets, self._last_prices.get(("bundles", *names)))
+        whole = np.stack([np.bincount(bundles, weights=of_class) for of_class in near]).astype(np.float64)
+        carried = np.bincount(bundles, weights=weights).astype(np.float64)
+        prices = _prices(whole, carried, sizes, budgets, self._last_prices.get(("bundles", *names)))
         self._last_prices["bundles", *names] = prices
         np.maximum(self.dearest, prices.max(axis=1), out=self.dearest)
         for one, of_class, values in zip(stretches, classes, served, strict=True):
@@ -162,7 +166,7 @@ class Locality:
         last = self._last_labels
         changed = (labels >= 0) & (last >= 0) & (labels != last)
         for before, now in set(zip(last[changed].tolist(), labels[changed].tolist(), strict=True)):
-            np.maximum(self._paths[now], self._paths[before], out=self._paths[now])
+            np.maximum(self._paths[:, now], self._paths[:, before], out=self._paths[:, now])
         self._last_labels = np.where(labels >= 0, labels, last)
 
     def _step(self, stretch: Stretch, of_class: Ints, values: Floats, prices: Floats) -> None:
@@ -174,19 +178,29 @@ class Locality:
             prices: shape (n_slopes, n_classes).
         """
         assert self._paths is not None  # only called where there are paths
-        bundles, owners = np.unique(stretch.bundles, return_inverse=True)
+        labels = np.unique(of_class[of_class >= 0])
+        near = np.stack([values[of_class == label][0] for label in labels])
+        # Of the brokers with one label the cheapest class is the best.
+        cheapest = np.stack([prices[:, of_class == label].min(axis=1) for label in labels])
+        n_bundles = len(self._paths) * _BLOCK
         # Nothing is served from a label that no broker has now, and its bundles may wait for it.
-        stay = np.zeros((self._n_labels + 1, len(bundles), len(prices)))
-        mixed = np.empty((len(bundles), len(prices)))
-        for number, price in enumerate(prices):
-            net = values - price[:, None] * stretch.weights
-            for label in np.unique(of_class[of_class >= 0]).tolist():
-                stay[label, :, number] = np.bincount(owners, weights=net[of_class == label].max(axis=0))
-            # A bundle that moves within the stretch may have the best of every piece.
-            mixed[:, number] = np.bincount(owners, weights=net.max(axis=0))
-        paths = self._paths[:, bundles]
-        moved = paths.max(axis=0) - self._multipliers.moves + mixed[:, :, None]
-        self._paths[:, bundles] = np.maximum(paths + stay[..., None], moved)
+        stay = np.zeros((self._n_labels + 1, len(prices), n_bundles))
+        carried = np.bincount(stretch.bundles, weights=stretch.weights, minlength=n_bundles)
+        for label, of_label, price in zip(labels.tolist(), near, cheapest, strict=True):
+            gained = np.bincount(stretch.bundles, weights=of_label, minlength=n_bundles)
+            stay[label] = gained - price[:, None] * carried
+        # A bundle that moves within the stretch may have the best of every piece. One without demand has no reason to.
+        mixed = np.full((len(prices), n_bundles), -np.inf)
+        is_asked = np.bincount(stretch.bundles, minlength=n_bundles) > 0
+        for number, price in enumerate(cheapest.T):
+            best = np.bincount(stretch.bundles, weights=_bargains(near, stretch.weights, price), minlength=n_bundles)
+            mixed[number, is_asked] = best[is_asked]
+        for number, paths in enumerate(self._paths):
+            block = slice(number * _BLOCK, (number + 1) * _BLOCK)
+            if is_asked[block].any():
+                moved = paths.max(axis=0) - self._multipliers.moves[:, None] + mixed[:, None, block]
+                paths += stay[:, :, None, block]
+                np.maximum(paths, moved, out=paths)
 
 
 def _near_classes(stretch: Stretch, of_class: Ints) -> Floats:
@@ -194,6 +208,21 @@ def _near_classes(stretch: Stretch, of_class: Ints) -> Floats:
     near = np.vstack([stretch.near.T, np.zeros(len(stretch.weights))])[of_class]
     near[of_class < 0] = -np.inf
     return near
+
+
+def _bargains(near: Floats, weights: Floats, prices: Floats) -> Floats:
+    """Return what each piece gains with the class that suits it best, its price paid, shape (n_pieces,).
+
+    Args:
+        near: shape (n_classes, n_pieces).
+        prices: shape (n_classes,).
+    """
+    best: Floats = near[0] - prices[0] * weights
+    net = np.empty(len(weights))
+    for of_class, price in zip(near[1:], prices[1:], strict=True):
+        np.subtract(of_class, np.multiply(weights, price, out=net), out=net)
+        np.maximum(best, net, out=best)
+    return best
 
 
 def _prices(near: Floats, weights: Floats, sizes: Ints, budgets: Floats, start: Floats | None) -> Floats:
@@ -209,24 +238,25 @@ def _prices(near: Floats, weights: Floats, sizes: Ints, budgets: Floats, start: 
     """
     n_classes, n_slopes = len(sizes), len(budgets)
     prices = best = _within(np.ones((n_slopes, n_classes)) if start is None else start, sizes, budgets)
-    total = weights.sum()
-    if n_classes == 1 or not total:
+    if n_classes == 1 or not weights.any():
         return prices
-    near, weights = _kinds(near, weights)
-    least = np.full(n_slopes, np.inf)
+    near, weights = _sample(near, weights)
+    total = weights.sum()
+    # A bundle may have no class that is there all the time.
+    is_served = np.isfinite(near).any(axis=0)
+    near, weights = near[:, is_served], weights[is_served]
+    least, firsts = np.full(n_slopes, np.inf), n_classes * np.arange(n_slopes)[:, None]
+    many = np.tile(weights, n_slopes)
     for step in range(0 if start is None else _LATER, _STEPS):
         net = near[:, None] - prices.T[:, :, None] * weights
         bargain = net.max(axis=0)
         value = bargain.sum(axis=1)
         is_better = value < least
         least, best = np.where(is_better, value, least), np.where(is_better[:, None], prices, best)
-        # Of classes that are as good the first serves.
-        load, is_free = np.empty((n_slopes, n_classes)), np.ones(bargain.shape, dtype=bool)
-        for number in range(n_classes):
-            chosen = (net[number] == bargain) & is_free
-            # No matrix product: the order of its terms depends on how many threads there are.
-            load[:, number] = np.where(chosen, weights, 0.0).sum(axis=1)
-            is_free &= ~chosen
+        # Of classes that are as good the first serves. No matrix product: the order of its terms depends on how many
+        # threads there are.
+        places = net.argmax(axis=0) + firsts
+        load = np.bincount(places.ravel(), weights=many, minlength=firsts.size * n_classes).reshape(n_slopes, -1)
         excess = load / sizes / (total / sizes.sum()) - 1.0
         # Without a limit a class that is far too cheap would become far too dear.
         prices = prices * np.exp(_RATE / (1 + step) ** 0.75 * np.clip(excess, -1.0, 1.0))
@@ -240,28 +270,16 @@ def _within(prices: Floats, sizes: Ints, budgets: Floats) -> Floats:
     return within
 
 
-def _kinds(near: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Add up pieces that are about alike in what they gain per weight by class; mostly `_KINDS` are left at most."""
-    is_there = np.isfinite(near)
-    # A bundle may have no class that is there all the time.
-    near, weights, is_there = (of[..., is_there.any(axis=0)] for of in (near, weights, is_there))
-    gains = np.where(is_there, near, 0.0)
-    usual = gains.max(axis=0).sum() / (weights.sum() or 1.0) or 1.0
-    ratios = np.divide(gains, weights * usual, out=np.zeros_like(gains), where=weights > 0)
-    levels, kinds = 16, np.arange(len(weights))
-    while levels > 1 and len(weights) and kinds.max() >= _KINDS:
-        levels //= 2
-        codes = np.where(is_there, 1.0 + np.rint(np.minimum(ratios, 4.0) * levels), 0.0).astype(np.int64)
-        # So many classes fit into a number; what is alike in these is alike enough.
-        digits = (4 * levels + 2) ** np.arange(min(len(codes), 10))
-        kinds = np.unique(digits @ codes[:10], return_inverse=True)[1]
-    return _added_up(near, weights, kinds)
-
-
-def _added_up(near: Floats, weights: Floats, numbers: Ints) -> tuple[Floats, Floats]:
-    """Add up near lookups and weights of the pieces that have one number."""
-    near = np.stack([np.bincount(numbers, weights=of_class) for of_class in near]).astype(np.float64)
-    return near, np.bincount(numbers, weights=weights).astype(np.float64)
+def _sample(near: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Draw pieces by their weights where there are many; each has an equal share of the weight then."""
+    if len(weights) <= _SAMPLE:
+        return near, weights
+    # Steps of the golden ratio fill a circle evenly, and hit no period, such as that of the bundles in each tick.
+    places = np.arange(_SAMPLE) * (np.sqrt(5.0) - 1.0) / 2.0 % 1.0
+    before = np.cumsum(weights)
+    drawn = np.searchsorted(before, places * before[-1], side="right")
+    share = before[-1] / _SAMPLE
+    return near[:, drawn] / weights[drawn] * share, np.full(_SAMPLE, share)
 
 
 def evenness(weight: float, heaviest: float, n_brokers: int) -> tuple[float, float]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model import Location, Roster, Topology
 from lookup.model.batch import ClientClass
-from lookup.replay.grouping import ranges
 
 __all__ = ["Nearness", "farthest_ms", "near_by_distance", "near_by_property"]
 
@@ -43,29 +43,33 @@ class Nearness:
         codes = np.array([self.label_of.get(key, len(self.gains)) for key in keys], dtype=np.int64)
         return np.where(registered, codes, -1)
 
-    def gained(self, piece: Ints, client: Ints, amount: Floats) -> Floats:
+    @cached_property
+    def _layers(self) -> Sequence[tuple[Ints, Floats]]:
+        """The first label with which each client gains, the second, ..., and what: with labels there is one at most."""
+        order = np.argsort(self.gains == 0.0, axis=0, kind="stable")
+        deepest = int((self.gains != 0.0).sum(axis=0).max(initial=0))
+        return [(label, self.gains[label, np.arange(len(label))]) for label in order[:deepest]]
+
+    def gained(self, piece: Ints, client: Ints, amount: Floats | float, n_pieces: int) -> Floats:
         """Return what pieces gain with each label, shape (n_pieces, n_labels).
 
         Args:
-            piece: of each group of lookups, ascending, each number from 0 on; shape (n_groups,).
+            piece: of each lookup, or group of lookups; shape (n_groups,).
             client: class of each group.
-            amount: lookups, or weight, of each group.
+            amount: lookups, or weight, of each group, or of every one.
         """
-        # The gains of each client that are none are left out: with labels it has one at most.
-        clients, labels = np.nonzero(self.gains.T)
-        sizes = np.bincount(clients, minlength=self.gains.shape[1])
-        entries = ranges((np.cumsum(sizes) - sizes)[client], sizes[client])
-        groups = np.repeat(np.arange(len(client)), sizes[client])
-        shape = int(piece[-1]) + 1, len(self.gains)
-        weights = amount[groups] * self.gains[labels, clients][entries]
-        places = piece[groups] * shape[1] + labels[entries]
-        return np.bincount(places, weights=weights, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+        shape = n_pieces, len(self.gains)
+        gained = np.zeros(n_pieces * len(self.gains))
+        for label, gain in self._layers:
+            places = piece * len(self.gains) + label[client]
+            gained += np.bincount(places, weights=gain[client] * amount, minlength=len(gained))
+        return gained.reshape(shape)
 
-    def counted(self, piece: Ints, client: Ints, amount: Floats, labels: Ints) -> Floats:
+    def counted(self, piece: Ints, client: Ints, amount: Floats | float, labels: Ints, n_pieces: int) -> Floats:
         """Return what counts of each piece at most, with any label that is there, shape (n_pieces,)."""
-        counted = np.zeros(int(piece[-1]) + 1)
+        counted = np.zeros(n_pieces)
         for row in np.unique(self.counts[np.unique(labels[labels >= 0])], axis=0):
-            np.maximum(counted, np.bincount(piece, weights=amount * row[client]), out=counted)
+            np.maximum(counted, np.bincount(piece, weights=row[client] * amount, minlength=n_pieces), out=counted)
         return counted
 
 

@@ -174,26 +174,27 @@ class PieceWalk:
         if not self._sizes or self._cell is None:
             return
         span = slice(self._low, self._low + sum(self._sizes))
-        bundles = self._numbers[rows.column("atom", span)]
+        bundle = self._numbers[rows.column("atom", span)]
         ticks, self._sizes = np.repeat(np.arange(len(self._sizes)), self._sizes), []
-        weights = weights_of(rows, span)
+        client, weights = rows.column("properties", span), weights_of(rows, span)
+        lookups: Floats | float = 1.0
         if self._run.is_shared:
             # Lookups that weigh and want the same are as good as one, since odds divide them as they like.
-            ticks = np.zeros_like(ticks) if isinstance(weights, float) else np.unique(weights, return_inverse=True)[1]
-        keys = column_keys(ticks).by(bundles, size=len(self._unit_of)).compacted()
-        keys = keys.by(rows.column("properties", span), size=max(len(self._cluster.clients), 1))
-        (tick, bundle, client), lookups, weight = keys.counted(weights)
-        # Keys ascend, so those of a piece are neighbours.
-        begins = np.append(True, (np.diff(tick) != 0) | (np.diff(bundle) != 0) | self._run.is_shared)
-        piece, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+            kinds = np.zeros_like(ticks) if isinstance(weights, float) else np.unique(weights, return_inverse=True)[1]
+            keys = column_keys(kinds).by(bundle, size=len(self._unit_of)).compacted()
+            keys = keys.by(client, size=max(len(self._cluster.clients), 1))
+            (_, bundle, client), lookups, weights = keys.counted(weights)
+            piece = np.arange(len(bundle))
+        else:
+            (_, bundle), piece = column_keys(ticks).by(bundle, size=len(self._unit_of)).numbered()
         gained, counted = [], []
         for aim in self._aims:
-            amount = weight if aim.nearness.key is None else lookups
+            amount = weights if aim.nearness.key is None else lookups
             labels = aim.nearness.labels(self._registry.rosters[self._epoch], self._registered)
-            gained.append(aim.nearness.gained(piece, client, amount))
-            counted.append(aim.nearness.counted(piece, client, amount, labels))
-        micro = np.bincount(piece, weights=weight).astype(np.float64)
-        pieces = _Pieces(self._epoch, self._registered, len(self._unit_of), bundle[first], micro, gained, counted)
+            gained.append(aim.nearness.gained(piece, client, amount, len(bundle)))
+            counted.append(aim.nearness.counted(piece, client, amount, labels, len(bundle)))
+        micro = np.bincount(piece, weights=np.broadcast_to(weights, piece.shape)).astype(np.float64)
+        pieces = _Pieces(self._epoch, self._registered, len(self._unit_of), bundle, micro, gained, counted)
         self._cell.pieces.append(pieces)
 
     def _close(self) -> None:

@@ -70,6 +70,8 @@ _ROWS_PER_BUNDLE = 5_000
 _PREPARING, _SHEDDING = 1.5, 4.0
 #: The same of preparing if every lookup is decided alone: runs are short there, since rows are counted before them.
 _PREPARING_SHARED = 5.0
+#: The same of the facts about a cluster, without bounds and with them.
+_GATHERING, _BOUNDING = 1.0, 10.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
@@ -292,6 +294,7 @@ class _EvaluationRun:
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
             Costs(
                 _PREPARING_SHARED if run.is_shared else _PREPARING,
+                _GATHERING if multipliers is None else _BOUNDING,
                 [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
             ),
             seeds,
@@ -311,7 +314,7 @@ class _EvaluationRun:
                 marks = marks_of(cluster, output.work)
                 facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, multipliers=multipliers)
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
-            return output.work.dump("scored/{}-{}-{}".format(task.cluster, *task.runs[0]), results)
+            return output.work.dump(f"scored/{task.name}", results)
 
         replayed: dict[tuple[PolicyRun, int], Replayed] = {}
         gathered: dict[int, GatheredFacts] = {}

@@ -53,6 +53,8 @@ __all__ = [
 
 #: Index of a policy among the evaluation's, and a seed.
 PolicyRun = tuple[int, int]
+#: What stands among the runs of a cluster for the gathering of its facts.
+_FACTS: PolicyRun = (-1, 0)
 
 #: How often the time by which all cores are to be done is narrowed down by half.
 _HALVINGS = 20
@@ -60,12 +62,17 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
-    """One task: some runs over one cluster, and perhaps the facts about it."""
+    """One task: some runs over one cluster, and the facts about it, or one of the two."""
 
     #: index of the cluster among the run's
     cluster: int
     runs: tuple[PolicyRun, ...]
     with_facts: bool
+
+    @property
+    def name(self) -> str:
+        """Return a name that no other task of the evaluation has."""
+        return "{}-{}-{}".format(self.cluster, *(self.runs or (_FACTS,))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +81,18 @@ class Costs:
 
     #: preparation of a task before its first run
     task: float
+    #: gathering the facts
+    facts: float
     #: one run of each policy
     policies: Sequence[float]
 
+    def of_run(self, run: PolicyRun) -> float:
+        """Return the cost of a run, or of the facts."""
+        return self.facts if run == _FACTS else self.policies[run[0]]
+
     def of_task(self, runs: Sequence[PolicyRun]) -> float:
         """Return the cost of a task with some runs."""
-        return self.task + sum(self.policies[policy] for policy, _ in runs)
+        return self.task + sum(map(self.of_run, runs))
 
 
 #: Index of a cluster, and some of its runs.
@@ -87,7 +100,7 @@ _Share = tuple[int, Sequence[PolicyRun]]
 
 
 def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: int) -> tuple[TaskRuns, ...]:
-    """Return the tasks for every policy and seed in every cluster, the longest first.
+    """Return the tasks for every policy and seed in every cluster, and for each cluster's facts, the longest first.
 
     Clusters fill one core after another, all up to the earliest time by which that many are enough; runs that are too
     much for a core are left to the next.
@@ -99,8 +112,8 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
     a core is decided the longest first (Coffman, Garey, Johnson: MULTIFIT).
     """
     # Seed by seed: a policy that takes longer than estimated is spread over tasks.
-    runs = [(policy, seed) for seed in seeds for policy in range(len(costs.policies))]
-    runs.sort(key=lambda run: -costs.policies[run[0]])
+    runs = [_FACTS, *((policy, seed) for seed in seeds for policy in range(len(costs.policies)))]
+    runs.sort(key=costs.of_run, reverse=True)
     early, late = 0.0, sum(size * costs.of_task(runs) for size in sizes)
     shares, _ = _filled(sizes, costs, runs, late)
     for _ in range(_HALVINGS):
@@ -112,14 +125,12 @@ def divide(sizes: Sequence[int], costs: Costs, seeds: Sequence[int], *, cores: i
             early = limit
     # A division pays for each of its tasks with another preparation, and cores are filled in the order of the clusters.
     whole: list[_Share] = [(cluster, runs) for cluster in range(len(sizes))]
-    shares = min(shares, whole, key=lambda tasks: _end(tasks, sizes, costs, cores))
-    # The first task of each cluster gathers its facts.
-    first = {cluster: number for number, (cluster, _) in reversed(list(enumerate(shares)))}
-    tasks = [
-        TaskRuns(cluster, tuple(sorted(runs)), with_facts=first[cluster] == number)
-        for number, (cluster, runs) in enumerate(shares)
-    ]
-    return tuple(sorted(tasks, key=lambda task: -sizes[task.cluster] * costs.of_task(task.runs)))
+    shares = min(whole, shares, key=lambda tasks: _end(tasks, sizes, costs, cores))
+    shares = sorted(shares, key=lambda share: -sizes[share[0]] * costs.of_task(share[1]))
+    return tuple(
+        TaskRuns(cluster, tuple(sorted(run for run in runs if run != _FACTS)), with_facts=_FACTS in runs)
+        for cluster, runs in shares
+    )
 
 
 def _filled(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit: float) -> tuple[list[_Share], int]:
@@ -132,7 +143,7 @@ def _filled(sizes: Sequence[int], costs: Costs, runs: Sequence[PolicyRun], limit
             taken: list[PolicyRun] = []
             ends = busy + size * costs.task
             for run in remaining:
-                cost = size * costs.policies[run[0]]
+                cost = size * costs.of_run(run)
                 # A long run that is too much for this core may leave room for a short one. An idle core takes one in
                 # any case: else no limit would be enough for it.
                 if ends + cost <= limit or not (busy or taken):

@@ -26,7 +26,7 @@ def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
     clusters: list[int], policies: list[float], seeds: list[int], cores: int
 ) -> None:
     """However many cores there are, nothing is left out and nothing is done twice."""
-    tasks = divide(clusters, Costs(1.0, policies), seeds, cores=cores)
+    tasks = divide(clusters, Costs(1.0, 0.0, policies), seeds, cores=cores)
 
     expected = [
         (cluster, (policy, seed))
@@ -36,46 +36,54 @@ def test_every_run_is_in_one_task_and_every_cluster_has_its_facts_once(
     ]
     assert sorted((task.cluster, run) for task in tasks for run in task.runs) == sorted(expected)
     assert sorted(task.cluster for task in tasks if task.with_facts) == list(range(len(clusters)))
-    assert all(task.runs for task in tasks)
+    assert all(task.runs or task.with_facts for task in tasks)
+    assert len({task.name for task in tasks}) == len(tasks)
 
 
 def test_costly_policies_are_kept_apart() -> None:
     """One cluster on two cores: the policy that takes as long as the others together is alone."""
-    tasks = divide([10], Costs(1.0, [3.0, 1.0, 1.0, 1.0]), [1], cores=2)
+    tasks = divide([10], Costs(1.0, 0.0, [3.0, 1.0, 1.0, 1.0]), [1], cores=2)
 
     assert sorted(task.runs for task in tasks) == [((0, 1),), ((1, 1), (2, 1), (3, 1))]
 
 
+def test_facts_that_take_as_long_as_all_runs_are_a_task_of_their_own() -> None:
+    """One cluster on two cores: one gathers its facts, with bounds that take long, while the other replays."""
+    tasks = divide([10], Costs(1.0, 4.0, [1.0, 1.0, 1.0, 1.0]), [1], cores=2)
+
+    assert sorted((len(task.runs), task.with_facts) for task in tasks) == [(0, True), (4, False)]
+
+
 def test_the_longest_task_comes_first() -> None:
     """A big cluster's runs begin before those of small ones, so that no core waits for it at the end."""
-    tasks = divide([1, 100, 10], Costs(1.0, [1.0]), [1], cores=1)
+    tasks = divide([1, 100, 10], Costs(1.0, 0.0, [1.0]), [1], cores=1)
 
     assert [task.cluster for task in tasks] == [1, 2, 0]
 
 
 def test_there_are_no_more_tasks_than_runs() -> None:
-    """With more cores than runs every run is a task of its own."""
-    assert len(divide([5, 5], Costs(1.0, [1.0, 1.0]), [1, 2], cores=64)) == 8
+    """With more cores than runs every run is a task of its own, and so are the facts about each cluster."""
+    assert len(divide([5, 5], Costs(1.0, 1.0, [1.0, 1.0]), [1, 2], cores=64)) == 10
 
 
 def test_where_preparing_takes_long_a_cluster_stays_whole() -> None:
     """Dividing three clusters would prepare each twice, which two cores would have to do as well."""
     clusters, policies = [8, 5, 6], [1.0] * 4
 
-    assert len(divide(clusters, Costs(5.0, policies), [1], cores=2)) == 3
-    assert len(divide(clusters, Costs(0.0, policies), [1], cores=2)) == 4
+    assert len(divide(clusters, Costs(5.0, 0.0, policies), [1], cores=2)) == 3
+    assert len(divide(clusters, Costs(0.0, 0.0, policies), [1], cores=2)) == 4
 
 
 def test_one_cluster_alone_may_be_divided() -> None:
     """Of three equal clusters on two cores one is done by both, each with half of its runs."""
-    tasks = divide([5, 5, 5], Costs(3.0, [1.0] * 4), [1], cores=2)
+    tasks = divide([5, 5, 5], Costs(3.0, 0.0, [1.0] * 4), [1], cores=2)
 
     assert sorted(len(task.runs) for task in tasks) == [2, 2, 4, 4]
 
 
 def test_cores_are_done_at_about_the_same_time() -> None:
     """Clusters of different sizes leave one core more time for the one that is divided."""
-    tasks = divide([8, 6, 5], Costs(1.0, [1.0] * 16), [1], cores=2)
+    tasks = divide([8, 6, 5], Costs(1.0, 0.0, [1.0] * 16), [1], cores=2)
 
     work = sorted((8, 6, 5)[task.cluster] * (1 + len(task.runs)) for task in tasks)
     assert len(tasks) == 4
@@ -84,7 +92,7 @@ def test_cores_are_done_at_about_the_same_time() -> None:
 
 def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
     """Eight runs on four cores: each does a long and a short one, where two long ones would take longer."""
-    tasks = divide([10], Costs(1.5, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
+    tasks = divide([10], Costs(1.5, 0.0, [4.0, 4.0, 1.0, 1.0]), [1, 2], cores=4)
 
     assert sorted([policy >= 2 for policy, _ in task.runs] for task in tasks) == [[False, True]] * 4
 
@@ -92,7 +100,7 @@ def test_short_runs_fill_the_cores_that_long_ones_leave() -> None:
 @pytest.mark.parametrize("cores", [2, 8, 16])
 def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
     """Three clusters, sixteen policies, of which any one may take twice as long as estimated."""
-    sizes, costs = [10, 10, 10], Costs(1.5, [4.0 if number % 4 == 3 else 1.0 for number in range(16)])
+    sizes, costs = [10, 10, 10], Costs(1.5, 0.0, [4.0 if number % 4 == 3 else 1.0 for number in range(16)])
     tasks = divide(sizes, costs, range(1, 8), cores=cores)
 
     for slow in range(16):
@@ -105,17 +113,21 @@ def test_cores_end_together_also_where_estimates_are_wrong(cores: int) -> None:
     st.lists(st.integers(0, 1000), min_size=1, max_size=5),
     st.lists(st.sampled_from([1.0, 4.0]), min_size=1, max_size=6),
     st.sampled_from([0.5, 1.5, 5.0]),
+    st.sampled_from([0.0, 1.0, 10.0]),
     st.sampled_from([1, 2, 4, 16]),
 )
-@example([1, 2, 1], [1.0, 1.0], 0.5, 2)
+@example([1, 2, 1], [1.0, 1.0], 0.5, 0.0, 2)
 def test_the_last_core_is_done_no_later_than_with_whole_clusters(
-    clusters: list[int], policies: list[float], task: float, cores: int
+    clusters: list[int], policies: list[float], task: float, facts: float, cores: int
 ) -> None:
     """Whatever is divided, it is for the sake of an earlier end."""
-    tasks = divide(clusters, Costs(task, policies), [1], cores=cores)
+    tasks = divide(clusters, Costs(task, facts, policies), [1], cores=cores)
 
-    lengths = [clusters[one.cluster] * (task + sum(policies[policy] for policy, _ in one.runs)) for one in tasks]
-    whole = sorted((size * (task + sum(policies)) for size in clusters), reverse=True)
+    lengths = [
+        clusters[one.cluster] * (task + facts * one.with_facts + sum(policies[policy] for policy, _ in one.runs))
+        for one in tasks
+    ]
+    whole = sorted((size * (task + facts + sum(policies)) for size in clusters), reverse=True)
     assert _ends(lengths, cores) <= _ends(whole, cores)
 
 
