@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,61 @@ def lookup_register_selectors():
 """
 _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
-#: Values of a broker.conf that are bad on purpose, by the key to change.
-_BAD: Mapping[str, Mapping[str, float]] = {
-    _MINIMUM: {_THRESHOLD: 5, _MINIMUM: 40},
-    _THRESHOLD: {_THRESHOLD: 60, _MINIMUM: 0.5},
+_HITS = "loadBalancerSheddingConditionHitCountThreshold"
+_SHEDDER = "loadBalancerLoadSheddingStrategy"
+_EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions"
+
+
+@dataclass(frozen=True)
+class Way:
+    """An incumbent that is bad on purpose, and the key that should be changed."""
+
+    key: str
+    spaces: tuple[str | dict[str, Any], ...]
+    #: of a broker.conf
+    conf: Mapping[str, float | str] = field(default_factory=dict)
+    #: of a policy that comes from no broker.conf
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    #: of the four brokers, in the unit of their usage
+    capacities: tuple[float, ...] = (0.06,) * 4
+    objectives: tuple[str, ...] | None = None
+    rack: bool = False
+
+
+_WAYS = {
+    "minimum": Way(_MINIMUM, ("shipped:threshold",), {_THRESHOLD: 5, _MINIMUM: 40}),
+    "threshold": Way(_THRESHOLD, ("shipped:threshold",), {_THRESHOLD: 60, _MINIMUM: 0.5}),
+    "hits": Way(
+        _HITS,
+        ("shipped:transfer",),
+        {
+            "loadManagerClassName": f"{_EXTENSIBLE}.ExtensibleLoadManagerImpl",
+            _SHEDDER: f"{_EXTENSIBLE}.scheduler.TransferShedder",
+            "loadBalancerLoadPlacementStrategy": f"{_EXTENSIBLE}.strategy.LeastResourceUsageWithWeight",
+            _HITS: 400,
+        },
+    ),
+    # Rates are made equal, which is too much for the two small machines.
+    "shedder": Way(
+        _SHEDDER,
+        ("shipped:threshold", "shipped:uniform"),
+        {
+            _SHEDDER: "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+            "loadBalancerMsgRateDifferenceShedderThreshold": 10,
+        },
+        capacities=(0.02, 0.02, 0.06, 0.06),
+        objectives=("overload_ratio",),
+    ),
+    "locality": Way(
+        "scorers[0].weight",
+        ({"name": "weights", "vary": {"scorers[0].weight": {"low": 0.0, "high": 1.0}}},),
+        policy={
+            "scorers": [{"use": "property-match", "key": "rack", "weight": 0.0}, {"use": "headroom", "weight": 0.3}],
+            "selector": "best",
+        },
+        objectives=("match_ratio:rack",),
+        rack=True,
+    ),
 }
 _FIGURE = "imbalance_max_mean"
 
@@ -77,43 +129,46 @@ def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
     return "luck", lookup.tune(search, output=folder / "out", workers=InProcess()).document()
 
 
-def _power(seed: int, key: str, folder: Path) -> tuple[str, dict[str, Any]]:
-    """Search over two days in which each of four brokers restarts, with one value of the broker.conf bad on purpose."""
+def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Search over two days in which each of four brokers restarts, with one value bad on purpose."""
     topics, hours, start = 256, 48, datetime(2026, 3, 2, tzinfo=UTC)
     dice = np.random.default_rng(seed)
     hour = np.repeat(np.arange(hours), topics)
     names = [f"persistent://shop/orders-{number % 4}/topic-{number}" for number in range(topics)]
     times = pd.to_timedelta(3600 * hour + dice.uniform(0, 3600, len(hour)), unit="s")
+    racks = [f'{{"rack":"{"ab"[code]}"}}' if way.rack else "{}" for code in dice.integers(0, 2, topics)]
     log = pd.DataFrame(
         {
             "ts": pd.Timestamp(start) + times,
             "cluster": "east",
             "topic": np.tile(names, hours),
             "weight": np.tile(dice.lognormal(0, 0.5, topics), hours),
-            "properties": "{}",
+            "properties": np.tile(racks, hours),
         }
     ).sort_values("ts")
     brokers = []
-    for number in range(4):
+    for number, capacity in enumerate(way.capacities):
         down = start + timedelta(hours=3 + 12 * number)
-        broker = {"id": f"broker-{number}:8080", "capacity": 0.06}
+        broker = {"id": f"broker-{number}:8080", "capacity": capacity, "properties": {"lookup.rack": "ab"[number % 2]}}
         brokers += [broker | {"until": down}, broker | {"from": down + timedelta(minutes=10)}]
-    (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in _BAD[key].items()))
+    today = {"name": "today", **way.policy}
+    if way.conf:
+        (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in way.conf.items()))
+        today["from_broker_conf"] = str(folder / "broker.conf")
     rules = {"session_s": 3600, "tick_s": 600, "default_bundles": 16, "bytes_per_weight": 1.77e9}
-    evaluation = {
-        "evaluation": {"incumbent": "today", **rules},
-        "policies": [{"name": "today", "from_broker_conf": str(folder / "broker.conf")}],
-        "brokers": brokers,
-    }
-    search = {"tune": {"evaluation": evaluation, "candidates": 32}, "spaces": ["shipped:threshold"]}
-    return key, lookup.tune(search, log, output=folder / "out", workers=InProcess()).document()
+    evaluation = {"evaluation": {"incumbent": "today", **rules}, "policies": [today], "brokers": brokers}
+    tune: dict[str, Any] = {"evaluation": evaluation, "candidates": 32}
+    if way.objectives is not None:
+        tune["objectives"] = list(way.objectives)
+    search = {"tune": tune, "spaces": list(way.spaces)}
+    return way.key, lookup.tune(search, log, output=folder / "out", workers=InProcess()).document()
 
 
-def _searched(kind: str, logs: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    for seed in range(1, logs + 1):
-        for key in _BAD if kind == "power" else [""]:
+def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    for seed in logs:
+        for way in ways if kind == "power" else [""]:
             with tempfile.TemporaryDirectory() as folder:
-                found = _power(seed, key, Path(folder)) if key else _equals(seed, Path(folder))
+                found = _power(seed, _WAYS[way], Path(folder)) if way else _equals(seed, Path(folder))
             yield seed, *found
 
 
@@ -122,25 +177,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("equals", "power"))
     parser.add_argument("--logs", type=int, default=20)
+    parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=list(_WAYS), help="of `power`")
     options = parser.parse_args()
     searches = recommended = right = finalists = apart = sealed_apart = 0
-    for seed, key, found in _searched(options.kind, options.logs):
+    for seed, key, found in _searched(options.kind, range(1, options.logs + 1), options.ways):
         searches += 1
         answers = found["recommended"]
         recommended += bool(answers)
         right += bool(answers) and key in answers[0]["changes"]
-        best = found["finalists"][:1]
-        finalists += bool(best)
-        spans = [
-            {days: (one[days][_FIGURE]["low"], one[days][_FIGURE]["high"]) for days in ("search", "sealed")}
-            for one in best
-        ]
-        apart += any(not low <= 0 <= high for low, high in (span["search"] for span in spans))
-        sealed_apart += any(not low <= 0 <= high for low, high in (span["sealed"] for span in spans))
+        spans = []
+        if options.kind == "equals" and found["finalists"]:
+            best = found["finalists"][0]
+            spans = [(best[days][_FIGURE]["low"], best[days][_FIGURE]["high"]) for days in ("search", "sealed")]
+            finalists += 1
+            apart += not spans[0][0] <= 0 <= spans[0][1]
+            sealed_apart += not spans[1][0] <= 0 <= spans[1][1]
         print(seed, key, f"recommended {len(answers)}", *spans, flush=True)
+    print(f"{searches} searches, {recommended} with a recommendation", end="")
+    if options.kind == "power":
+        print(f", {right} with the right key first")
+        return
     print(
-        f"{searches} searches, {recommended} with a recommendation, {right} with the right key first; {finalists} with "
-        f"finalists: the interval of the first leaves 0 out in {apart} by the search, in {sealed_apart} on sealed days"
+        f"; {finalists} with finalists: the interval of the first leaves 0 out in {apart} by the search, in "
+        f"{sealed_apart} on sealed days"
     )
 
 
