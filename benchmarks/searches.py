@@ -2,8 +2,11 @@
 
     python benchmarks/searches.py equals --logs 100
     python benchmarks/searches.py power --logs 20
+    python benchmarks/searches.py coverage --logs 100
 
-A line for each log, and a sum; seven seconds of one core each, or ten.
+A line for each log, and a sum; seven seconds of one core each, or ten. Coverage asks whether intervals of what is
+recommended hold what it brings on other logs of the same kind; these are replayed for all recommendations together,
+half an hour.
 """
 
 from __future__ import annotations
@@ -108,6 +111,9 @@ _WAYS = {
     ),
 }
 _FIGURE = "imbalance_max_mean"
+_START = datetime(2026, 3, 2, tzinfo=UTC)
+#: Logs on which recommendations are tried, and replicates on each.
+_FRESH, _DICE = 8, 25
 
 
 def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
@@ -129,9 +135,9 @@ def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
     return "luck", lookup.tune(search, output=folder / "out", workers=InProcess()).document()
 
 
-def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
-    """Search over two days in which each of four brokers restarts, with one value bad on purpose."""
-    topics, hours, start = 256, 48, datetime(2026, 3, 2, tzinfo=UTC)
+def restarts(seed: int, folder: Path, way: Way) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return a log of two days in which each of four brokers restarts, and the evaluation of what is today."""
+    topics, hours = 256, 48
     dice = np.random.default_rng(seed)
     hour = np.repeat(np.arange(hours), topics)
     names = [f"persistent://shop/orders-{number % 4}/topic-{number}" for number in range(topics)]
@@ -139,7 +145,7 @@ def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
     racks = [f'{{"rack":"{"ab"[code]}"}}' if way.rack else "{}" for code in dice.integers(0, 2, topics)]
     log = pd.DataFrame(
         {
-            "ts": pd.Timestamp(start) + times,
+            "ts": pd.Timestamp(_START) + times,
             "cluster": "east",
             "topic": np.tile(names, hours),
             "weight": np.tile(dice.lognormal(0, 0.5, topics), hours),
@@ -148,7 +154,7 @@ def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
     ).sort_values("ts")
     brokers = []
     for number, capacity in enumerate(way.capacities):
-        down = start + timedelta(hours=3 + 12 * number)
+        down = _START + timedelta(hours=3 + 12 * number)
         broker = {"id": f"broker-{number}:8080", "capacity": capacity, "properties": {"lookup.rack": "ab"[number % 2]}}
         brokers += [broker | {"until": down}, broker | {"from": down + timedelta(minutes=10)}]
     today = {"name": "today", **way.policy}
@@ -156,12 +162,70 @@ def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
         (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in way.conf.items()))
         today["from_broker_conf"] = str(folder / "broker.conf")
     rules = {"session_s": 3600, "tick_s": 600, "default_bundles": 16, "bytes_per_weight": 1.77e9}
-    evaluation = {"evaluation": {"incumbent": "today", **rules}, "policies": [today], "brokers": brokers}
+    return log, {"evaluation": {"incumbent": "today", **rules}, "policies": [today], "brokers": brokers}
+
+
+def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Search from an incumbent with one value bad on purpose."""
+    log, evaluation = restarts(seed, folder, way)
     tune: dict[str, Any] = {"evaluation": evaluation, "candidates": 32}
     if way.objectives is not None:
         tune["objectives"] = list(way.objectives)
     search = {"tune": tune, "spaces": list(way.spaces)}
     return way.key, lookup.tune(search, log, output=folder / "out", workers=InProcess()).document()
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """What a search recommends first: changes, and the intervals of its gain by the search and by the sealed days."""
+
+    changes: dict[str, Any]
+    search: tuple[float, float]
+    sealed: tuple[float, float]
+    sealed_s: int
+
+
+def _coverage(logs: int) -> None:
+    """Compare intervals with what recommendations bring on fresh logs, over the hours of the search and the others."""
+    promises = []
+    for seed in range(1, logs + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            _, found = _power(seed, _WAYS["minimum"], Path(folder))
+        for best in found["recommended"][:1]:
+            spans = {days: (best[days][_FIGURE]["low"], best[days][_FIGURE]["high"]) for days in ("search", "sealed")}
+            began = datetime.fromisoformat(found["sealed_from"])
+            promises.append(_Promise(best["changes"], **spans, sealed_s=round((began - _START).total_seconds())))
+    for days in ("search", "sealed"):
+        gains = np.mean([_gains(1000 + log, promises, days) for log in range(_FRESH)], axis=0)
+        spans = [getattr(promise, days) for promise in promises]
+        held = sum(low <= gain <= high for gain, (low, high) in zip(gains, spans, strict=True))
+        above = sum(low > gain for gain, (low, _) in zip(gains, spans, strict=True))
+        middle = np.mean([(low + high) / 2 for low, high in spans])
+        print(
+            f"{days}: of {len(promises)} recommendations the interval holds what is true of {held}, is above it for "
+            f"{above}; mean gain promised {middle:.4f}, true {np.mean(gains):.4f}",
+            flush=True,
+        )
+
+
+def _gains(seed: int, promises: Sequence[_Promise], days: str) -> list[float]:
+    """Return by how much each promise lowers the figure on a fresh log, in the same hours of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, evaluation = restarts(seed, Path(folder), _WAYS["minimum"])
+        today, gains = evaluation["policies"][0], list[float]()
+        for sealed_s in sorted({promise.sealed_s for promise in promises}):
+            of = [number for number, promise in enumerate(promises) if promise.sealed_s == sealed_s]
+            policies = [today, *({**today, "name": f"p{n}", "broker_conf": promises[n].changes} for n in of)]
+            seal = _START + timedelta(seconds=sealed_s)
+            span = {"until": seal.isoformat()} if days == "search" else {"warmup_s": sealed_s}
+            rules = evaluation["evaluation"] | {"seeds": _DICE, "bounds": False} | span
+            settings = evaluation | {"policies": policies, "evaluation": rules}
+            pooled = lookup.evaluate(settings, log, workers=InProcess()).scored.pooled
+            before = pooled["today", _FIGURE, None].value
+            gains += [before - pooled[f"p{n}", _FIGURE, None].value for n in of]
+    # In the order of the promises, which mostly have one seal.
+    order = sorted(range(len(promises)), key=lambda n: (promises[n].sealed_s, n))
+    return [gains[order.index(n)] for n in range(len(promises))]
 
 
 def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -175,10 +239,13 @@ def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int
 def main() -> None:
     """Search, print a line for each, and a sum."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("equals", "power"))
+    parser.add_argument("kind", choices=("equals", "power", "coverage"))
     parser.add_argument("--logs", type=int, default=20)
     parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=list(_WAYS), help="of `power`")
     options = parser.parse_args()
+    if options.kind == "coverage":
+        _coverage(options.logs)
+        return
     searches = recommended = right = finalists = apart = sealed_apart = 0
     for seed, key, found in _searched(options.kind, range(1, options.logs + 1), options.ways):
         searches += 1
