@@ -22,7 +22,10 @@ import pytest
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
+import lookup
 from lookup.cli import main
+from lookup.errors import PulsarLookupError
+from lookup.logs.jobs import InProcess
 
 IntArray = NDArray[np.int64]
 
@@ -119,6 +122,14 @@ def _evaluate(tables: Path, *settings: str, code: int = 0) -> Results:
         text = printed.read()
     assert ended == code
     return Results(text.replace(str(folder), "nasa-report"), folder)
+
+
+def _block(language: str, text: str) -> str:
+    """Return the block of the page that contains a text."""
+    (block,) = (
+        body for body in re.findall(rf"^```{language}\n(.*?)^```", _PAGE, re.MULTILINE | re.DOTALL) if text in body
+    )
+    return str(block)
 
 
 def _rows(tables: Path, table: str) -> pa.Table:
@@ -304,6 +315,27 @@ def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
     for seconds, figures in quoted.items():
         run = _evaluate(tables, f"evaluation.session_s={seconds}", f'policies=["{_STOCK}"]')
         assert [run.value("stock", name) for name in columns] == pytest.approx(figures, rel=0.02, abs=0.0006)
+
+
+def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: Path) -> None:
+    """The page's search is refused, and with smaller blocks it ends in the sentence that the page shows."""
+    search = tomllib.loads(_block("toml", "[tune]"))
+    search["tune"]["evaluation"] = str(_EVALUATION)
+    refused, kept = (
+        line for line in _PAGE.splitlines() if line.startswith(("error: the log is", "keep what you have"))
+    )
+    chosen: dict[str, object] = {"evaluation.incumbent": "rack-then-load"}
+    finer: dict[str, object] = {"evaluation.balance_s": 1200, "verdict.block_s": 1200}
+
+    with pytest.raises(PulsarLookupError) as error:
+        lookup.tune(search, tables / "lookups", output=tmp_path / "a", overrides=chosen, workers=InProcess())
+    assert refused.startswith(f"error: {str(error.value).partition(';')[0]}")
+    found = lookup.tune(
+        search, tables / "lookups", output=tmp_path / "b", overrides=chosen | finer, workers=InProcess()
+    ).document()
+    assert found["conclusion"] == kept
+    assert f"{len(found['candidates'])} settings were tried" in _PAGE
+    assert found["recommended"] == found["finalists"] == []
 
 
 def test_deciding_every_row_anew_overstates_the_gain(tables: Path, evaluated: Results) -> None:
