@@ -37,7 +37,8 @@ IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 MODULAR_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 
 #: Keys that count only after a restart, in 4.x; all others of the load managers can be changed in a running cluster.
-#: The class of the shedder can be written, but is read at the start.
+#: Brokers take two classes as well while they run: that of the shedder is read at the start, and another load manager
+#: takes over in all brokers at once, which is for a restart, one broker after the other.
 NOT_DYNAMIC = frozenset(
     {
         "loadBalancerEnabled",

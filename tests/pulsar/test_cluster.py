@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import urllib.error
 from pathlib import Path
 
 import pulsar
 import pytest
 
+from lookup.settings.policy import is_path
+from lookup.settings.shipped import shipped
+from lookup.tuning.advice import dynamic_lines
 from tests.processes import awaited, is_gone
 from tests.pulsar.clients import Client, JavaClients, PythonClients
 from tests.pulsar.cluster import LAYOUTS, Cluster
@@ -192,3 +196,19 @@ def test_jvm_ends_with_the_process_that_started_it(
 
     parent.communicate()
     awaited(lambda: is_gone(jvm))
+
+
+def test_keys_that_a_search_changes_without_a_restart_are_dynamic(cluster: Cluster) -> None:
+    """`lookup tune` prints commands for the keys that a broker lists as dynamic, and for no others."""
+    listed = cluster.admin("GET", "brokers/configuration")
+    paths = [one.path for one in shipped().values() if one.kind == "space of a search"]
+    spaces = [tomllib.loads(path.read_text(encoding="utf-8")) for path in paths]
+    keys = {key for space in spaces for key in [*space.get("set", {}), *space["vary"]] if not is_path(key)}
+    # These can be written, and yet are for a restart.
+    written = {key for key in keys if any(dynamic_lines({key: 1}))} | {
+        "loadBalancerLoadSheddingStrategy",
+        "loadManagerClassName",
+    }
+
+    assert len(keys) > 10
+    assert keys & set(listed) == written & keys
