@@ -17,7 +17,7 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_400,
+    "lookup/api": 3_500,
     "lookup/collect": 1_500,
     "lookup/commands": 5_900,
     "lookup/engine": 5_000,
@@ -26,7 +26,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/model": 3_000,
     "lookup/placement": 1_900,
     "lookup/replay": 9_600,
-    "lookup/report": 6_200,
+    "lookup/report": 6_300,
     "lookup/score": 2_700,
     "lookup/serve": 4_000,
     "lookup/settings": 3_900,
@@ -34,7 +34,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 4_500,
-    "lookup/tuning": 1_100,
+    "lookup/tuning": 1_700,
     "plugins/lookup_policies": 4_200,
 }
 

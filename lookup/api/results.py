@@ -133,7 +133,7 @@ class Evaluation:
         Raises:
             SettingsError: if what draws it is not installed.
         """
-        _require_page_packages("the page needs")
+        require_page_packages("the page needs")
         from lookup.report.page import html_report
 
         return html_report(read_run(self.folder))
@@ -145,7 +145,7 @@ class Evaluation:
         Raises:
             SettingsError: if what draws them is not installed.
         """
-        _require_page_packages("charts need")
+        require_page_packages("charts need")
         from lookup.report.drawing import draw, drawable
 
         run = read_run(self.folder)
@@ -162,7 +162,7 @@ class Evaluation:
         Raises:
             SettingsError: if there is no such chart, policy or cluster, or if what draws it is not installed.
         """
-        _require_page_packages("charts need")
+        require_page_packages("charts need")
         from lookup.report.drawing import draw, drawable
 
         run = read_run(self.folder)
@@ -223,7 +223,12 @@ def open_run(run: str | os.PathLike[str]) -> Evaluation:
     return Evaluation(os.fspath(run), read_run(os.fspath(run)).scored)
 
 
-def _require_page_packages(what: str) -> None:
+def require_page_packages(what: str) -> None:
+    """Refuse to draw without the packages that draw.
+
+    Raises:
+        SettingsError: naming the first that is missing.
+    """
     missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
     if missing:
         raise SettingsError(f"{what} {missing[0]}: install it with pip install 'pulsar-lookup[report]'")

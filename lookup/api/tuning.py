@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_mapping, require_path
 from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of, size_of
-from lookup.api.files import OUTPUTS
+from lookup.api.files import OUTPUTS, PAGE_PACKAGES
 from lookup.api.given import BrokerTable, Table, given_tables
 from lookup.api.outputs import data_frame, result_folder
-from lookup.api.results import Evaluation, open_run
+from lookup.api.results import Evaluation, open_run, require_page_packages
 from lookup.api.selection import Selection, given_inputs
 from lookup.engine.build import build_policies
 from lookup.errors import Argument, InputError
@@ -45,8 +46,10 @@ from lookup.tuning.document import (
     figures,
     json_bytes,
     judged_entry,
+    possible_document,
     standing,
 )
+from lookup.tuning.effects import settings_document, taken_back
 from lookup.tuning.racing import Standing, beaten, figure_name, standing_of
 from lookup.tuning.sealing import Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
@@ -55,13 +58,15 @@ from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TuneRun", "Tuning", "open_tuning", "tune"]
+__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 1
 #: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
 _DRAWS = 16
 _SEARCH, _RESULT, _SEALED, _SCRATCH = "search.json", "tune.json", "sealed", "batch"
+#: The page beside `tune.json`.
+TUNE_PAGE = "tune.html"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +120,17 @@ class Tuning:
     def document(self) -> dict[str, Any]:
         """Return what `tune.json` holds."""
         return dict(self._document)
+
+    def page(self) -> str:
+        """Return the search as one HTML page with all charts.
+
+        Raises:
+            SettingsError: if what draws it is not installed.
+        """
+        require_page_packages("the page needs")
+        from lookup.tuning.page import tuning_page
+
+        return tuning_page(self._document)
 
     def __repr__(self) -> str:
         """Return the answer, and how many candidates there were."""
@@ -183,6 +199,11 @@ def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
     if content is None:
         raise InputError(f"{os.fspath(folder)}: holds no tune.json; `lookup tune` writes one")
     return Tuning(os.fspath(folder), content)
+
+
+def has_tuning(folder: str) -> bool:
+    """Return whether a folder holds a finished search."""
+    return _read(folder, _RESULT) is not None
 
 
 @dataclass
@@ -275,14 +296,20 @@ class TuneRun:
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, workers, progress, warn) if finalists else None
         document = self._document(finalists, sealed)
+        found = Tuning(self.folder, document)
+        if all(find_spec(package) for package in PAGE_PACKAGES):
+            progress("drawing the page")
+            write_beside(self.folder, TUNE_PAGE, found.page().encode())
+        # The last file of all: a folder without it holds a search that was stopped.
         write_beside(self.folder, _RESULT, json_bytes(document))
-        return Tuning(self.folder, document)
+        return found
 
     def _played(
         self, batch: Batch, number: int, workers: Workers, progress: Callable[[str], None]
     ) -> Mapping[str, Any]:
         """Replay a batch over the days of the search, and return what it has shown."""
-        selection = self._selection(batch.candidates, number, replicates=batch.replicates)
+        is_last = batch.kind == "race"
+        selection = self._selection(batch.candidates, number, replicates=batch.replicates, has_bounds=is_last)
         try:
             # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
             outcome = replay(workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
@@ -294,19 +321,23 @@ class TuneRun:
         scored = scored_of(replace(selection, settings=settings), outcome)
         aims = self.search.aims or aims_on(self.file.tune, scored)
         names = {self._name(candidate): candidate.number for candidate in (self.search.incumbent, *batch.candidates)}
-        beaten_by = {} if batch.kind == "race" else beaten(scored, list(names), aims)
+        beaten_by = {} if is_last else beaten(scored, list(names), aims)
         standings = {number: standing_of(scored, name, aims) for name, number in names.items()}
+        policies = {number: name for name, number in names.items()}
+        gains = taken_back(scored, batch.candidates, policies, aims)
         return {
             "batch": number,
             "kind": batch.kind,
             "replicates": batch.replicates,
             "aims": aims_document(aims),
+            "possible": possible_document(scored, aims),
             "rows": [
                 {
                     "candidate": number,
                     "figures": figures(standings[number]),
                     "idle": standings[number].idle,
                     "beaten_by": names.get(beaten_by.get(name, "")) if number else None,
+                    "taken_back": gains.get(number),
                 }
                 for name, number in names.items()
             ],
@@ -338,9 +369,10 @@ class TuneRun:
 
     def _clear(self) -> None:
         """Remove what an earlier search found: until this one has an answer, the folder has none."""
-        system, path = locate(f"{self.folder}/{_RESULT}")
-        with suppress(FileNotFoundError):
-            system.delete_file(path)
+        for name in (_RESULT, TUNE_PAGE):
+            system, path = locate(f"{self.folder}/{name}")
+            with suppress(FileNotFoundError):
+                system.delete_file(path)
 
     def _keep(self) -> None:
         content = {
@@ -369,7 +401,7 @@ class TuneRun:
             warn(f"these days were opened {times}: what is chosen by them is no longer confirmed by them")
         progress(f"opening the sealed days for {quantity(len(finalists), 'finalist')} and the incumbent")
         replicates = len(self.selection.settings.evaluation.drawn)
-        selection = self._selection(finalists, _DRAWS - 1, replicates=replicates, is_sealed=True)
+        selection = self._selection(finalists, _DRAWS - 1, replicates=replicates, is_sealed=True, has_bounds=True)
         with draft(f"{self.folder}/{_SEALED}", OUTPUTS, force=True) as target:
             return evaluate_into(
                 target,
@@ -384,12 +416,18 @@ class TuneRun:
             )
 
     def _selection(
-        self, candidates: Sequence[Candidate], number: int, *, replicates: int, is_sealed: bool = False
+        self,
+        candidates: Sequence[Candidate],
+        number: int,
+        *,
+        replicates: int,
+        has_bounds: bool,
+        is_sealed: bool = False,
     ) -> Selection:
         """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
         settings = self.selection.settings
         section = settings.evaluation
-        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": is_sealed}
+        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
         if self.has_holdout and is_sealed:
             changes |= {"warmup_s": self.seal.before_s}
         elif self.has_holdout:
@@ -432,6 +470,11 @@ class TuneRun:
         ]
         recommended = [one for one in judged if one["objection"] is None and self.has_holdout]
         incumbent = {"policy": self._name(search.incumbent), "search": figures(search.incumbent.standing)}
+        batches = [self.records[number] for number in sorted(self.records)]
+        first = {row["candidate"]: standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
+        gains = [
+            {row["candidate"]: row["taken_back"] for row in batch["rows"] if row["taken_back"]} for batch in batches
+        ]
         return {
             "schema": _SCHEMA,
             "conclusion": conclusion(recommended, judged, aims, has_holdout=self.has_holdout),
@@ -443,14 +486,21 @@ class TuneRun:
                 "cycles": None if sealed is None else _cycles(sealed, self._name(search.incumbent)),
             },
             "candidates": [entry(one, search) for one in search.candidates],
+            "settings": settings_document(
+                search, first, gains, {(one["space"], key) for one in recommended[:1] for key in one["changes"]}
+            ),
             **aims_document(aims),
+            "possible": {
+                "search": batches[-1]["possible"],
+                "sealed": None if sealed is None else possible_document(sealed, aims),
+            },
             "first": time_text(self.seal.first_us),
             "sealed_from": time_text(self.seal.from_us) if self.has_holdout else None,
             "last": time_text(self.seal.last_us),
             "opened": self.opened,
             "batches": [
                 {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
-                for _, record in sorted(self.records.items())
+                for record in batches
             ],
         }
 

@@ -8,32 +8,49 @@ from lookup.api.files import PAGE, PAGE_PACKAGES
 from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
+from lookup.errors import SettingsError
 
 __all__ = ["COMMANDS", "add_arguments", "run"]
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the arguments of `lookup report`."""
-    parser.need("folder", nargs="?", metavar="RUN_DIR", help="folder or URI that `lookup evaluate` has written")
+    parser.need(
+        "folder", nargs="?", metavar="RUN_DIR", help="folder or URI that `lookup evaluate` or `lookup tune` has written"
+    )
     add_gate(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
     require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
-    from lookup.logs.outputs import named_refusals, write_beside
+    from lookup.api.tuning import TUNE_PAGE, has_tuning, open_tuning
     from lookup.report.folder import read_run
     from lookup.report.page import html_report
 
-    demands, finished = Demands(arguments), read_run(arguments.folder)
+    demands = Demands(arguments)
+    if has_tuning(arguments.folder):
+        if not demands.is_empty:
+            raise SettingsError(
+                f"{arguments.folder}: holds a search, which no budget is about; its sealed days are an evaluation, "
+                f"{arguments.folder}/sealed"
+            )
+        _write(arguments.folder, TUNE_PAGE, open_tuning(arguments.folder).page())
+        return 0
+    finished = read_run(arguments.folder)
     demands.check(finished.scored.metrics, finished.manifest["settings"], finished.manifest["inputs"])
     # First, since a budget may name what the run does not have.
     code = 0 if demands.is_empty else demands.deliver(finished, is_printed=True)
-    page = html_report(finished)
-    with named_refusals(arguments.folder):
-        write_beside(arguments.folder, PAGE, page.encode())
-    note(f"the page is {arguments.folder.rstrip('/')}/{PAGE}, {len(page.encode()) / 1e6:.2f} MB; any browser opens it")
+    _write(arguments.folder, PAGE, html_report(finished))
     return code if demands.budget else 0
+
+
+def _write(folder: str, name: str, page: str) -> None:
+    from lookup.logs.outputs import named_refusals, write_beside
+
+    with named_refusals(folder):
+        write_beside(folder, name, page.encode())
+    note(f"the page is {folder.rstrip('/')}/{name}, {len(page.encode()) / 1e6:.2f} MB; any browser opens it")
 
 
 def _add_diff(parser: Parser) -> None:
@@ -64,7 +81,7 @@ def _run_diff(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="report",
-        summary="draw the page of a finished evaluation again, without replaying",
+        summary="draw the page of a finished evaluation or search again, without replaying",
         examples=(
             ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
             (

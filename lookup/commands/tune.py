@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from typing import Any
 
+from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
 from lookup.commands.options import (
     COMMAND_LINE,
@@ -22,6 +24,7 @@ from lookup.commands.options import (
 from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
+from lookup.tuning.wording import gain_text, sentences
 
 __all__ = ["COMMAND", "add_arguments", "explain_candidate", "run"]
 
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     with interrupted_later():
         from lookup.api.evaluating import size_of
         from lookup.api.selection import select
-        from lookup.api.tuning import TuneRun
+        from lookup.api.tuning import TUNE_PAGE, TuneRun
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import keeps
@@ -89,8 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
             print_json(document)
         else:
             _print(document)
+        missing = [package for package in PAGE_PACKAGES if find_spec(package) is None]
+        if missing:
+            note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
+        page = "" if missing else f"{TUNE_PAGE} for people, "
         note(
-            f"results are in {arguments.output}: tune.json for programs, and in sealed/ the report on the days "
+            f"results are in {arguments.output}: {page}tune.json for programs, and in sealed/ the report on the days "
             "that were sealed"
         )
     return found.exit_code
@@ -110,7 +117,13 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     for line in _account(one):
         console.print(plain(line), soft_wrap=True)
     rows = [
-        [name, _number(today["search"][name]["value"]), _number(figure["value"]), _gain(figure), *_sealed(one, name)]
+        [
+            name,
+            _number(today["search"][name]["value"]),
+            _number(figure["value"]),
+            gain_text(figure),
+            *_sealed(one, name),
+        ]
         for name, figure in (one["search"] or {}).items()
     ]
     console.print()
@@ -138,7 +151,7 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
 
 def _sealed(one: Mapping[str, Any], name: str) -> tuple[str]:
     sealed = one.get("sealed")
-    return ("-" if sealed is None else _gain(sealed[name]),)
+    return ("-" if sealed is None else gain_text(sealed[name]),)
 
 
 def _number(value: float | None) -> str:
@@ -148,7 +161,7 @@ def _number(value: float | None) -> str:
 def _print(document: Mapping[str, Any]) -> None:
     console = data_console()
     console.print(plain(document["conclusion"]), soft_wrap=True)
-    for sentence in _sentences(document):
+    for sentence in sentences(document):
         console.print(plain(sentence), soft_wrap=True)
     if document["finalists"]:
         console.print()
@@ -159,36 +172,11 @@ def _print(document: Mapping[str, Any]) -> None:
         _print_recommended(one)
 
 
-def _sentences(document: Mapping[str, Any]) -> Iterator[str]:
-    tried = sum(1 for one in document["candidates"] if one["search"] is not None)
-    sealed = document["sealed_from"]
-    days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
-    yield f"{tried} candidates from {document['first']} on; {days}"
-    if document["opened"] > 1:
-        yield f"these days were opened {document['opened']} times: what was chosen by them is not confirmed by them"
-    if (cycles := document["incumbent"]["cycles"]) is not None:
-        yield f"today {cycles}"
-    idle: dict[str, str] = {}
-    for one in document["candidates"]:
-        if one["idle"] is not None:
-            idle.setdefault(one["space"], one["idle"])
-    for space, why in idle.items():
-        yield f"space {space} cannot act on this log: {why}"
-
-
 def _row(one: Mapping[str, Any], aims: Sequence[str]) -> list[str]:
     cells = [str(one["candidate"])]
     for name in aims:
-        cells += [_gain(one["search"][name]), _gain(one["sealed"][name])]
+        cells += [gain_text(one["search"][name]), gain_text(one["sealed"][name])]
     return [*cells, one["objection"] or "recommended"]
-
-
-def _gain(figure: Mapping[str, Any]) -> str:
-    """Write a difference from the incumbent, up is better, with its interval."""
-    if figure["delta"] is None:
-        return "-"
-    span = "" if figure["low"] is None else f" ({figure['low']:.3g} to {figure['high']:.3g})"
-    return f"{figure['delta']:+.3g}{span}"
 
 
 def _print_recommended(one: Mapping[str, Any]) -> None:

@@ -111,6 +111,8 @@ class Table:
     caption: str = ""
     #: numbers of the columns that hold text; the others are figures
     texts: Sequence[int] = (0,)
+    #: whether a page has a field above each column that narrows the rows
+    is_filtered: bool = False
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "CHART_WIDTH", "NARROW", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec", "extent",
-    "heat_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec", "trade_spec",
+    "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec",
+    "extent", "heat_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "setting_spec", "topology_spec",
+    "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -29,6 +30,14 @@ _WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 CHART_WIDTH = 720
+#: Colours of points by what they are; the last three are of a search.
+_ROLES = {
+    "incumbent": "@ink",
+    "candidate": "@series3",
+    "recommended": "@better",
+    "defaults": "@series6",
+    "tried": "@quiet",
+}
 #: Areas of the smallest and the largest point of the chart of two aims, square pixels.
 TRADE_SIZES = (90, 900)
 
@@ -36,13 +45,15 @@ TRADE_SIZES = (90, 900)
 class Shape(NamedTuple):
     """The size of a drawing for one kind of screen, in pixels."""
 
-    screen: Literal["wide", "narrow"]
+    screen: Literal["every", "wide", "narrow"]
     width: int
     height: int
 
 
 #: The chart of two aims beside the first card, and between two cards on a phone.
 WIDE, NARROW = Shape("wide", 470, 400), Shape("narrow", 290, 165)
+#: One of two such charts that stand beside each other where there is room.
+PANEL = Shape("every", 290, 280)
 
 
 def trade_spec(
@@ -70,9 +81,7 @@ def trade_spec(
     y = _amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
-        "color": _name(
-            "role", scale={"domain": ["incumbent", "candidate"], "range": ["@ink", "@series3"]}, legend=None
-        ),
+        "color": _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None),
         "size": _amount("size", scale=sizes, legend=None),
         "tooltip": [_name(name) for name in ("policy", "up", "across", "moved")],
         "x": x,
@@ -121,6 +130,35 @@ def _limit(
     text = {"x": x, "y": y, "text": _name("label")}
     side: dict[str, Any] = {"baseline": "bottom", "dy": -4} if limit.is_least else {"baseline": "top", "dy": 4}
     yield {**_layer(_mark("text", align="right", color="@quiet", dx=-4, **side), text), "data": name}
+
+
+def setting_spec(
+    figure: str, scale: Literal["linear", "log", "choices"], today: float, domain: tuple[float, float]
+) -> dict[str, Any]:
+    """A figure of candidates by their value of one setting, with intervals, and a dashed line at today's figure.
+
+    Args:
+        scale: of the setting.
+        domain: of the figure; what goes beyond it is cut off.
+    """
+    if scale == "choices":
+        x = {"axis": {"labelAngle": 0}, **_row("value")}
+    else:
+        x = _amount(
+            "value", scale={"type": scale, "zero": False}, title=None, axis={"tickCount": 4, "labelOverlap": True}
+        )
+    y = _amount("at", scale={"domain": list(domain), "nice": False, "zero": False}, title=figure, axis={"tickCount": 4})
+    role = _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
+    tooltip = [_name("candidate"), _name("said")]
+    layers = [
+        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": {"datum": today}}),
+        _layer(
+            _mark("rule", clip=True, opacity=0.45),
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": role},
+        ),
+        _layer(_mark("circle", clip=True, opacity=0.9, size=36), {"x": x, "y": y, "color": role, "tooltip": tooltip}),
+    ]
+    return {"layer": layers, "data": _ROWS, "height": 130, "width": 250, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:

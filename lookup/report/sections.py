@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from lookup.model.quoting import quantity
@@ -13,19 +13,7 @@ from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Cards, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.cards import PRICE, ranked
 from lookup.report.caveats import caveats
-from lookup.report.charts import (
-    NARROW,
-    TRADE_SIZES,
-    WIDE,
-    Limit,
-    Point,
-    Shape,
-    Spot,
-    delta_spec,
-    extent,
-    place,
-    trade_spec,
-)
+from lookup.report.charts import NARROW, WIDE, Limit, delta_spec, extent
 from lookup.report.comparison import (
     ARROWS,
     NOTHING,
@@ -44,6 +32,7 @@ from lookup.report.comparison import (
 from lookup.report.folder import Run
 from lookup.report.pictures import pictures
 from lookup.report.possible import what_is_possible
+from lookup.report.trade import trade_chart
 from lookup.report.wording import aims, locality, terms
 from lookup.report.words import words_of
 from lookup.score.luck import Estimate
@@ -136,8 +125,7 @@ def _trade(scored: Scored) -> Section:
         texts.append([policy, *written[: 2 if PRICE in chosen else 3]])
     words = [words_of(name).name for name in chosen]
     places = ("above" if up.better == "up" else "below", "right" if across.better == "up" else "left")
-    most = max((row[8] for row in rows if row[8] is not None), default=None)
-    size = "" if most is None else " The larger a point, the more bundles it moves."
+    size = "" if all(row[8] is None for row in rows) else " The larger a point, the more bundles it moves."
     title = f"{words[0][0].upper()}{words[0][1:]} against {words[1]}"
     directions = {"up": "higher is better", "down": "lower is better"}
     titles = {
@@ -152,20 +140,10 @@ def _trade(scored: Scored) -> Section:
         extent([*(row[low] for row in rows), *corners], [*(row[low + 1] for row in rows), *corners])
         for low, corners in zip((3, 6), reached, strict=True)
     ]
-    blocks: list[Block] = []
-    for shape in (WIDE, NARROW):
-        spots = _spots(rows, domains, most, shape)
-        blocks.append(
-            Chart(
-                "trade-chart" if shape is WIDE else "trade-narrow-chart",
-                title,
-                f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-                trade_spec(titles[shape], domains, most, shape, limits),
-                "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split(),
-                [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)],
-                screen=shape.screen,
-            )
-        )
+    blocks = [
+        trade_chart(name, title, rows, domains, titles=titles[shape], shape=shape, limits=limits)
+        for name, shape in (("trade-chart", WIDE), ("trade-narrow-chart", NARROW))
+    ]
     about = (
         f"A policy is better than the incumbent on both if its point lies {places[0]} and to the {places[1]} of the "
         f"incumbent's.{size} Lines are 95 % intervals of the difference from the incumbent: one that "
@@ -203,31 +181,6 @@ def _axes(scored: Scored) -> tuple[Name, Name] | None:
     # Without locality moves stand upwards, balance to the right as ever.
     up, across = known[:2]
     return (across, up) if across == PRICE else (up, across)
-
-
-def _spots(
-    rows: Sequence[Sequence[Any]], domains: Sequence[tuple[float, float]], most: float | None, shape: Shape
-) -> list[Spot]:
-    """Return where the names of points stand.
-
-    Args:
-        rows: of the chart of two aims, as its fields have them, up to the moves.
-        domains: of its scales.
-        most: moves of its largest point, None if they are not known.
-        shape: of the chart.
-    """
-    (left, right), (bottom, top) = domains
-    least, largest = TRADE_SIZES
-    points = [
-        Point(
-            row[0],
-            (row[2] - left) / (right - left) * shape.width,
-            (top - row[5]) / (top - bottom) * shape.height,
-            math.sqrt((least + (largest - least) * (row[8] or 0.0) / (most or 1.0)) / math.pi),
-        )
-        for row in rows
-    ]
-    return place(points, shape.width, shape.height)
 
 
 def _span(scored: Scored, policy: str, name: Name, figure: Estimate) -> tuple[float, float, float]:

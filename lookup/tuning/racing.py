@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.score.luck import Estimate, minus, spread
+from lookup.score.luck import Estimate, Spread, minus, spread
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
-__all__ = ["ANSWERED", "MOVES", "Aims", "Figure", "Standing", "beaten", "figure_name", "leaders", "standing_of"]
+__all__ = [
+    "ANSWERED", "MOVES", "Aims", "Figure", "Standing", "beaten", "figure_name", "gain_over", "leaders", "standing_of",
+]  # fmt: skip
 
 #: What must not get worse, and what a change costs: looked at whatever is sought.
 ANSWERED: Name = ("answered_ratio", None)
@@ -159,11 +161,16 @@ def _dominates(measured: _Measured, a: str, b: str, aims: Aims) -> bool:
 def _differences(measured: _Measured, a: str, b: str, aims: Aims) -> Iterator[tuple[float, float]]:
     """Yield the gain of a over b in each figure, and half the width of its interval."""
     for name in aims.figures:
-        one, other = measured.get((a, *name)), measured.get((b, *name))
-        if one is None or other is None or one.sample is None or other.sample is None:
-            yield math.nan, math.inf
-            continue
-        sign = 1.0 if name in aims.rising else -1.0
-        has_units = one.sample.strata is not None and other.sample.strata is not None
-        half = spread(minus(one.sample, other.sample)).half_width() if has_units else math.inf
-        yield sign * (one.value - other.value), half
+        gain = gain_over(measured, a, b, name, aims)
+        yield (math.nan, math.inf) if gain is None else (gain[0], gain[1].half_width())
+
+
+def gain_over(measured: _Measured, a: str, b: str, name: Name, aims: Aims) -> tuple[float, Spread] | None:
+    """Return the gain of policy a over b in a figure, up is better, and how it varies; None if that is not known."""
+    one, other = measured.get((a, *name)), measured.get((b, *name))
+    if one is None or other is None or one.sample is None or other.sample is None:
+        return None
+    if one.sample.strata is None or other.sample.strata is None:
+        return None
+    sign = 1.0 if name in aims.rising else -1.0
+    return sign * (one.value - other.value), spread(minus(one.sample, other.sample))

@@ -107,6 +107,10 @@ class Space:
             return None
         return Point(self.name, (), self._changes({key: known[key] for key in keys}))
 
+    def today(self, axis: Axis) -> Any:
+        """Return the value that a point has unless it changes it; None if it is not written."""
+        return self._start.value_at(axis.key)
+
     def policy(self, point: Point, name: str) -> PolicySpec:
         """Return the policy of a point.
 

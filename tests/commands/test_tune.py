@@ -57,6 +57,13 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     assert lines[1].startswith("4 candidates from 2026-01-05T00:00:")
     assert "[[policies]]" in lines
     assert "results are in" in ran.err
+    page = tmp_path / "out" / "tune.html"
+    drawn = page.read_bytes()
+    page.unlink()
+    redrawn = lookup("report", tmp_path / "out")
+    assert (redrawn.code, page.read_bytes() == drawn) == (0, True)
+    refused = lookup("report", tmp_path / "out", "--against", tmp_path / "out")
+    assert (refused.code, "holds a search, which no budget is about" in refused.err) == (2, True)
     explained = lookup("explain", tmp_path / "out", "--candidate", "1")
     assert explained.out.startswith("candidate 1, wide, of the space nearness\nscorers[0].weight = ")
     assert "match_ratio:rack" in explained.out

@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
+from lookup.report.blocks import Section, Table
 from lookup.report.charts import Box
 from lookup.report.folder import read_run
-from lookup.report.page import html_report
+from lookup.report.page import html_page, html_report
 from lookup.report.trends import read_trends
 from lookup.report.trends_page import html_trends
 from tests.report.results import result
@@ -277,6 +278,33 @@ def test_names_of_many_points_do_not_overlap(browser: Any, tmp_path: Path) -> No
     assert not [pair for pair in combinations(named, 2) if named[pair[0]].meets(named[pair[1]])]
     assert len(points) == 30
     assert min(right - left for left, _, right, _ in points) >= 10
+
+
+def test_fields_above_columns_narrow_a_table(browser: Any, tmp_path: Path) -> None:
+    """By a text, a limit or two ends, all of which must hold; sorting keeps to what is left."""
+    rows = [[name, number] for name, number in zip("abca", ["1,000", "2.5", "–", "30"], strict=True)]
+    table = Table(["name", "number"], rows, "some-table", "Some", is_filtered=True)
+    facts = dict.fromkeys(("title", "period", "version", "incumbent", "alike", "replayed", "source"), "x")
+    page = html_page([Section("answer", "Some", [table])], **facts, candidates=[], clusters=[])
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    watched = _Watched(browser, tmp_path / "page.html")
+    fields, left = watched.page.locator("#some-table input"), watched.page.locator("#some-table tbody tr:visible")
+
+    found = {}
+    for name, number in (("", "<100"), ("", ">= 1,000"), ("", "2..40"), ("A", ""), ("a", "<100"), ("", "")):
+        fields.nth(0).fill(name)
+        fields.nth(1).fill(number)
+        found[name, number] = [text.replace("\t", " ") for text in left.all_inner_texts()]
+    watched.close()
+
+    assert found == {
+        ("", "<100"): ["b 2.5", "a 30"],
+        ("", ">= 1,000"): ["a 1,000"],
+        ("", "2..40"): ["b 2.5", "a 30"],
+        ("A", ""): ["a 1,000", "a 30"],
+        ("a", "<100"): ["a 30"],
+        ("", ""): ["a 1,000", "b 2.5", "c –", "a 30"],
+    }
 
 
 def test_paper_has_no_buttons_and_charts_fit(watched: _Watched, report: Path) -> None:

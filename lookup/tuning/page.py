@@ -1,0 +1,343 @@
+"""Write `tune.html`: a finished search as one page of the same form as `report.html`, drawn from what `tune.json` says.
+
+A candidate stands as far from today's point as it was in the batch that it was replayed in last: batches differ in
+their luck, differences within one do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from lookup.model.quoting import quantity
+from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
+from lookup.report.charts import PANEL, Limit, extent, setting_spec
+from lookup.report.comparison import ARROWS, NOTHING, number_text
+from lookup.report.page import html_page
+from lookup.report.trade import trade_chart
+from lookup.report.words import words_of
+from lookup.score.rules import name_of
+from lookup.tuning.wording import gain_text, sentences
+
+__all__ = ["tuning_page"]
+
+_TITLE = "Settings searched"
+_DAYS = {"search": "In the search", "sealed": "On the sealed days"}
+#: Points farther from the others than so many times what the named ones span would press these into one.
+_MOST_SPAN = 1.5
+
+_Document = Mapping[str, Any]
+
+
+def tuning_page(document: _Document) -> str:
+    """Return the page of a search.
+
+    Args:
+        document: what `tune.json` holds.
+    """
+    tried = [one for one in document["candidates"][1:] if one["search"] is not None]
+    sealed = document["sealed_from"]
+    return html_page(
+        [
+            Section("answer", "The answer", list(_answer(document))),
+            Section("front", _front_title(document), list(_front(document))),
+            Section("settings", "What each setting does", list(_settings(document))),
+            Section("candidates", "Candidates", list(_candidates(document))),
+        ],
+        title=_TITLE,
+        period=f"{_minute(document['first'])} to {_minute(document['last'])} UTC",
+        version=version("pulsar-lookup"),
+        incumbent=document["incumbent"]["policy"],
+        candidates=[str(one["candidate"]) for one in tried],
+        alike="",
+        replayed=f"sealed from {_minute(sealed)}" if sealed else "nothing sealed",
+        clusters=list(dict.fromkeys(one["space"] for one in document["settings"])),
+        source="`tune.json` beside it",
+    )
+
+
+def _caution(document: _Document) -> str:
+    """Return what every figure says if nothing was sealed."""
+    return "" if document["sealed_from"] else " (not confirmed: no days were sealed)"
+
+
+def _answer(document: _Document) -> Iterator[Block]:
+    yield Paragraph(document["conclusion"], "lead")
+    if not document["sealed_from"]:
+        yield Paragraph(
+            "No days were sealed: the best of many candidates looks better than it is, and no figure of this page says "
+            "by how much.",
+            "note",
+        )
+    yield Bullets(list(sentences(document)))
+    names = [*document["objectives"], *document["prices"]]
+    if document["finalists"]:
+        heads = [f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", "sealed days")]
+        rows = [
+            [
+                _name(one),
+                *(gain_text(one[days][name]) for name in names for days in _DAYS),
+                one["objection"] or "recommended",
+            ]
+            for one in document["finalists"]
+        ]
+        caption = (
+            f"Gain over today, up is better: what the search believed, what the sealed days say{_caution(document)}"
+        )
+        yield Table(["candidate", *heads, "answer"], rows, "finalists-table", caption, texts=(0, len(heads) + 1))
+    for one in document["recommended"]:
+        lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
+        blocks: list[Block] = [Bullets(lines)]
+        if one["back"]:
+            blocks += [Paragraph("And back:"), Bullets([f"`{line}`" for line in one["back"]])]
+        yield Fold(f"How to change to candidate {one['candidate']}, and back", blocks)
+
+
+def _front_title(document: _Document) -> str:
+    chosen = _axes(document)
+    if chosen is None:
+        return "One aim against another"
+    across, up = (words_of(name_of(name)).name for name in chosen)
+    return f"{up[0].upper()}{up[1:]} against {across}"
+
+
+def _axes(document: _Document) -> tuple[str, str] | None:
+    """Return the figures to the right and upwards: the two that matter most; None if there is but one."""
+    today = document["incumbent"]["search"]
+    names = dict.fromkeys([*document["objectives"], *document["prices"], "moves"])
+    known = [name for name in names if today[name]["value"] is not None][:2]
+    if len(known) < 2:
+        return None
+    # As on the page of a run balance lies to the right.
+    first, second = known
+    return (second, first) if second == "imbalance_max_mean" else (first, second)
+
+
+def _front(document: _Document) -> Iterator[Block]:
+    chosen = _axes(document)
+    if chosen is None:
+        yield Paragraph("This search has no two figures to set against each other.", "note")
+        return
+    defaults = [one for one in document["candidates"] if one["origin"] == "defaults"]
+    judged = [one["candidate"] for one in document["finalists"]]
+    named = {"today", *(_name(one) for one in (*document["finalists"], *defaults))}
+    rows = {
+        "search": [*_dots(document, document["candidates"], "search", chosen)],
+        "sealed": [*_dots(document, document["finalists"], "sealed", chosen)],
+    }
+    limits = {days: list(_limits(document["possible"][days], chosen, document)) for days in rows}
+    drawn = [row for of in rows.values() for row in of if row[0] in named or row[1] != "tried"]
+    corners = [corner for of in limits.values() for limit in of for corner in limit.corners]
+    domains = []
+    for place, low in enumerate((3, 6)):
+        ends = [*(row[low] for row in drawn), *(row[low + 1] for row in drawn), *(corner[place] for corner in corners)]
+        least, most = extent(ends, ends)
+        # A point far off stays in the table; it would press all others into one.
+        reach = (_MOST_SPAN - 1.0) * (most - least)
+        values = [row[low - 1] for of in rows.values() for row in of]
+        inside = [value for value in values if least - reach <= value <= most + reach]
+        domains.append(extent([*ends, *inside], [*ends, *inside]))
+    outside = 0
+    for days, title in _DAYS.items():
+        seen = [row for row in rows[days] if _is_inside(row, domains)]
+        outside += len(rows[days]) - len(seen)
+        if len(seen) > 1:
+            heads = [f"{words_of(name_of(name)).name} {_arrow(name, document)}" for name in chosen]
+            yield trade_chart(
+                f"front-{days}-chart", title + _caution(document), seen, domains, titles=(heads[1], heads[0]),
+                shape=PANEL, limits=limits[days], named=named,
+            )  # fmt: skip
+    left_out = (
+        f" Too far off for the picture, and only in the table: {quantity(outside, 'candidate')}." if outside else ""
+    )
+    kinds = "Black is today, blue what is recommended, green a finalist, grey what else was tried"
+    kinds += ", orange Pulsar’s defaults" if defaults else ""
+    yield Paragraph(
+        f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
+        "today; those of the search do not know that the best of many was chosen, which is what the sealed days are "
+        f"for.{left_out}",
+        "note",
+    )
+    if any(limits.values()):
+        yield Paragraph(
+            "No placement of this demand lies in a shaded area, whatever policy makes it: that is proven.", "note"
+        )
+    if not judged:
+        yield Paragraph("Nothing was worth the sealed days, so that there is no second picture.", "note")
+
+
+def _is_inside(row: Sequence[Any], domains: Sequence[tuple[float, float]]) -> bool:
+    (left, right), (bottom, top) = domains
+    return bool(left <= row[2] <= right and bottom <= row[5] <= top)
+
+
+def _dots(
+    document: _Document, candidates: Sequence[_Document], days: str, chosen: tuple[str, str]
+) -> Iterator[list[Any]]:
+    """Yield the points of a chart as `trade_chart` has them, those with names first."""
+    today = document["incumbent"][days]
+    if today is None:
+        return
+    recommended = {one["candidate"] for one in document["recommended"]}
+    finalists = {one["candidate"] for one in document["finalists"]}
+    ends = {name: today[name]["value"] for name in chosen}
+    moves = today["moves"]["value"]
+    yield ["today", "incumbent", *(ends[name] for name in chosen for _ in range(3)), moves, *_texts(today, chosen)]
+    roles = {"defaults": "defaults"}
+    dots = []
+    for one in candidates:
+        figures = one[days]
+        if (
+            not one["candidate"]
+            or figures is None
+            or any(_at(figures, ends, name, document) is None for name in chosen)
+        ):
+            continue
+        number = one["candidate"]
+        role = roles.get(one["origin"], "tried")
+        role = "recommended" if number in recommended else "candidate" if number in finalists else role
+        spans = [end for name in chosen for end in _span(figures, ends, name, document, has_width=role != "tried")]
+        dots.append([_name(one), role, *spans, figures["moves"]["value"], *_texts(figures, chosen)])
+    order = ["recommended", "candidate", "defaults", "tried"]
+    yield from sorted(dots, key=lambda dot: order.index(dot[1]))
+
+
+def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
+    across, up = chosen
+    return [_text(figures[name]["value"]) for name in (up, across, "moves")]
+
+
+def _at(figures: _Document, today: Mapping[str, float], name: str, document: _Document) -> float | None:
+    """Return where a candidate stands: as far from today's point as it was from today's policy in its batch."""
+    delta = figures[name]["delta"]
+    return None if delta is None else today[name] + _sign(name, document) * delta
+
+
+def _span(
+    figures: _Document, today: Mapping[str, float], name: str, document: _Document, *, has_width: bool = True
+) -> tuple[float, float, float]:
+    figure, sign = figures[name], _sign(name, document)
+    at = today[name] + sign * figure["delta"]
+    if not has_width or figure["low"] is None:
+        return at, at, at
+    low, high = sorted(today[name] + sign * figure[end] for end in ("low", "high"))
+    return at, low, high
+
+
+def _limits(possible: _Document | None, chosen: tuple[str, str], document: _Document) -> Iterator[Limit]:
+    """Yield the proven bounds of two figures, as a curve if they are bounded together."""
+    if possible is None:
+        return
+    across, up = chosen
+    is_least, name = up not in document["rising"], "possible with any moves"
+    if across == "imbalance_max_mean" and possible["curves"].get(up):
+        yield Limit(name, [tuple(corner) for corner in possible["curves"][up]], is_least)
+    elif across in possible["figures"] and across not in document["rising"]:
+        # To the left of its only corner there is nothing; upwards there is no end but the figure's own.
+        end = possible["figures"].get(up, 0.0 if is_least else 1e9)
+        yield Limit(name, [(possible["figures"][across], end)], is_least)
+
+
+def _settings(document: _Document) -> Iterator[Block]:
+    name = document["objectives"][0]
+    words = words_of(name_of(name)).name
+    yield Paragraph(
+        f"Each point is a candidate: its value of one setting to the right, its {words} upwards "
+        f"({'higher' if name in document['rising'] else 'lower'} is better), as a line the width that luck has, 95 %. "
+        "Other settings differ as well from point to point. The dashed line is today."
+    )
+    idle = [one for one in document["settings"] if not one["matters"]]
+    yield from (_picture(one, name, document) for one in document["settings"] if one["matters"])
+    if idle:
+        keys = ", ".join(f"`{one['key']}`" for one in idle)
+        yield Paragraph(
+            f"No effect of these could be told from luck: {keys}. No figure that is aimed at depends on their values "
+            "in the first batch, taking a change of them back makes no difference, and the change that is "
+            "recommended first does without them."
+        )
+        yield from (_picture(one, name, document) for one in idle)
+
+
+def _picture(setting: _Document, name: str, document: _Document) -> Chart:
+    key, today = setting["key"], document["incumbent"]["search"][name]["value"]
+    rows = []
+    for one in document["candidates"]:
+        value = one["changes"].get(key, setting["today"])
+        figures = one["search"]
+        if one["space"] != setting["space"] or value is None or figures is None or figures[name]["delta"] is None:
+            continue
+        at, low, high = _span(figures, {name: today}, name, document)
+        role = "candidate" if one["candidate"] in {best["candidate"] for best in document["finalists"]} else "tried"
+        rows.append(
+            [_name(one), role, _plain(value), at, low, high, f"{_plain(value)}: {_text(figures[name]['value'])}"]
+        )
+    values = [row[3] for row in rows] or [today]
+    lowest, highest = extent([*values, today], [*values, today])
+    spec = setting_spec(words_of(name_of(name)).name, setting["scale"], today, (lowest, highest))
+    title = f"{setting['space']}: {key}{_caution(document)}"
+    number = document["settings"].index(setting)
+    description = f"{quantity(len(rows), 'candidate')} by their value of this setting."
+    fields = ["candidate", "role", "value", "at", "low", "high", "said"]
+    return Chart(f"setting-{number}-chart", title, description, spec, fields, rows)
+
+
+def _candidates(document: _Document) -> Iterator[Block]:
+    keys = list(dict.fromkeys(one["key"] for one in document["settings"]))
+    today = {(space, one["key"]): one["today"] for one in document["settings"] for space in (None, one["space"])}
+    names = dict.fromkeys([*document["objectives"], *document["prices"], *document["limits"], "moves"])
+    judged = {one["candidate"]: one["objection"] or "recommended" for one in document["finalists"]}
+    rows: list[list[str | Cell]] = []
+    for one in document["candidates"]:
+        if one["search"] is None:
+            continue
+        values = [one["changes"].get(key, today.get((one["space"], key))) for key in keys]
+        beaten = None if one["beaten_by"] is None else f"{one['beaten_by']} is certainly better"
+        answer = judged.get(one["candidate"]) or beaten or one["idle"] or ""
+        cells = [
+            Cell(_text(figure["value"]), "" if figure["delta"] is None else gain_text(figure))
+            for figure in (one["search"][name] for name in names)
+        ]
+        about = [_name(one), one["origin"], one["space"] or NOTHING, answer]
+        rows.append([*about, *map(_text, map(_plain, values)), *cells])
+    heads = ["candidate", "origin", "space", "answer", *keys, *(f"{_arrow(name, document)} {name}" for name in names)]
+    yield Paragraph(
+        "In small type stands the gain over today in the batch in which a candidate was replayed last, up is better, "
+        "with its 95 % interval. Fields above the columns narrow the table: a text, or `<5`, `>=0.3`, `2..4`."
+    )
+    choices = {one["key"] for one in document["settings"] if one["scale"] == "choices"}
+    texts = [*range(4), *(place + 4 for place, key in enumerate(keys) if key in choices)]
+    yield Table(heads, rows, "candidates-table", f"Candidates{_caution(document)}", texts=texts, is_filtered=True)
+
+
+def _minute(written: str) -> str:
+    return written[:16].replace("T", " ")
+
+
+def _name(one: _Document) -> str:
+    number = str(one["candidate"]) if one["candidate"] else "today"
+    return "defaults" if one["origin"] == "defaults" else number
+
+
+def _sign(name: str, document: _Document) -> float:
+    return 1.0 if name in document["rising"] else -1.0
+
+
+def _arrow(name: str, document: _Document) -> str:
+    return ARROWS["up" if name in document["rising"] else "down"]
+
+
+def _plain(value: object) -> Any:
+    """Return a value as it is drawn: numbers stay, switches, names and parts are texts."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, int | float):
+        return value
+    # A class of Pulsar by its last name.
+    return str(value).rpartition(".")[2] if str(value).startswith("org.") else str(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    return number_text(float(value)) if isinstance(value, int | float) else str(value)
