@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from lookup.engine.measuring import bounds_of
 from lookup.engine.plugins import Registry
 from lookup.engine.policy import Policy
 from lookup.engine.units import cannot_act, rates_without
@@ -82,6 +84,12 @@ def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry
     both = [name for name in own.objectives or () if name in own.prices]
     if both:
         raise SettingsError(f"tune: {both[0]!r} is an objective and a price; name it once")
+    kinds = {metric.name: metric for metric in metrics}
+    for name, times in own.limits.items():
+        metric = kinds[name_of(name)[0]]
+        least, _ = bounds_of(metric) or (0.0, math.inf)
+        if times == 0.0 and metric.better == "down" and least > 0.0:
+            raise SettingsError(f"tune.limits: {name!r}: at most 0 times today's is 0, and it is never below {least:g}")
 
 
 def require_acting(incumbent: Policy, settings: EvaluationFile) -> None:
@@ -122,4 +130,22 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
     limits = {name_of(name): times for name, times in own.limits.items()}
     aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, own.prices)), limits, own.tolerance, frozenset())
     rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
-    return replace(aims, rising=rising)
+    aims = replace(aims, rising=rising)
+    problems = [*_unreachable(aims, scored)]
+    if problems:
+        raise SettingsError(problems)
+    return aims
+
+
+def _unreachable(aims: Aims, scored: Scored) -> Iterator[str]:
+    """Yield a sentence for each limit that no value of its figure meets."""
+    for name, times in aims.limits.items():
+        least, most = bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf)
+        today = scored.pooled[(scored.incumbent, *name)].value
+        wanted, is_rising = times * today, name in aims.rising
+        if wanted > most if is_rising else wanted < least:
+            side, end = ("least", f"above {most:g}") if is_rising else ("most", f"below {least:g}")
+            yield (
+                f"tune.limits: {figure_name(name)!r}: at {side} {times:g} times today's {today:.4g} is {wanted:.4g}, "
+                f"and it is never {end}"
+            )

@@ -238,6 +238,10 @@ def test_a_folder_of_another_search_is_refused(found: Any, log: Path) -> None:
         ({"candidates": 1}, "tune.candidates: should be greater than or equal to 2, not 1"),
         ({"holdout": 0.95}, "tune.holdout"),
         ({"limits": {"movs": 1.0}}, "tune: no metric is named 'movs'; did you mean 'moves'?"),
+        (
+            {"limits": {"imbalance_max_mean": 0.0}},
+            "tune.limits: 'imbalance_max_mean': at most 0 times today's is 0, and it is never below 1",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(
@@ -255,6 +259,22 @@ def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Pat
     """After the first batch, which shows which there are."""
     with pytest.raises(SettingsError, match=r"tune: 'match_ratio:planet' has no value on this log"):
         _tuned(_search(log, _WEIGHT, objectives=["match_ratio:planet"], candidates=3), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (
+            {"match_ratio:rack": 9.0},
+            r"'match_ratio:rack': at least 9 times today's 0\.\d+ is .*, and it is never above 1",
+        ),
+        ({"imbalance_max_mean": 0.1}, r"at most 0\.1 times today's 1\.\d+ is 0\.\d+, and it is never below 1"),
+    ],
+)
+def test_a_limit_that_no_value_meets_is_refused(log: Path, tmp_path: Path, limits: Any, sentence: str) -> None:
+    """As soon as today's figure is known, and not after a search in which nothing is within it."""
+    with pytest.raises(SettingsError, match=sentence):
+        _tuned(_search(log, _WEIGHT, limits=limits, candidates=3), tmp_path / "out")
 
 
 def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> None:
