@@ -17,7 +17,7 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_500,
+    "lookup/api": 3_600,
     "lookup/collect": 1_500,
     "lookup/commands": 5_900,
     "lookup/engine": 5_000,
@@ -34,7 +34,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 4_500,
-    "lookup/tuning": 1_700,
+    "lookup/tuning": 2_100,
     "plugins/lookup_policies": 4_200,
 }
 

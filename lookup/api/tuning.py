@@ -1,7 +1,8 @@
-"""Search for settings: replay candidates over one part of a log in batches, and judge the best on the part sealed.
+"""Search for settings: try candidates in batches on one part of a log, and judge the best on the part that is sealed.
 
-Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; here they are replayed.
-After every batch `search.json` has what is known, so that a search that was stopped goes on where it was.
+Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; a log is replayed by
+`log_trials`, scenarios in its place are run by `lookup.tuning.scenarios`. After every batch `search.json` has what is
+known, so that a search that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -12,30 +13,22 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_mapping, require_path
-from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of, size_of
-from lookup.api.files import OUTPUTS, PAGE_PACKAGES
+from lookup.api.evaluating import size_of
+from lookup.api.files import PAGE_PACKAGES
 from lookup.api.given import BrokerTable, Table, given_tables
+from lookup.api.log_trials import SEALED, LogTrials
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
-from lookup.api.selection import Selection, given_inputs
-from lookup.engine.build import build_policies
-from lookup.errors import Argument, InputError
-from lookup.logs.jobs import InProcess, Workers
-from lookup.logs.outputs import draft, remove_folder, require_free, write_beside
-from lookup.logs.sources import list_log, locate, table_span
+from lookup.errors import Argument, InputError, SettingsError
+from lookup.logs.jobs import Workers
+from lookup.logs.outputs import require_free, write_beside
+from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
-from lookup.model.time import US_PER_S, moment_at, time_text, to_us
-from lookup.replay.reports import report_paths
-from lookup.replay.run import replay
-from lookup.replay.tasks import ship
-from lookup.report.manifest import fingerprint
-from lookup.score.scoring import Scored
-from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning.document import (
@@ -46,14 +39,13 @@ from lookup.tuning.document import (
     figures,
     json_bytes,
     judged_entry,
-    possible_document,
     standing,
 )
-from lookup.tuning.effects import settings_document, taken_back
-from lookup.tuning.racing import Standing, beaten, figure_name, standing_of
-from lookup.tuning.sealing import Seal, seal
+from lookup.tuning.effects import settings_document
+from lookup.tuning.scenarios import ScenarioTrials
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_of
+from lookup.tuning.sought import given_evaluation
+from lookup.tuning.trials import Shown, Trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +54,7 @@ __all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 1
-#: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
-_DRAWS = 16
-_SEARCH, _RESULT, _SEALED, _SCRATCH = "search.json", "tune.json", "sealed", "batch"
+_SEARCH, _RESULT = "search.json", "tune.json"
 #: The page beside `tune.json`.
 TUNE_PAGE = "tune.html"
 
@@ -103,8 +93,12 @@ class Tuning:
 
     @property
     def sealed(self) -> Evaluation:
-        """Return the evaluation of the finalists over the sealed days."""
-        return open_run(f"{self.folder}/{_SEALED}")
+        """Return the evaluation of the finalists over the sealed days.
+
+        Raises:
+            InputError: if there is none, as after a search over scenarios.
+        """
+        return open_run(f"{self.folder}/{SEALED}")
 
     def candidate(self, number: int) -> dict[str, Any]:
         """Return what is known of a candidate, of a finalist also what the sealed days say.
@@ -156,7 +150,8 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     """Search for settings that do better than the incumbent's, on one part of a log, and confirm them on the other.
 
     Args:
-        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it.
+        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it; with `[[scenarios]]` it is
+            over these, and needs none of the tables.
         lookups: the log, as for `evaluate`, like the other tables; default: those of the evaluation that it names.
         output: folder for the results; one with a search that was stopped is gone on with; default: a temporary one.
         force: begin anew, in the place of earlier results.
@@ -179,11 +174,20 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     file = load_tuning(settings, own)
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     with result_folder(output) as (folder, ties), given_tables(tables) as given:
-        selection = given.select(file.tune.evaluation, rest, warn)
-        run = TuneRun.of(file, selection, folder, holdout=not no_holdout, force=force)
-        runs_on = workers_for(workers, lambda: size_of(selection.settings), progress)
-        join_workers(runs_on, say=warn)
-        tuning = run.finish(runs_on, progress=progress, warn=warn)
+        if file.scenarios:
+            unread = [name for name, table in tables.items() if table is not None] + sorted(rest)
+            if unread or no_holdout:
+                raise SettingsError(
+                    f"{(unread or ['no_holdout'])[0]}: a search over scenarios reads no log; leave it out"
+                )
+            run = TuneRun.of(file, ScenarioTrials.of(file, warn), folder, force=force)
+        else:
+            selection = given.select(given_evaluation(file), rest, warn)
+            trials = LogTrials.of(file, selection, holdout=not no_holdout)
+            run = TuneRun.of(file, trials, folder, force=force)
+            trials.workers = workers_for(workers, lambda: size_of(selection.settings), progress)
+            join_workers(trials.workers, say=warn)
+        tuning = run.finish(progress=progress, warn=warn)
         ties(tuning)
     return tuning
 
@@ -208,60 +212,41 @@ def has_tuning(folder: str) -> bool:
 
 @dataclass
 class TuneRun:
-    """A search over one log, in its folder."""
+    """A search on a log or on scenarios, in its folder."""
 
     file: TuneFile
-    selection: Selection
+    trials: Trials
     search: Search
-    seal: Seal
     folder: str
-    has_holdout: bool
-    #: what tells this search, and its sealed days, from others
+    #: what tells this search, and what it seals, from others
     identity: str
     days: str
-    #: how many times these days have been opened, by this search or another, and whether this one has
+    #: how many times what is sealed has been opened, by this search or another, and whether this one has
     opened: int
     has_opened: bool
-    #: what batches have shown, by number; of a search that was stopped those that need not be replayed
+    #: what batches have shown, by number; of a search that was stopped those that need not be tried again
     records: dict[int, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, file: TuneFile, selection: Selection, folder: str, *, holdout: bool, force: bool) -> TuneRun:
-        """Check everything that can be wrong before the first replay.
+    def of(cls, file: TuneFile, trials: Trials, folder: str, *, force: bool) -> TuneRun:
+        """Look at the folder: it is free, or has this search as far as it came.
 
         Raises:
             PulsarLookupError: in one sentence, for whatever the user has to change.
         """
-        settings = selection.settings
-        section, rules = settings.evaluation, settings.verdict
-        check_inputs(settings)
-        spaces = spaces_of(file, settings, selection.registry)
-        check_figures(file.tune, settings, selection.registry)
-        incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
-        require_acting(incumbent, settings)
-        span = _span(settings)
-        sealed = Seal(span[0], span[0], span[1])
-        if holdout:
-            block_s = max(rules.block_s, section.balance_s)
-            sealed = seal(
-                *span, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units, warmup_s=section.warmup_s
-            )
-        inputs = {name: fingerprint(path)["blake2b"] for name, path in given_inputs(settings).items()}
-        days = _digest([inputs, asdict(sealed)])
+        days = _digest(trials.sealed)
         # Minutes decide how far a search goes, not what it is.
         sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
-        identity = _digest([sought, settings.model_dump(mode="json", exclude={"inputs"}), days])
+        identity = _digest([sought, trials.settings, days])
         before = _read(folder, _SEARCH)
         _require_place(folder, before, identity, force=force)
         known = {} if before is None else before
         goes_on = bool(known) and not force
         return cls(
             file=file,
-            selection=selection,
-            search=Search(spaces, file.tune, replicates=len(section.drawn)),
-            seal=sealed,
+            trials=trials,
+            search=Search(trials.spaces, file.tune, replicates=trials.replicates),
             folder=folder,
-            has_holdout=holdout,
             identity=identity,
             days=days,
             opened=known["opened"] if known.get("days") == days else 0,
@@ -269,11 +254,11 @@ class TuneRun:
             records={record["batch"]: record for record in known["batches"]} if goes_on else {},
         )
 
-    def finish(self, workers: Workers, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
+    def finish(self, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
         """Search, confirm, and write what was found."""
         self._clear()
         self._keep()
-        self._check_reach(workers)
+        self.trials.begin(self.folder)
         began = time.monotonic()
         minutes = self.file.tune.minutes
         last = max(self.records, default=0)
@@ -290,11 +275,11 @@ class TuneRun:
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
                 f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
             )
-            self.records[number] = self._played(batch, number, workers, progress)
+            self.records[number] = _record(batch, number, self.trials.tried(batch, number, self.search, progress))
             self._keep()
             self._learn(self.records[number])
         finalists = self.search.finalists()
-        sealed = self._confirmed(finalists, workers, progress, warn) if finalists else None
+        sealed = self._confirmed(finalists, progress, warn) if finalists else None
         document = self._document(finalists, sealed)
         found = Tuning(self.folder, document)
         if all(find_spec(package) for package in PAGE_PACKAGES):
@@ -304,45 +289,6 @@ class TuneRun:
         write_beside(self.folder, _RESULT, json_bytes(document))
         return found
 
-    def _played(
-        self, batch: Batch, number: int, workers: Workers, progress: Callable[[str], None]
-    ) -> Mapping[str, Any]:
-        """Replay a batch over the days of the search, and return what it has shown."""
-        is_last = batch.kind == "race"
-        selection = self._selection(batch.candidates, number, replicates=batch.replicates, has_bounds=is_last)
-        try:
-            # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
-            outcome = replay(workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
-        finally:
-            with suppress(FileNotFoundError):
-                remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
-        evaluation = selection.settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
-        settings = selection.settings.model_copy(update={"evaluation": evaluation})
-        scored = scored_of(replace(selection, settings=settings), outcome)
-        aims = self.search.aims or aims_on(self.file.tune, scored)
-        names = {self._name(candidate): candidate.number for candidate in (self.search.incumbent, *batch.candidates)}
-        beaten_by = {} if is_last else beaten(scored, list(names), aims)
-        standings = {number: standing_of(scored, name, aims) for name, number in names.items()}
-        policies = {number: name for name, number in names.items()}
-        gains = taken_back(scored, batch.candidates, policies, aims)
-        return {
-            "batch": number,
-            "kind": batch.kind,
-            "replicates": batch.replicates,
-            "aims": aims_document(aims),
-            "possible": possible_document(scored, aims),
-            "rows": [
-                {
-                    "candidate": number,
-                    "figures": figures(standings[number]),
-                    "idle": standings[number].idle,
-                    "beaten_by": names.get(beaten_by.get(name, "")) if number else None,
-                    "taken_back": gains.get(number),
-                }
-                for name, number in names.items()
-            ],
-        }
-
     def _learn(self, record: Mapping[str, Any]) -> None:
         """Take what a batch has shown, in this run or in one that was stopped."""
         rows = record["rows"]
@@ -351,21 +297,6 @@ class TuneRun:
             {row["candidate"]: standing(row["figures"], row["idle"]) for row in rows},
             {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
         )
-
-    def _check_reach(self, workers: Workers) -> None:
-        """Refuse workers of a cluster that cannot read the tables, or cannot write into the folder.
-
-        Raises:
-            SettingsError: naming what they do not reach.
-        """
-        if isinstance(workers, InProcess):
-            return
-        # A search without Spark does not load it.
-        from lookup.spark.cluster import check_reach
-
-        settings = self.selection.settings
-        paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
-        check_reach(workers, paths, self.folder, ship(settings))
 
     def _clear(self) -> None:
         """Remove what an earlier search found: until this one has an answer, the folder has none."""
@@ -386,90 +317,32 @@ class TuneRun:
         write_beside(self.folder, _SEARCH, json_bytes(content))
 
     def _confirmed(
-        self,
-        finalists: Sequence[Candidate],
-        workers: Workers,
-        progress: Callable[[str], None],
-        warn: Callable[[str], None],
-    ) -> Scored:
-        """Judge the finalists on the sealed days, once."""
-        if self.has_holdout and not self.has_opened:
+        self, finalists: Sequence[Candidate], progress: Callable[[str], None], warn: Callable[[str], None]
+    ) -> Shown:
+        """Judge the finalists on what is sealed, once."""
+        span = self.trials.span
+        if span.sealed_from is not None and not self.has_opened:
             self.opened, self.has_opened = self.opened + 1, True
             self._keep()
         if self.opened > 1:
             times = quantity(self.opened, "time")
-            warn(f"these days were opened {times}: what is chosen by them is no longer confirmed by them")
-        progress(f"opening the sealed days for {quantity(len(finalists), 'finalist')} and the incumbent")
-        replicates = len(self.selection.settings.evaluation.drawn)
-        selection = self._selection(finalists, _DRAWS - 1, replicates=replicates, is_sealed=True, has_bounds=True)
-        with draft(f"{self.folder}/{_SEALED}", OUTPUTS, force=True) as target:
-            return evaluate_into(
-                target,
-                selection,
-                workers,
-                by=(),
-                progress=progress,
-                warn=warn,
-                command=["tune"],
-                java=lambda: "none" if isinstance(workers, InProcess) else None,
-                clock=Clock(),
-            )
+            warn(f"these {span.unit} were opened {times}: what is chosen by them is no longer confirmed by them")
+        progress(f"opening the sealed {span.unit} for {quantity(len(finalists), 'finalist')} and the incumbent")
+        return self.trials.confirmed(finalists, self.search, progress, warn)
 
-    def _selection(
-        self,
-        candidates: Sequence[Candidate],
-        number: int,
-        *,
-        replicates: int,
-        has_bounds: bool,
-        is_sealed: bool = False,
-    ) -> Selection:
-        """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
-        settings = self.selection.settings
-        section = settings.evaluation
-        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
-        if self.has_holdout and is_sealed:
-            changes |= {"warmup_s": self.seal.before_s}
-        elif self.has_holdout:
-            changes |= {"until": moment_at(self.seal.from_us)}
-        incumbent = next(policy for policy in settings.policies if policy.name == section.incumbent)
-        search = self.search
-        specs = [
-            incumbent,
-            *(search.spaces[one.point.space].policy(one.point, self._name(one)) for one in candidates),
-        ]
-        primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
-        settings = settings.model_copy(
-            update={
-                "evaluation": section.model_copy(update=changes),
-                "verdict": settings.verdict.model_copy(update={"primary": primary}),
-                "policies": tuple(specs),
-            }
-        )
-        conf, sources = load_manager_keys(settings), load_manager_sources(settings)
-        policies = build_policies(self.selection.registry, specs, conf, sources)
-        return replace(self.selection, settings=settings, policies=policies)
-
-    def _name(self, candidate: Candidate) -> str:
-        return f"candidate-{candidate.number}" if candidate.number else self.selection.settings.evaluation.incumbent
-
-    def _document(self, finalists: Sequence[Candidate], sealed: Scored | None) -> dict[str, Any]:
+    def _document(self, finalists: Sequence[Candidate], sealed: Shown | None) -> dict[str, Any]:
         """Return what `tune.json` holds."""
-        search, aims = self.search, self.search.aims
+        search, aims, span = self.search, self.search.aims, self.trials.span
         if aims is None:
             raise AssertionError("the first batch says what is sought")
-        days = (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400
-        on_sealed: dict[int, Standing] = {}
-        if sealed is not None:
-            judged_ones = [search.incumbent, *finalists]
-            on_sealed = {one.number: standing_of(sealed, self._name(one), aims) for one in judged_ones}
+        on_sealed = {} if sealed is None else sealed.standings
+        cycles = {} if sealed is None else sealed.cycles
         judged = [
-            judged_entry(one, search, on_sealed[one.number], on_sealed[0], aims, days=days)
-            | {"cycles": None if sealed is None else _cycles(sealed, self._name(one))}
+            judged_entry(one, search, on_sealed[one.number], on_sealed[0], aims, days=span.days)
+            | {"cycles": cycles.get(one.number)}
             for one in finalists
         ]
-        recommended = [one for one in judged if one["objection"] is None and self.has_holdout]
-        incumbent = {"policy": self._name(search.incumbent), "search": figures(search.incumbent.standing)}
+        recommended = [one for one in judged if one["objection"] is None and span.sealed_from is not None]
         batches = [self.records[number] for number in sorted(self.records)]
         first = {row["candidate"]: standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
         gains = [
@@ -477,13 +350,14 @@ class TuneRun:
         ]
         return {
             "schema": _SCHEMA,
-            "conclusion": conclusion(recommended, judged, aims, has_holdout=self.has_holdout),
+            "conclusion": conclusion(recommended, judged, aims, span),
             "recommended": recommended,
             "finalists": judged,
-            "incumbent": incumbent
-            | {
+            "incumbent": {
+                "policy": self.trials.incumbent,
+                "search": figures(search.incumbent.standing),
                 "sealed": figures(on_sealed.get(0)),
-                "cycles": None if sealed is None else _cycles(sealed, self._name(search.incumbent)),
+                "cycles": cycles.get(0),
             },
             "candidates": [entry(one, search) for one in search.candidates],
             "settings": settings_document(
@@ -492,11 +366,12 @@ class TuneRun:
             **aims_document(aims),
             "possible": {
                 "search": batches[-1]["possible"],
-                "sealed": None if sealed is None else possible_document(sealed, aims),
+                "sealed": None if sealed is None else sealed.possible,
             },
-            "first": time_text(self.seal.first_us),
-            "sealed_from": time_text(self.seal.from_us) if self.has_holdout else None,
-            "last": time_text(self.seal.last_us),
+            "unit": span.unit,
+            "first": span.first,
+            "sealed_from": span.sealed_from,
+            "last": span.last,
             "opened": self.opened,
             "batches": [
                 {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
@@ -505,25 +380,25 @@ class TuneRun:
         }
 
 
-def _span(settings: EvaluationFile) -> tuple[int, int]:
-    """Return the first and the last instant of the log that the evaluation reads, µs since the epoch.
-
-    Raises:
-        InputError: if the log does not say when it begins and ends.
-    """
-    span = table_span(list_log(str(settings.inputs.lookups)))
-    if span is None:
-        raise InputError(
-            f"{settings.inputs.lookups}: has no statistics of its times; `lookup ingest` writes tables with them"
-        )
-    since, until = settings.evaluation.since, settings.evaluation.until
-    first = span[0] if since is None else max(span[0], to_us(since))
-    return first, span[1] if until is None else min(span[1], to_us(until) - 1)
-
-
-def _cycles(sealed: Scored, policy: str) -> str | None:
-    cycles = sealed.inputs.cycles.get(policy)
-    return None if cycles is None else cycles.account
+def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
+    """Return what a batch has shown, as `search.json` has it."""
+    return {
+        "batch": number,
+        "kind": batch.kind,
+        "replicates": batch.replicates,
+        "aims": aims_document(shown.aims),
+        "possible": shown.possible,
+        "rows": [
+            {
+                "candidate": candidate,
+                "figures": figures(standing),
+                "idle": standing.idle,
+                "beaten_by": shown.beaten_by.get(candidate),
+                "taken_back": shown.taken_back.get(candidate),
+            }
+            for candidate, standing in shown.standings.items()
+        ],
+    }
 
 
 def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str, *, force: bool) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
@@ -26,7 +26,11 @@ from lookup.commands.streams import data_console, note, plain, plain_table, prin
 from lookup.errors import SettingsError
 from lookup.tuning.wording import gain_text, sentences
 
-__all__ = ["COMMAND", "add_arguments", "explain_candidate", "run"]
+if TYPE_CHECKING:
+    # It needs what only `run` asks for.
+    from lookup.api.tuning import Tuning
+
+__all__ = ["COMMAND", "add_arguments", "deliver", "explain_candidate", "run"]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -58,25 +62,26 @@ def run(arguments: argparse.Namespace) -> int:
     # Python forgets an interruption that comes while an import gives its lock back.
     with interrupted_later():
         from lookup.api.evaluating import size_of
+        from lookup.api.log_trials import LogTrials
         from lookup.api.selection import select
-        from lookup.api.tuning import TUNE_PAGE, TuneRun
+        from lookup.api.tuning import TuneRun
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
-        from lookup.logs.outputs import keeps
         from lookup.settings.loader import load_tuning
         from lookup.settings.tuning import apart
-        from lookup.tuning.sought import from_broker_conf
+        from lookup.tuning.sought import from_broker_conf, given_evaluation
 
     tables = {f"inputs.{name}": path for name in ("lookups", "brokers") if (path := getattr(arguments, name))}
     own, rest = apart({**settings_flags(arguments), **tables})
     file = load_tuning(
         arguments.config if arguments.broker_conf is None else from_broker_conf(arguments.broker_conf), own
     )
-    selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
+    selection = select(given_evaluation(file), rest, warn, source=COMMAND_LINE)
     with ExitStack() as stack:
         report_stage = stack.enter_context(progress("checking the inputs"))
-        search = TuneRun.of(file, selection, arguments.output, holdout=not arguments.no_holdout, force=arguments.force)
-        workers = stack.enter_context(
+        trials = LogTrials.of(file, selection, holdout=not arguments.no_holdout)
+        search = TuneRun.of(file, trials, arguments.output, force=arguments.force)
+        trials.workers = stack.enter_context(
             workers_of(
                 arguments.master,
                 lambda: size_of(selection.settings),
@@ -85,10 +90,18 @@ def run(arguments: argparse.Namespace) -> int:
             )
         )
         stack.enter_context(watched_by(report_stage.done))
-        found = search.finish(workers, progress=report_stage, warn=warn)
-    with keeps(arguments.output):
+        found = search.finish(progress=report_stage, warn=warn)
+    return deliver(found, arguments.format)
+
+
+def deliver(found: Tuning, form: str | None) -> int:
+    """Print what a search has found, and where it is; return its exit code."""
+    from lookup.api.tuning import TUNE_PAGE
+    from lookup.logs.outputs import keeps
+
+    with keeps(found.folder):
         document = found.document()
-        if arguments.format == "json":
+        if form == "json":
             print_json(document)
         else:
             _print(document)
@@ -96,10 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
-        note(
-            f"results are in {arguments.output}: {page}tune.json for programs, and in sealed/ the report on the days "
-            "that were sealed"
-        )
+        sealed = ", and in sealed/ the report on the days that were sealed" if document["unit"] == "days" else ""
+        note(f"results are in {found.folder}: {page}tune.json for programs{sealed}")
     return found.exit_code
 
 
@@ -127,7 +138,7 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
         for name, figure in (one["search"] or {}).items()
     ]
     console.print()
-    plain_table(console, ("figure", "today", "candidate", "gain in the search", "gain on sealed days"), rows)
+    plain_table(console, ("figure", "today", "candidate", "gain in the search", "gain on what was sealed"), rows)
     return 0
 
 
@@ -146,7 +157,7 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
         if one.get(key) is not None:
             yield text.format(one[key])
     if one.get("cycles") is not None:
-        yield f"on the sealed days {one['cycles']}"
+        yield f"on what was sealed {one['cycles']}"
 
 
 def _sealed(one: Mapping[str, Any], name: str) -> tuple[str]:

@@ -31,7 +31,7 @@ from lookup.settings.evaluation import VerdictSection
 
 __all__ = [
     "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Winner", "Word", "exit_code", "family",
-    "is_undecided", "judge", "too_few", "winners",
+    "holm", "is_undecided", "judge", "too_few", "winners",
 ]  # fmt: skip
 
 Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
@@ -315,8 +315,6 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
 
     Those that may decide the exit code are one family; of every other figure those of all candidates are, since the
     best of many is looked at first.
-
-    Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979).
     """
     families: dict[Name | None, list[int]] = {}
     for index, verdict in enumerate(verdicts):
@@ -325,13 +323,23 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
             families.setdefault(None if decides else verdict.name, []).append(index)
     judged = list(verdicts)
     for name, members in families.items():
-        adjusted = 0.0
-        for rank, index in enumerate(sorted(members, key=lambda index: verdicts[index].p_value)):
-            # The running maximum keeps the order: none may pass that is less probable than one that failed.
-            adjusted = max(adjusted, min(1.0, (len(members) - rank) * verdicts[index].p_value))
+        for index, adjusted in zip(members, holm([verdicts[index].p_value for index in members]), strict=True):
             verdict = replace(verdicts[index], p_family=adjusted)
             judged[index] = _among(verdict, len(members), case, decides=name is None)
     return judged
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return probabilities of differences between equals with all comparisons counted in that are made together.
+
+    Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979).
+    """
+    adjusted, highest = [1.0] * len(chances), 0.0
+    for rank, place in enumerate(sorted(range(len(chances)), key=lambda place: chances[place])):
+        # The running maximum keeps the order: none may pass that is less probable than one that failed.
+        highest = max(highest, min(1.0, (len(chances) - rank) * chances[place]))
+        adjusted[place] = highest
+    return adjusted
 
 
 def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verdict:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from lookup.model.quoting import shown
-from lookup.settings.base import Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
+from lookup.settings.base import Above0, Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
+from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import LIST, TABLE, Loc
 from lookup.settings.pulsar_keys import Scalar
 
-__all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
+__all__ = ["RangeEntry", "ScenarioEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
 
 #: A number as it is written: whole ends make a whole number of every value between them.
 _End = Annotated[int, Field(strict=True)] | Number
@@ -73,14 +74,16 @@ class SpaceEntry(Strict):
 class TuneSection(Strict):
     """What is sought, and how much may be spent on it."""
 
-    evaluation: Text | Mapping[str, Any]
+    evaluation: Text | Mapping[str, Any] | None = None
     """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
 
-    A program may give what would stand in it."""
+    A program may give what would stand in it. Absent if there are `[[scenarios]]`."""
     objectives: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label."""
-    prices: tuple[str, ...] = ("moved_weight",)
-    """Figures that may get worse where an objective gets better."""
+    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label.
+
+    Of scenarios their own figures; absent: `balance`."""
+    prices: tuple[str, ...] | None = None
+    """Figures that may get worse where an objective gets better; absent: `moved_weight`, of scenarios `moved_load`."""
     limits: Mapping[str, Share] = {}
     """By figure, how many times the incumbent's a candidate's may be at most, or at least if it should rise."""
     tolerance: Ratio = 0.05
@@ -93,8 +96,19 @@ class TuneSection(Strict):
     """Replicates in which a candidate is tried first."""
     finalists: Annotated[int, Field(strict=True, ge=1, le=8)] = 3
     """How many are judged on the sealed days, at most."""
+    seeds: Annotated[int, Field(strict=True, ge=5, le=100)] = 10
+    """Seeds over which finalists are judged if there are `[[scenarios]]`."""
     holdout: Annotated[float, Field(strict=True, ge=0.1, le=0.9)] = 0.3
     """Share of the log, its last part, that is sealed."""
+
+
+class ScenarioEntry(Strict):
+    """A scenario over which candidates are compared."""
+
+    file: Text
+    """Path of the scenario, or `shipped:NAME`; its policies and assertions are not looked at."""
+    weight: Above0 = 1.0
+    """How much its figures count beside those of others."""
 
 
 class TuneFile(WholeFile):
@@ -108,6 +122,10 @@ class TuneFile(WholeFile):
         BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
     ]
     """What is varied; tables, or paths of files with one."""
+    scenarios: tuple[ScenarioEntry, ...] = ()
+    """Scenarios in place of an evaluation, for those without a log."""
+    policies: tuple[PolicySpec, ...] = ()
+    """With scenarios: the incumbent, which comes first, and other policies that spaces change."""
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
@@ -116,6 +134,12 @@ class TuneFile(WholeFile):
         for name, count in Counter(space.name for space in tables.get("spaces", ())).items():
             if count > 1:
                 problems.append((("spaces",), f"{count} are named {shown(name)}; a name should occur once"))
+        section, scenarios = tables.get("tune"), tables.get("scenarios")
+        if section is not None and (section.evaluation is None) == (not scenarios):
+            problems.append((("tune", "evaluation"), "name either an evaluation or, with [[scenarios]], none"))
+        if bool(scenarios) != bool(tables.get("policies")):
+            what = "with scenarios the first is the incumbent" if scenarios else "an evaluation has policies of its own"
+            problems.append((("policies",), what))
         return problems
 
 

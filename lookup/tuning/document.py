@@ -15,6 +15,7 @@ from lookup.settings.policy import PolicySpec, is_path
 from lookup.tuning.advice import dynamic_lines, objection, patch
 from lookup.tuning.racing import MOVES, Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
+from lookup.tuning.trials import Span
 
 __all__ = [
     "aims_document", "aims_of", "conclusion", "entry", "figures", "json_bytes", "judged_entry", "possible_document",
@@ -128,21 +129,24 @@ def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, 
 
 
 def conclusion(
-    recommended: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], aims: Aims, *, has_holdout: bool
+    recommended: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], aims: Aims, span: Span
 ) -> str:
     """Return the answer in one sentence.
 
     Args:
         recommended: entries of what is confirmed, the best first.
         judged: entries of all finalists.
+        span: what was searched and what was sealed.
     """
     if recommended:
         best = recommended[0]
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
-        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on days that the search has not seen"
+        return (
+            f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on {span.unit} that the search has not seen"
+        )
     if not judged:
         return "keep what you have: of nothing that was tried the search could tell a gain from luck"
-    if not has_holdout:
+    if span.sealed_from is None:
         return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
     smallest = []
     for name in map(figure_name, aims.objectives):
@@ -150,7 +154,7 @@ def conclusion(
         halves = [half for one in judged if (half := _half(one["sealed"][name])) > 0]
         smallest += [f"{name} {min(halves):.2g}"] if halves else []
     could = f"; the smallest effect that they could have shown: {', '.join(smallest)}" if smallest else ""
-    return f"keep what you have: the sealed days confirm none of {quantity(len(judged), 'finalist')}{could}"
+    return f"keep what you have: the sealed {span.unit} confirm none of {quantity(len(judged), 'finalist')}{could}"
 
 
 def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:

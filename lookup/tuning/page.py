@@ -23,7 +23,7 @@ from lookup.tuning.wording import gain_text, sentences
 __all__ = ["tuning_page"]
 
 _TITLE = "Settings searched"
-_DAYS = {"search": "In the search", "sealed": "On the sealed days"}
+_PARTS = ("search", "sealed")
 #: Points farther from the others than so many times what the named ones span would press these into one.
 _MOST_SPAN = 1.5
 
@@ -73,18 +73,20 @@ def _answer(document: _Document) -> Iterator[Block]:
     yield Bullets(list(sentences(document)))
     names = [*document["objectives"], *document["prices"]]
     if document["finalists"]:
-        heads = [f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", "sealed days")]
+        heads = [
+            f"{_arrow(name, document)} {name}, {days}"
+            for name in names
+            for days in ("search", f"sealed {document['unit']}")
+        ]
         rows = [
             [
                 _name(one),
-                *(gain_text(one[days][name]) for name in names for days in _DAYS),
+                *(gain_text(one[days][name]) for name in names for days in _PARTS),
                 one["objection"] or "recommended",
             ]
             for one in document["finalists"]
         ]
-        caption = (
-            f"Gain over today, up is better: what the search believed, what the sealed days say{_caution(document)}"
-        )
+        caption = f"Gain over today, up is better: what the search believed, what is sealed says{_caution(document)}"
         yield Table(["candidate", *heads, "answer"], rows, "finalists-table", caption, texts=(0, len(heads) + 1))
     for one in document["recommended"]:
         lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
@@ -139,7 +141,7 @@ def _front(document: _Document) -> Iterator[Block]:
         inside = [value for value in values if least - reach <= value <= most + reach]
         domains.append(extent([*ends, *inside], [*ends, *inside]))
     outside = 0
-    for days, title in _DAYS.items():
+    for days, title in zip(_PARTS, ("In the search", f"On the sealed {document['unit']}"), strict=True):
         seen = [row for row in rows[days] if _is_inside(row, domains)]
         outside += len(rows[days]) - len(seen)
         if len(seen) > 1:
@@ -155,8 +157,8 @@ def _front(document: _Document) -> Iterator[Block]:
     kinds += ", orange Pulsar’s defaults" if defaults else ""
     yield Paragraph(
         f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
-        "today; those of the search do not know that the best of many was chosen, which is what the sealed days are "
-        f"for.{left_out}",
+        "today; those of the search do not know that the best of many was chosen, which is what the sealed "
+        f"{document['unit']} are for.{left_out}",
         "note",
     )
     if any(limits.values()):
@@ -164,7 +166,7 @@ def _front(document: _Document) -> Iterator[Block]:
             "No placement of this demand lies in a shaded area, whatever policy makes it: that is proven.", "note"
         )
     if not judged:
-        yield Paragraph("Nothing was worth the sealed days, so that there is no second picture.", "note")
+        yield Paragraph(f"Nothing was worth the sealed {document['unit']}, so that there is no second picture.", "note")
 
 
 def _is_inside(row: Sequence[Any], domains: Sequence[tuple[float, float]]) -> bool:

@@ -7,13 +7,14 @@ one batch the difference is taken unit by unit, as a verdict takes it, and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.score.luck import Estimate, Spread, minus, spread
+from lookup.score.luck import Sample, Spread, minus, spread
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
@@ -26,8 +27,21 @@ __all__ = [
 ANSWERED: Name = ("answered_ratio", None)
 MOVES: Name = ("moves", None)
 
-#: Policy, metric and key.
-_Measured = Mapping[tuple[str, str, str | None], Estimate]
+
+class Measured(Protocol):
+    """A figure of a policy, as `Estimate` has it."""
+
+    @property
+    def value(self) -> float:
+        """Return the mean over replicates, NaN if there is nothing to measure."""
+
+    @property
+    def sample(self) -> Sample | None:
+        """Return the figure in every replicate."""
+
+
+#: By policy, metric and key.
+_Measured = Mapping[tuple[str, str, str | None], Measured]
 
 
 def figure_name(name: Name) -> str:
@@ -107,12 +121,15 @@ def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
     return Standing(figures, scored.cannot_act.get(policy))
 
 
-def beaten(scored: Scored, policies: Sequence[str], aims: Aims) -> dict[str, str]:
-    """Return by policy another one that certainly dominates it; those that none does are left out."""
-    measured = scored.pooled
-    values = np.array(
-        [[aims.raised(name, standing_of(scored, policy, aims)) for name in aims.figures] for policy in policies]
-    )
+def beaten(measured: _Measured, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
+    """Return by policy another one that certainly dominates it; those that none does are left out.
+
+    Args:
+        measured: pooled figures of a batch.
+        standings: of its policies after it.
+    """
+    policies = list(standings)
+    values = np.array([[aims.raised(name, standing) for name in aims.figures] for standing in standings.values()])
     first, found = [policies[number] for number in _undominated(values)], {}
     for policy in policies:
         by = next((other for other in first if other != policy and _dominates(measured, other, policy, aims)), None)

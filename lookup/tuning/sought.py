@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from lookup.engine.measuring import bounds_of
 from lookup.engine.plugins import Registry
@@ -19,11 +20,12 @@ from lookup.score.rules import check_rules, name_of
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile
 from lookup.settings.broker_conf import read_today
+from lookup.settings.policy import PolicySpec
 from lookup.settings.tuning import TuneFile, TuneSection
 from lookup.tuning.racing import Aims, figure_name
 from lookup.tuning.space import Space, build_space
 
-__all__ = ["aims_on", "check_figures", "from_broker_conf", "require_acting", "spaces_of"]
+__all__ = ["aims_on", "check_figures", "from_broker_conf", "given_evaluation", "require_acting", "spaces_of"]
 
 
 def from_broker_conf(path: str) -> dict[str, object]:
@@ -45,17 +47,28 @@ def from_broker_conf(path: str) -> dict[str, object]:
     }
 
 
-def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> tuple[Space, ...]:
-    """Return the spaces of a search over an evaluation.
+def given_evaluation(file: TuneFile) -> str | Mapping[str, Any]:
+    """Return the evaluation that a search names.
+
+    Raises:
+        SettingsError: if it is over scenarios.
+    """
+    if file.tune.evaluation is None:
+        raise SettingsError("[[scenarios]]: this search is over scenarios; `lookup simulate --tune FILE` runs it")
+    return file.tune.evaluation
+
+
+def spaces_of(file: TuneFile, policies: Sequence[PolicySpec], incumbent: str, registry: Registry) -> tuple[Space, ...]:
+    """Return the spaces of a search, which change some of these policies.
 
     Raises:
         SettingsError: for a policy that there is not, and settings that cannot be varied so; all mistakes together.
     """
     problems: list[str] = []
     spaces: list[Space] = []
-    by_name = {policy.name: policy for policy in settings.policies}
+    by_name = {policy.name: policy for policy in policies}
     for given in file.spaces:
-        name = settings.evaluation.incumbent if given.policy is None else given.policy
+        name = incumbent if given.policy is None else given.policy
         if name not in by_name:
             problems.append(f"space {shown(given.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
             continue
@@ -68,20 +81,25 @@ def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> t
     return tuple(spaces)
 
 
+def _prices(own: TuneSection) -> tuple[str, ...]:
+    return ("moved_weight",) if own.prices is None else own.prices
+
+
 def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry) -> None:
     """Refuse names that no metric has.
 
     Raises:
         SettingsError: all wrong names together.
     """
-    named = tuple(dict.fromkeys([*(own.objectives or ()), *own.prices, *own.limits]))
+    prices = _prices(own)
+    named = tuple(dict.fromkeys([*(own.objectives or ()), *prices, *own.limits]))
     metrics = [metric() for metric in registry.classes["metrics"].values()]
     rules = settings.verdict.model_copy(update={"primary": named, "margins": {}})
     try:
         check_rules(rules, metrics)
     except SettingsError as error:
         raise SettingsError([problem.replace("verdict.primary", "tune") for problem in error.problems]) from None
-    both = [name for name in own.objectives or () if name in own.prices]
+    both = [name for name in own.objectives or () if name in prices]
     if both:
         raise SettingsError(f"tune: {both[0]!r} is an objective and a price; name it once")
     kinds = {metric.name: metric for metric in metrics}
@@ -122,13 +140,13 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
     objectives = own.objectives or ("imbalance_max_mean", *labels)
     problems = [
         f"tune: {name!r} has no value on this log; {suggestion(name, known)}"
-        for name in (*objectives, *own.prices, *own.limits)
+        for name in (*objectives, *_prices(own), *own.limits)
         if name not in known
     ]
     if problems:
         raise SettingsError(problems)
     limits = {name_of(name): times for name, times in own.limits.items()}
-    aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, own.prices)), limits, own.tolerance, frozenset())
+    aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, _prices(own))), limits, own.tolerance, frozenset())
     rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
     aims = replace(aims, rising=rising)
     problems = [*_unreachable(aims, scored)]

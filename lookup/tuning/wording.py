@@ -20,10 +20,11 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
     tried = sum(1 for one in document["candidates"] if one["search"] is not None)
     sealed = document["sealed_from"]
-    days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
+    unit = document["unit"]
+    days = f"sealed from {sealed} to {document['last']}" if sealed else f"no {unit} were sealed"
     yield f"{tried} candidates from {document['first']} on; {days}"
     if document["opened"] > 1:
-        yield f"these days were opened {document['opened']} times: what was chosen by them is not confirmed by them"
+        yield f"these {unit} were opened {document['opened']} times: what was chosen by them is not confirmed by them"
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
     idle: dict[str, str] = {}

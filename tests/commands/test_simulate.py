@@ -183,3 +183,48 @@ def test_weights_that_cannot_act_are_said(lookup: Run, tmp_path: Path, weight: s
 
     assert "x.scenario: policy 'today': weights of resources cannot act: a scenario knows one usage" in ran.err
     assert (" unloads 0, " not in ran.out) == sheds
+
+
+def test_a_search_over_scenarios_prints_what_to_change(lookup: Run, tmp_path: Path) -> None:
+    """As `tune` does, with its page; what it cannot take together is refused, and `tune` leads here."""
+    (tmp_path / "tune.toml").write_text(_SEARCH)
+    tune = ("simulate", "--tune", tmp_path / "tune.toml")
+
+    ran = lookup(*tune, "--output", tmp_path / "out")
+
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("change shedder.min_offload = ")
+    assert "results are in" in ran.err
+    assert (tmp_path / "out" / "tune.html").exists()
+    assert "candidate 1, " in lookup("explain", tmp_path / "out", "--candidate", "1").out
+    assert "no mistakes in the search" in lookup("config", "check", "--config", tmp_path / "tune.toml").out
+    for words, sentence in (
+        (tune, "--tune needs --output DIR"),
+        ((*tune, "--output", "x", "--matrix"), "--matrix cannot be given together with --tune"),
+        (("simulate", "shipped:drain", "--output", "x"), "--output needs --tune"),
+        (("simulate", "shipped:drain", "--matrix", "--format", "json"), "--format json needs --tune"),
+        (("tune", "--config", tmp_path / "tune.toml", "--output", "x"), "`lookup simulate --tune FILE` runs it"),
+    ):
+        refused = lookup(*words)
+        assert (refused.code, sentence in refused.err) == (2, True), refused.err
+
+
+_SEARCH = """
+[tune]
+objectives = ["idle"]
+candidates = 4
+seeds = 5
+
+[[scenarios]]
+file = "shipped:broker-joins"
+
+[[policies]]
+name = "today"
+selector = "least-resource-usage"
+shedder = { use = "threshold", min_offload = 1e7 }
+
+[[spaces]]
+name = "minimum"
+[spaces.vary]
+"shedder.min_offload" = { low = 1e5, high = 1e7, scale = "log" }
+"""

@@ -1,0 +1,243 @@
+"""Try candidates of a search on a log: one part is searched, the other is sealed for the finalists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of
+from lookup.api.files import OUTPUTS
+from lookup.api.selection import Selection, given_inputs
+from lookup.engine.build import build_policies
+from lookup.errors import InputError
+from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.outputs import draft, remove_folder
+from lookup.logs.sources import list_log, locate, table_span
+from lookup.model.time import US_PER_S, moment_at, time_text, to_us
+from lookup.replay.reports import report_paths
+from lookup.replay.run import replay
+from lookup.replay.tasks import ship
+from lookup.report.manifest import fingerprint
+from lookup.score.scoring import Scored
+from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
+from lookup.settings.tuning import TuneFile
+from lookup.tuning.document import possible_document
+from lookup.tuning.effects import taken_back
+from lookup.tuning.racing import beaten, figure_name, standing_of
+from lookup.tuning.sealing import Seal, seal
+from lookup.tuning.search import Batch, Candidate, Search
+from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_of
+from lookup.tuning.space import Space
+from lookup.tuning.trials import Shown, Span, policy_name
+
+__all__ = ["SEALED", "LogTrials"]
+
+#: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
+_DRAWS = 16
+#: Folders of the evaluation of the sealed days, and of a batch while it is replayed.
+SEALED, _SCRATCH = "sealed", "batch"
+
+
+@dataclass
+class LogTrials:
+    """A log that is divided, and the evaluation over it."""
+
+    file: TuneFile
+    selection: Selection
+    spaces: Sequence[Space]
+    seal: Seal
+    has_holdout: bool
+    workers: Workers = InProcess()
+    folder: str = ""
+
+    @classmethod
+    def of(cls, file: TuneFile, selection: Selection, *, holdout: bool) -> LogTrials:
+        """Check everything that can be wrong before the first replay.
+
+        Raises:
+            PulsarLookupError: in one sentence, for whatever the user has to change.
+        """
+        settings = selection.settings
+        section, rules = settings.evaluation, settings.verdict
+        check_inputs(settings)
+        spaces = spaces_of(file, settings.policies, section.incumbent, selection.registry)
+        check_figures(file.tune, settings, selection.registry)
+        incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
+        require_acting(incumbent, settings)
+        span = _span(settings)
+        sealed = Seal(span[0], span[0], span[1])
+        if holdout:
+            block_s = max(rules.block_s, section.balance_s)
+            sealed = seal(
+                *span, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units, warmup_s=section.warmup_s
+            )
+        return cls(file, selection, spaces, sealed, holdout)
+
+    @property
+    def incumbent(self) -> str:
+        """Return the name of today's policy."""
+        return self.selection.settings.evaluation.incumbent
+
+    @property
+    def replicates(self) -> int:
+        """Return in how many replicates finalists are judged."""
+        return len(self.selection.settings.evaluation.drawn)
+
+    @property
+    def span(self) -> Span:
+        """Return what is searched and what is sealed."""
+        return Span(
+            "days",
+            time_text(self.seal.first_us),
+            time_text(self.seal.from_us) if self.has_holdout else None,
+            time_text(self.seal.last_us),
+            (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400,
+        )
+
+    @property
+    def settings(self) -> object:
+        """Return the evaluation; its tables are known by `sealed`."""
+        return self.selection.settings.model_dump(mode="json", exclude={"inputs"})
+
+    @property
+    def sealed(self) -> object:
+        """Return the tables by what is in them, and where they are divided."""
+        paths = given_inputs(self.selection.settings)
+        return [{name: fingerprint(path)["blake2b"] for name, path in paths.items()}, asdict(self.seal)]
+
+    def begin(self, folder: str) -> None:
+        """Refuse workers of a cluster that cannot read the tables, or cannot write into the folder.
+
+        Raises:
+            SettingsError: naming what they do not reach.
+        """
+        self.folder = folder
+        if isinstance(self.workers, InProcess):
+            return
+        # A search without Spark does not load it.
+        from lookup.spark.cluster import check_reach
+
+        settings = self.selection.settings
+        paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
+        check_reach(self.workers, paths, folder, ship(settings))
+
+    def tried(self, batch: Batch, number: int, search: Search, progress: Callable[[str], None]) -> Shown:
+        """Replay a batch over the days of the search."""
+        # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
+        is_last = batch.kind == "race"
+        selection = self._selection(batch.candidates, number, search, replicates=batch.replicates, has_bounds=is_last)
+        try:
+            # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
+            outcome = replay(self.workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
+        finally:
+            with suppress(FileNotFoundError):
+                remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
+        evaluation = selection.settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
+        settings = selection.settings.model_copy(update={"evaluation": evaluation})
+        scored = scored_of(replace(selection, settings=settings), outcome)
+        aims = search.aims or aims_on(self.file.tune, scored)
+        names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
+        standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
+        by_name = {name: number for number, name in names.items()}
+        of_names = {names[number]: standing for number, standing in standings.items()}
+        worse = {} if is_last else beaten(scored.pooled, of_names, aims)
+        return Shown(
+            aims,
+            standings,
+            beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
+            taken_back=taken_back(scored.pooled, batch.candidates, names, aims),
+            possible=possible_document(scored, aims),
+        )
+
+    def confirmed(
+        self,
+        finalists: Sequence[Candidate],
+        search: Search,
+        progress: Callable[[str], None],
+        warn: Callable[[str], None],
+    ) -> Shown:
+        """Evaluate the finalists on the sealed days, into a folder of its own."""
+        selection = self._selection(
+            finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True, has_bounds=True
+        )
+        with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:
+            scored = evaluate_into(
+                target,
+                selection,
+                self.workers,
+                by=(),
+                progress=progress,
+                warn=warn,
+                command=["tune"],
+                java=lambda: "none" if isinstance(self.workers, InProcess) else None,
+                clock=Clock(),
+            )
+        aims = search.aims or aims_on(self.file.tune, scored)
+        names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *finalists)}
+        return Shown(
+            aims,
+            {number: standing_of(scored, name, aims) for number, name in names.items()},
+            possible=possible_document(scored, aims),
+            cycles={number: cycles for number, name in names.items() if (cycles := _cycles(scored, name)) is not None},
+        )
+
+    def _selection(
+        self,
+        candidates: Sequence[Candidate],
+        number: int,
+        search: Search,
+        *,
+        replicates: int,
+        has_bounds: bool,
+        is_sealed: bool = False,
+    ) -> Selection:
+        """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
+        settings = self.selection.settings
+        section = settings.evaluation
+        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
+        if self.has_holdout and is_sealed:
+            changes |= {"warmup_s": self.seal.before_s}
+        elif self.has_holdout:
+            changes |= {"until": moment_at(self.seal.from_us)}
+        incumbent = next(policy for policy in settings.policies if policy.name == section.incumbent)
+        specs = [
+            incumbent,
+            *(
+                search.spaces[one.point.space].policy(one.point, policy_name(one, section.incumbent))
+                for one in candidates
+            ),
+        ]
+        primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
+        settings = settings.model_copy(
+            update={
+                "evaluation": section.model_copy(update=changes),
+                "verdict": settings.verdict.model_copy(update={"primary": primary}),
+                "policies": tuple(specs),
+            }
+        )
+        conf, sources = load_manager_keys(settings), load_manager_sources(settings)
+        policies = build_policies(self.selection.registry, specs, conf, sources)
+        return replace(self.selection, settings=settings, policies=policies)
+
+
+def _span(settings: EvaluationFile) -> tuple[int, int]:
+    """Return the first and the last instant of the log that the evaluation reads, µs since the epoch.
+
+    Raises:
+        InputError: if the log does not say when it begins and ends.
+    """
+    span = table_span(list_log(str(settings.inputs.lookups)))
+    if span is None:
+        raise InputError(
+            f"{settings.inputs.lookups}: has no statistics of its times; `lookup ingest` writes tables with them"
+        )
+    since, until = settings.evaluation.since, settings.evaluation.until
+    first = span[0] if since is None else max(span[0], to_us(since))
+    return first, span[1] if until is None else min(span[1], to_us(until) - 1)
+
+
+def _cycles(sealed: Scored, policy: str) -> str | None:
+    cycles = sealed.inputs.cycles.get(policy)
+    return None if cycles is None else cycles.account
