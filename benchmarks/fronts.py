@@ -130,10 +130,11 @@ def compared(name: str, seed: int) -> dict[str, float]:
         trial = Trial(name, seed, Path(folder))
         mine, replays = trial.ours(Path(folder) / "ours")
         count, axes, dice = replays // _REPLICATES, len(trial.space.axes), np.random.default_rng(seed)
+        sobol = qmc.Sobol(axes, scramble=False).random_base2(8)
         found = {
             "grid": trial.believed(trial.changes(grid(trial.space, _DENSE * _BUDGET))),
             "lookup tune": mine,
-            "Sobol alone": trial.believed(trial.changes(qmc.Sobol(axes, scramble=False).random(count + 1)[1:])),
+            "Sobol alone": trial.believed(trial.changes(sobol[1 : count + 1])),
             "at random": trial.believed(trial.changes(dice.random((count, axes)))),
         }
         if importlib.util.find_spec("optuna") is not None:
