@@ -112,6 +112,8 @@ _WAYS = {
 }
 _FIGURE = "imbalance_max_mean"
 _START = datetime(2026, 3, 2, tzinfo=UTC)
+#: Share of topics whose clients are in the other rack than most of their namespace's.
+_STRAYS = 0.1
 #: Logs on which recommendations are tried, and replicates on each.
 _FRESH, _DICE = 8, 25
 
@@ -142,13 +144,16 @@ def restarts(seed: int, folder: Path, way: Way) -> tuple[pd.DataFrame, dict[str,
     hour = np.repeat(np.arange(hours), topics)
     names = [f"persistent://shop/orders-{number % 4}/topic-{number}" for number in range(topics)]
     times = pd.to_timedelta(3600 * hour + dice.uniform(0, 3600, len(hour)), unit="s")
-    racks = [f'{{"rack":"{"ab"[code]}"}}' if way.rack else "{}" for code in dice.integers(0, 2, topics)]
+    weights = dice.lognormal(0, 0.5, topics)
+    # Most clients of a namespace are in one rack.
+    strays = dice.random(topics) < _STRAYS
+    racks = [f'{{"rack":"{"ab"[(number + code) % 2]}"}}' if way.rack else "{}" for number, code in enumerate(strays)]
     log = pd.DataFrame(
         {
             "ts": pd.Timestamp(_START) + times,
             "cluster": "east",
             "topic": np.tile(names, hours),
-            "weight": np.tile(dice.lognormal(0, 0.5, topics), hours),
+            "weight": np.tile(weights, hours),
             "properties": np.tile(racks, hours),
         }
     ).sort_values("ts")
