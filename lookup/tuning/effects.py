@@ -23,7 +23,7 @@ from lookup.tuning.space import Axis, Space
 __all__ = ["settings_document", "taken_back"]
 
 #: Probability that among settings without any effect one is taken for one with an effect, for each of the two ways.
-_LEVEL = 0.02
+_LEVEL = 0.01
 
 #: More degrees of freedom change nothing, and JSON has no infinity.
 _MOST_FREEDOM = 1_000.0

@@ -54,7 +54,9 @@ def given_evaluation(file: TuneFile) -> str | Mapping[str, Any]:
         SettingsError: if it is over scenarios.
     """
     if file.tune.evaluation is None:
-        raise SettingsError("[[scenarios]]: this search is over scenarios; `lookup simulate --tune FILE` runs it")
+        raise SettingsError(
+            "[[scenarios]]: this search is over scenarios and names no evaluation; `lookup simulate` runs it"
+        )
     return file.tune.evaluation
 
 

@@ -109,7 +109,7 @@ def test_every_selector_has_a_place_in_the_matrix(lookup: Run, tmp_path: Path) -
         (("--matrix", "--rewrite"), "--matrix and --rewrite cannot be given together"),
         (("--matrix", "--selectors", "bset"), "no selector named 'bset'; did you mean 'best'?"),
         (("--matrix", "--figures", "move"), "--figures: there is no figure 'move'; did you mean 'moves'?"),
-        (("--matrix", "--format", "json"), "--format: there is no 'json'"),
+        (("--matrix", "--format", "yaml"), "--format: there is no 'yaml'"),
         (("--selectors", "best"), "--selectors needs --matrix"),
         (("--figures", "moves"), "--figures needs --matrix"),
         (("--format", "table"), "--format needs --matrix"),
@@ -203,7 +203,7 @@ def test_a_search_over_scenarios_prints_what_to_change(lookup: Run, tmp_path: Pa
         ((*tune, "--output", "x", "--matrix"), "--matrix cannot be given together with --tune"),
         (("simulate", "shipped:drain", "--output", "x"), "--output needs --tune"),
         (("simulate", "shipped:drain", "--matrix", "--format", "json"), "--format json needs --tune"),
-        (("tune", "--config", tmp_path / "tune.toml", "--output", "x"), "`lookup simulate --tune FILE` runs it"),
+        (("tune", "--config", tmp_path / "tune.toml", "--output", "x"), "`lookup simulate` runs it"),
     ):
         refused = lookup(*words)
         assert (refused.code, sentence in refused.err) == (2, True), refused.err

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lookup.replay.outcome import LOGGED, MetricSums
-from lookup.score.verdict import Guard, Span, Verdict, exit_code
+from lookup.score.verdict import Guard, Span, Verdict, exit_code, holm
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, scored, spread, sums
 from tests.score.pairs import NAN, judged
@@ -183,6 +183,12 @@ def _equal(rng: np.random.Generator, names: Sequence[str]) -> Sequence[Verdict]:
             noise = rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.1, 40) + rng.normal(0, 0.05, (5, 40))
             parts += [ratios(policy, units + noise[seed], metric, seed=seed + 1) for seed in range(5)]
     return scored(parts, plan(seeds=SEEDS, primary=names, margin=0.0)).verdicts
+
+
+def test_comparisons_made_together_count_in_the_order_of_their_probabilities() -> None:
+    """The least counts as often as there are; none passes that is less probable than one that failed."""
+    assert holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert holm([]) == []
 
 
 def test_clusters_are_pooled() -> None:

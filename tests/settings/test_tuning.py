@@ -24,7 +24,27 @@ def test_the_least_search_has_every_default() -> None:
     tune = load_tuning(_search()).tune
 
     assert (tune.candidates, tune.replicates, tune.finalists, tune.holdout) == (64, 2, 3, 0.3)
-    assert (tune.objectives, tune.prices, tune.limits, tune.minutes) == (None, ("moved_weight",), {}, None)
+    assert (tune.objectives, tune.prices, tune.limits, tune.minutes) == (None, None, {}, None)
+
+
+def test_scenarios_stand_in_the_place_of_an_evaluation(tmp_path: Path) -> None:
+    """With policies of their own, and paths from the file."""
+    content = """
+    spaces = ["shipped:threshold"]
+    scenarios = [{ file = "a.scenario", weight = 2.0 }, { file = "shipped:drain" }]
+    policies = [{ name = "today", selector = "random" }]
+    tune = {}
+    """
+
+    file = load_tuning(write(tmp_path, "tune.toml", content))
+
+    assert file.tune.evaluation is None
+    assert [(Path(entry.file).name, entry.weight) for entry in file.scenarios] == [
+        ("a.scenario", 2.0),
+        ("drain.scenario", 1.0),
+    ]
+    assert file.scenarios[0].file == str(tmp_path / "a.scenario")
+    assert [policy.name for policy in file.policies] == ["today"]
 
 
 def test_paths_start_from_the_file(tmp_path: Path) -> None:
