@@ -1,0 +1,230 @@
+"""The document of a plan, `plan.json`: the moves to make now, what they are based on, and what they are to bring.
+
+Loads are bytes per second, in and out together. An imbalance is the most load / capacity of a broker, over total load /
+total capacity: 1.0 is even. A figure that is not known is None. What a plan says is bound by a checksum: it is carried
+out as it was made, or made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from lookup.errors import InputError
+from lookup.model.documents import json_value
+from lookup.model.quoting import shown
+from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, Truth
+from lookup.settings.problems import place, problems_of
+
+__all__ = [
+    "LOAD_DRIFT",
+    "VERSION",
+    "Costs",
+    "Fingerprint",
+    "Limits",
+    "MovePlan",
+    "PlannedBroker",
+    "Predicted",
+    "RefusedMove",
+    "Step",
+    "digest_of_owners",
+    "plan_bytes",
+    "read_plan",
+    "rounded_load",
+]  # fmt: skip
+
+#: Version of the document.
+VERSION: Final = 1
+#: A bundle whose load differs by more than this share of the planned one has drifted.
+LOAD_DRIFT = 0.25
+#: Significant digits to which a fingerprint rounds loads.
+_DIGITS = 2
+_AGAIN = "make another with `lookup plan`"
+
+
+class _Part(Strict):
+    """A part of the document: in Python by its fields' names, in JSON by their aliases where they have one."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+
+class Limits(_Part):
+    """What a plan was allowed to do."""
+
+    #: most bundles that move; None: no limit
+    max_moves: Count | None = None
+    #: most load that moves, bytes per second; None: no limit
+    max_weight: Number | None = None
+    #: namespaces whose bundles may move; empty: all
+    only: tuple[Text, ...] = ()
+    #: ids of brokers that were to give up what they own
+    drain: tuple[Text, ...] = ()
+
+
+class Fingerprint(_Part):
+    """What a bundle was like when the plan was made."""
+
+    #: id of the broker
+    owner: Text
+    #: when the owner took it, as the state topic or the record has it
+    since: Moment
+    #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it did not say: another one is another registration
+    epoch: Count
+    #: rounded to two significant digits; None: it was on no list of top bundles
+    load: Number | None
+
+
+class Costs(_Part):
+    """What has to connect again when a bundle moves, by its last report; None: that did not say."""
+
+    topics: Count | None = None
+    producers: Count | None = None
+    consumers: Count | None = None
+
+
+class Step(_Part):
+    """One move."""
+
+    #: from 1, in the order in which steps are made
+    number: Positive
+    bundle: Text
+    #: ids of brokers
+    source: Text = Field(alias="from")
+    destination: Text = Field(alias="to")
+    #: as planned with; None: it is not known, as of a drained broker's quiet bundle
+    weight: Number | None
+    #: why: `drain`, or the reason that the shedder gave
+    reason: Text
+    fingerprint: Fingerprint
+    costs: Costs = Costs()
+    #: after this step
+    imbalance: Number
+    #: whether the cluster is less even after this step than at the start
+    worse: Truth = False
+
+
+class RefusedMove(_Part):
+    """A move that the policy wanted and that may not be made."""
+
+    bundle: Text
+    source: Text = Field(alias="from")
+    #: None: wherever it went
+    destination: Text | None = Field(alias="to")
+    reason: Text
+
+
+class PlannedBroker(_Part):
+    """A broker of the registry."""
+
+    #: host:webPort, as `destinationBroker` takes it
+    id: Text
+    web_url: Text | None
+    #: before and after the plan, with what it carries besides bundles; None: it has not reported
+    load: Number | None
+    load_after: Number | None
+    #: None: unknown; of those without one the mean of the others is taken, or all are taken to be equal
+    capacity: Number | None = None
+    #: properties as published, `lookup.rack`
+    labels: Mapping[str, str] = {}
+    #: as in `Fingerprint`
+    epoch: Count = 0
+    #: how many it owns
+    bundles: Count = 0
+
+
+class Predicted(_Part):
+    """A figure after the plan, and the interval in which it is expected when it is measured."""
+
+    value: Number
+    #: both None: nothing is known of how much loads vary
+    low: Number | None = None
+    high: Number | None = None
+
+
+class MovePlan(_Part):
+    """A plan; `made` in UTC."""
+
+    version: Literal[1] = Field(VERSION, alias="plan")
+    cluster: Text
+    #: the instant that the plan is of
+    made: Moment
+    #: settings of the shedder, with the policy's name under `policy`
+    policy: Mapping[str, Any]
+    limits: Limits = Limits()
+    #: of all bundles with an owner, `digest_of_owners`
+    fingerprint: Text
+    brokers: tuple[PlannedBroker, ...]
+    steps: tuple[Step, ...]
+    refused: tuple[RefusedMove, ...] = ()
+    #: by figure: `imbalance`, and `deviation` of load / capacity as a share of its mean
+    before: Mapping[str, Number]
+    after: Mapping[str, Predicted]
+    #: what no plan within the limits is below, by figure
+    bound: Mapping[str, Number] = {}
+    #: share of the way from `before` to `bound` that the plan takes; None: there is no way to go
+    possible: Number | None = None
+    #: why there are these steps, or none; one sentence
+    why: Text = "planned"
+    #: what the intervals of `after` cover, or why there are none; one sentence
+    covers: Text = "unknown"
+    #: what was missing when the plan was made, a sentence each
+    missing: tuple[Text, ...] = ()
+
+
+def rounded_load(load: float | None) -> float | None:
+    """Round a load as fingerprints do, to two significant digits; None stays None."""
+    return None if load is None else float(f"{load:.{_DIGITS - 1}e}")
+
+
+def digest_of_owners(bundles: Iterable[tuple[str, str, int, float | None]]) -> str:
+    """Return a name for the state of all bundles.
+
+    Args:
+        bundles: name, owner, the owner's epoch and load of each, in any order; loads are rounded.
+    """
+    rows = sorted((bundle, owner, epoch, rounded_load(load)) for bundle, owner, epoch, load in bundles)
+    return _digest(rows)
+
+
+def plan_bytes(plan: MovePlan) -> bytes:
+    """Write a plan as JSON text in UTF-8; the same plan gives the same bytes."""
+    content = plan.model_dump(mode="json")
+    content["checksum"] = _digest(content)
+    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def read_plan(path: str | Path) -> MovePlan:
+    """Read a plan.
+
+    Raises:
+        InputError: if the file is none, is of another version, was cut off or edited; one sentence that says which.
+        OSError: if it cannot be read.
+    """
+    try:
+        content = json_value(Path(path).read_bytes().decode())
+    except ValueError as error:
+        raise InputError(f"{path} is no whole JSON document: {error}; copy the plan again, or {_AGAIN}") from None
+    if not isinstance(content, dict) or "plan" not in content:
+        raise InputError(f"{path} is no plan: `lookup plan` writes an object with the key plan; name its plan.json")
+    if content["plan"] != VERSION:
+        raise InputError(f"{path} is a plan of version {shown(content['plan'])}, and {VERSION} can be read; {_AGAIN}")
+    checksum = content.pop("checksum", None)
+    if checksum != _digest(content):
+        raise InputError(f"{path} was changed since it was written: its checksum does not fit; {_AGAIN}")
+    try:
+        # As JSON, in which a list may stand for a tuple.
+        return MovePlan.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        loc, sentence = next(problems_of(error, MovePlan))
+        raise InputError(f"{path}: {place(loc, sentence)}; {_AGAIN}") from None
+
+
+def _digest(content: object) -> str:
+    # Whatever the order of keys, and the spaces: what a plan says counts.
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,127 @@
+"""A plan is read back as it was written, and refused by a sentence if it is anything else."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import InputError
+from lookup.moving.plan import (
+    Fingerprint,
+    MovePlan,
+    Predicted,
+    Step,
+    digest_of_owners,
+    plan_bytes,
+    read_plan,
+    rounded_load,
+)
+
+_MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
+
+
+def _plan() -> MovePlan:
+    """One bundle goes from a broker to another."""
+    fingerprint = Fingerprint(owner="a:8080", since=_MADE, epoch=7, load=rounded_load(1234.0))
+    step = Step(
+        number=1,
+        bundle="shop/orders/0x00000000_0xffffffff",
+        source="a:8080",
+        destination="b:8080",
+        weight=1234.0,
+        reason="overloaded",
+        fingerprint=fingerprint,
+        imbalance=1.1,
+    )
+    return MovePlan(
+        cluster="east",
+        made=_MADE,
+        policy={"policy": "rebalance", "max_imbalance": 1.2},
+        fingerprint=digest_of_owners([(step.bundle, "a:8080", 7, 1234.0)]),
+        brokers=(),
+        steps=(step,),
+        before={"imbalance": 1.5},
+        after={"imbalance": Predicted(value=1.1, low=1.0, high=1.3)},
+    )
+
+
+def _refused(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_plan(path)
+    return str(refused.value)
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Reading gives an equal plan, and writing that the same bytes."""
+    (tmp_path / "plan.json").write_bytes(plan_bytes(_plan()))
+
+    again = read_plan(tmp_path / "plan.json")
+
+    assert again == _plan()
+    assert plan_bytes(again) == plan_bytes(_plan())
+
+
+def test_steps_name_brokers_as_from_and_to() -> None:
+    """JSON has the words that people use."""
+    step = json.loads(plan_bytes(_plan()))["steps"][0]
+
+    assert (step["from"], step["to"]) == ("a:8080", "b:8080")
+
+
+def test_a_document_in_another_layout_is_the_same_plan(tmp_path: Path) -> None:
+    """The order of keys and blanks do not count for the checksum: a tool may format the file."""
+    content = json.loads(plan_bytes(_plan()))
+    (tmp_path / "plan.json").write_text(json.dumps(dict(reversed(content.items()))))
+
+    assert read_plan(tmp_path / "plan.json") == _plan()
+
+
+def test_an_edit_is_noticed(tmp_path: Path) -> None:
+    """Another destination, and a key that no plan has, are no plan of ours."""
+    written = plan_bytes(_plan())
+    added = json.dumps(json.loads(written) | {"force": True}).encode()
+
+    for edited in (written.replace(b'"to": "b:8080"', b'"to": "c:8080"'), added):
+        assert "was changed since it was written" in _refused(tmp_path / "plan.json", edited)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (plan_bytes(_plan())[:200], "is no whole JSON document"),
+        (b"\xff", "is no whole JSON document"),
+        (b"[]", "is no plan"),
+        (b'{"policies": []}', "is no plan"),
+        (b'{"plan": 2, "checksum": ""}', "is a plan of version 2, and 1 can be read"),
+    ],
+)
+def test_what_is_no_plan_is_said(tmp_path: Path, content: bytes, sentence: str) -> None:
+    """Half a file, another document and another version have a sentence each, with the path in it."""
+    refused = _refused(tmp_path / "plan.json", content)
+
+    assert refused.startswith(str(tmp_path))
+    assert sentence in refused
+
+
+def test_a_plan_of_a_program_of_its_own_is_checked_by_key(tmp_path: Path) -> None:
+    """A checksum that fits does not let a step through that is none."""
+    wrong = _plan().model_copy(update={"steps": ({"number": 1},)})
+
+    with pytest.warns(UserWarning, match="serialized"):
+        content = plan_bytes(wrong)
+
+    assert "steps[0].bundle: is missing" in _refused(tmp_path / "plan.json", content)
+
+
+def test_the_digest_of_owners_depends_on_nothing_but_them() -> None:
+    """Order and small changes of load are the same state; another owner, or the owner's restart, is another."""
+    bundles = [("a", "b:1", 1, 1234.0), ("c", "d:1", 2, None)]
+    same = [("c", "d:1", 2, None), ("a", "b:1", 1, 1199.0)]
+
+    assert digest_of_owners(same) == digest_of_owners(bundles)
+    for other in ([("a", "d:1", 1, 1234.0)], [("a", "b:1", 9, 1234.0)], [("a", "b:1", 1, 1300.0)]):
+        assert digest_of_owners([*other, bundles[1]]) != digest_of_owners(bundles)
