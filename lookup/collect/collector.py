@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 from threading import Event
@@ -34,7 +34,7 @@ from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TO
 from lookup.model.names import cluster_problem
 from lookup.model.time import time_text
 
-__all__ = ["CollectReport", "Endpoints", "collect"]
+__all__ = ["READABLE", "CollectReport", "Endpoints", "asked_name", "collect", "reading"]
 
 #: Messages between the sources and the observer; a source waits while there are as many.
 _MOST_WAITING = 10_000
@@ -108,7 +108,7 @@ def collect(
         InputError: if the cluster's name is not known, or the output cannot be a record of it.
     """
     rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
-    name = endpoints.cluster or _asked_name(rest)
+    name = endpoints.cluster or asked_name(rest)
     problem = cluster_problem(name)
     if problem is not None:
         raise InputError(problem)
@@ -117,18 +117,7 @@ def collect(
         observer = observing.Observer(name, past, has_state=endpoints.service_url is not None)
         recording = _Recording(folder, observer, warn=warn)
         recording.begin(past.until_us)
-        records: Queue[observing.Record] = Queue(_MOST_WAITING)
-        with ExitStack() as stack:
-            sources, client = _sources(endpoints, rest, name, records)
-            # At the end in the reverse order: all are stopped, what they wait for ends, they are waited for. A process
-            # that ends while the library still waits is aborted.
-            for source in sources:
-                stack.callback(source.join, 5.0)
-            if client is not None:
-                stack.callback(client.close)
-            for source in sources:
-                stack.callback(source.stopped.set)
-                source.start()
+        with reading(endpoints, rest, name) as records:
             recording.run(records, stop, for_s=for_s, every_s=every_s)
         recording.end()
         return CollectReport(
@@ -142,7 +131,12 @@ def collect(
         )
 
 
-def _asked_name(rest: AdminRest | None) -> str:
+def asked_name(rest: AdminRest | None) -> str:
+    """Return the cluster's name, as the admin REST has it.
+
+    Raises:
+        InputError: if there is no REST to ask, or it does not answer, or names no cluster or several.
+    """
     name = Argument("cluster")
     if rest is None:
         raise InputError(name, " must be given where there is no ", Argument("admin"), " to ask")
@@ -150,6 +144,24 @@ def _asked_name(rest: AdminRest | None) -> str:
         return rest.cluster()
     except (OSError, ValueError, InputError) as error:
         raise InputError(name, f" must be given, since it cannot be asked for: {reason_of(error)}") from None
+
+
+@contextmanager
+def reading(endpoints: Endpoints, rest: AdminRest | None, cluster: str) -> Iterator[Queue[observing.Record]]:
+    """Yield what the sources of a cluster put their records into; they are stopped at the end."""
+    records: Queue[observing.Record] = Queue(_MOST_WAITING)
+    with ExitStack() as stack:
+        sources, client = _sources(endpoints, rest, cluster, records)
+        # At the end in the reverse order: all are stopped, what they wait for ends, they are waited for. A process
+        # that ends while the library still waits is aborted.
+        for source in sources:
+            stack.callback(source.join, 5.0)
+        if client is not None:
+            stack.callback(client.close)
+        for source in sources:
+            stack.callback(source.stopped.set)
+            source.start()
+        yield records
 
 
 def _sources(
@@ -232,14 +244,14 @@ class _Recording:
         troubles = self.observer.troubles
         for source in [*self._troubles.keys() - troubles.keys()]:
             del self._troubles[source]
-            self.warn(f"{_READABLE[source]} can be read again")
+            self.warn(f"{READABLE[source]} can be read again")
         for source in troubles.keys() - self._troubles.keys():
             self._troubles[source] = troubles[source]
-            self.warn(f"{_READABLE[source]} cannot be read, and is tried again: {troubles[source]}")
+            self.warn(f"{READABLE[source]} cannot be read, and is tried again: {troubles[source]}")
 
 
 #: Sources, as sentences name them.
-_READABLE = {
+READABLE = {
     "zookeeper": "the registry in ZooKeeper",
     "admin": "the admin REST",
     "state": "the state topic",

@@ -86,6 +86,8 @@ class TopBundles:
 
     text: str
     ts_us: int
+    #: id of the broker whose bundles they are; None: the source does not say
+    broker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

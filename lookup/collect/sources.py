@@ -33,6 +33,7 @@ from lookup.collect.answers import patient_handlers, whole_body
 from lookup.errors import Argument, InputError
 from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
+from lookup.model.quoting import forbidden_character
 
 __all__ = [
     "AdminRest",
@@ -237,11 +238,12 @@ class AdminRest:
         handlers = patient_handlers(credentials.tls_context() if scheme == "https" else None)
         self._opener = urllib.request.build_opener(_Redirects(self._addresses), *handlers)
 
-    def get(self, path: str, read: Callable[[Any], Result]) -> Result:
+    def get(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result:
         """Return what is read from the answer to `GET /admin/v2/PATH`.
 
         Args:
             read: takes the answer's JSON; raises ValueError, saying what it is, if that is of another form.
+            is_json: else `read` takes the answer's bytes.
 
         Raises:
             OSError: if no address answers, or one refuses.
@@ -257,7 +259,7 @@ class AdminRest:
                 request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
                 with self._opener.open(request, timeout=_REQUEST_S) as answer:
                     content = whole_body(answer)
-                result = read(_parsed(content))
+                result = read(_parsed(content) if is_json else content)
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -280,6 +282,15 @@ class AdminRest:
         tenants = self.get("tenants", _names_of)
         return [name for tenant in tenants for name in self.get(f"namespaces/{quote(tenant)}", _names_of)]
 
+    def isolation(self, cluster: str) -> dict[str, Any]:
+        """Return the isolation policies of a cluster, by name as Pulsar writes them; errors as of `get`."""
+        return self._found(f"clusters/{quote(cluster)}/namespaceIsolationPolicies", _policies_of) or {}
+
+    def anti_affinity_group(self, namespace: str) -> str | None:
+        """Return the anti-affinity group of a namespace, None if it is in none; errors as of `get`."""
+        # A word without quotation marks, or nothing.
+        return self._found(f"namespaces/{quote(namespace)}/antiAffinity", _group_of, is_json=False)
+
     def topics(self, namespace: str) -> list[str] | None:
         """Return all topics of a namespace, as the brokers' own listing has them, None if there is no such namespace.
 
@@ -288,10 +299,10 @@ class AdminRest:
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
         return self._found(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
-    def _found(self, path: str, read: Callable[[Any], Result]) -> Result | None:
+    def _found(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result | None:
         """Return what `get` does, None if the status is 404."""
         try:
-            return self.get(path, read)
+            return self.get(path, read, is_json=is_json)
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
@@ -334,6 +345,19 @@ def _names_of(answer: Any) -> list[str]:
     if not isinstance(answer, list) or not all(isinstance(name, str) for name in answer):
         raise ValueError("no list of names")
     return answer
+
+
+def _policies_of(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict) or not all(isinstance(policy, dict) for policy in answer.values()):
+        raise ValueError("no policies by name")
+    return answer
+
+
+def _group_of(content: bytes) -> str | None:
+    group = content.decode(errors="replace").strip().strip('"')
+    if forbidden_character(group, "<>{}") is not None:
+        raise ValueError("no name of a group")
+    return None if group in ("", "null") else group
 
 
 def _leader_of(answer: Any) -> str:
@@ -527,4 +551,6 @@ class PulsarTopicSource(Source):
             return observing.StateRecord(
                 key, text, ts_us, (position.ledger_id(), position.entry_id(), position.batch_index())
             )
-        return observing.BrokerReport(key, text, ts_us) if self.source == "loads" else observing.TopBundles(text, ts_us)
+        if self.source == "loads":
+            return observing.BrokerReport(key, text, ts_us)
+        return observing.TopBundles(text, ts_us, key)

@@ -94,8 +94,8 @@ class Step(_Part):
     number: Positive
     bundle: Text
     #: ids of brokers
-    source: Text = Field(alias="from")
-    destination: Text = Field(alias="to")
+    source: Text = Field(validation_alias="from", serialization_alias="from")
+    destination: Text = Field(validation_alias="to", serialization_alias="to")
     #: as planned with; None: it is not known, as of a drained broker's quiet bundle
     weight: Number | None
     #: why: `drain`, or the reason that the shedder gave
@@ -112,9 +112,9 @@ class RefusedMove(_Part):
     """A move that the policy wanted and that may not be made."""
 
     bundle: Text
-    source: Text = Field(alias="from")
+    source: Text = Field(validation_alias="from", serialization_alias="from")
     #: None: wherever it went
-    destination: Text | None = Field(alias="to")
+    destination: Text | None = Field(validation_alias="to", serialization_alias="to")
     reason: Text
 
 
@@ -149,7 +149,7 @@ class Predicted(_Part):
 class MovePlan(_Part):
     """A plan; `made` in UTC."""
 
-    version: Literal[1] = Field(VERSION, alias="plan")
+    version: Literal[1] = Field(default=VERSION, validation_alias="plan", serialization_alias="plan")
     cluster: Text
     #: the instant that the plan is of
     made: Moment

@@ -16,15 +16,15 @@ from lookup.model.quoting import shown
 from lookup.settings.base import Share, Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.cluster import TopologyFile
+from lookup.settings.cluster import NamespaceEntry, TopologyFile
 from lookup.settings.policy import PolicyFile, PolicySpec
 from lookup.settings.problems import place, problems_of
 from lookup.settings.shipped import shipped, shipped_path
 from lookup.settings.tuning import SpaceEntry
 
 __all__ = [
-    "BudgetFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
-    "load_space", "load_topology", "parsed_toml", "read_text", "read_toml",
+    "BudgetFile", "NamespacesFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
+    "load_space", "load_topology", "namespaces_in", "parsed_toml", "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -133,6 +133,27 @@ def _anchored(value: Any, steps: Sequence[str], folder: Path) -> Any:
         return str((folder / Path(value).expanduser()).resolve())
     except RuntimeError as error:  # of `~name` without such a user, or of links that go round
         raise SettingsError(f"path {shown(value)} leads nowhere: {error}") from None
+
+
+class NamespacesFile(Strict):
+    """What operators have set for namespaces."""
+
+    namespaces: tuple[NamespaceEntry, ...] = ()
+    """Bundles, isolation and anti-affinity by namespace."""
+    failure_domains: Mapping[str, tuple[str, ...]] = {}
+    """Brokers by failure domain."""
+
+
+def namespaces_in(text: str, path: str | os.PathLike[str]) -> NamespacesFile:
+    """Read a text with `[[namespaces]]`, such as the `namespaces.toml` of a record.
+
+    Args:
+        path: of its file, for sentences.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    return _validated(NamespacesFile, parsed_toml(text, Path(path)), path)
 
 
 def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:

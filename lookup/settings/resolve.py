@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from lookup.model.address import host_of, ips_of
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
@@ -18,14 +19,15 @@ from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile
-from lookup.settings.cluster import parse_boundaries
+from lookup.settings.cluster import NamespaceEntry, parse_boundaries
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.pulsar_keys import Scalar
 from lookup.settings.serving import ServingFile
 
 __all__ = [
     "BrokerInterval", "ClientRule", "broker_intervals", "client_rules", "label_client", "load_manager_keys",
-    "load_manager_sources", "lookup_data", "namespace_policies", "topology",
+    "load_manager_sources", "lookup_data", "namespace_policies", "policies_of",
+    "topology",
 ]  # fmt: skip
 
 
@@ -74,28 +76,33 @@ def broker_intervals(settings: EvaluationFile, cluster: str) -> tuple[BrokerInte
 
 def namespace_policies(settings: EvaluationFile | ServingFile) -> NamespacePolicies:
     """Return bundles, isolation, anti-affinity and failure domains by name."""
-    entries = settings.namespaces
-    domains = settings.failure_domains.items()
+    policies = policies_of(settings.namespaces, settings.failure_domains)
+    # A decision server is told the bundle of every request.
+    if isinstance(settings, ServingFile):
+        return policies
+    return replace(policies, default_bundles=settings.evaluation.default_bundles)
+
+
+def policies_of(
+    entries: Sequence[NamespaceEntry], failure_domains: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> NamespacePolicies:
+    """Return what entries say of namespaces, by name."""
     boundaries = {}
     for entry in entries:
         if entry.boundaries is not None:
             boundaries[entry.name] = parse_boundaries(entry.boundaries)
         elif entry.bundles is not None:
             boundaries[entry.name] = equal_boundaries(entry.bundles)
-    policies = NamespacePolicies(
+    return NamespacePolicies(
         isolation={
             entry.name: tuple(IsolationPolicy(rule.primary, rule.secondary, rule.min_limit) for rule in entry.isolation)
             for entry in entries
             if entry.isolation
         },
         anti_affinity_group={e.name: e.anti_affinity_group for e in entries if e.anti_affinity_group is not None},
-        failure_domains={broker: domain for domain, brokers in domains for broker in brokers},
+        failure_domains={broker: domain for domain, brokers in failure_domains.items() for broker in brokers},
         boundaries=boundaries,
     )
-    # A decision server is told the bundle of every request.
-    if isinstance(settings, ServingFile):
-        return policies
-    return replace(policies, default_bundles=settings.evaluation.default_bundles)
 
 
 def topology(settings: EvaluationFile | ServingFile) -> Topology:

@@ -1,0 +1,70 @@
+"""Loads of brokers while bundles move, and how even they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.moving.state import ClusterState
+
+__all__ = ["Balance", "Move"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+#: Sums of the same numbers in another order differ by less, as a ratio.
+_ROUND_OFF = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A bundle that goes from one broker to another, by their numbers."""
+
+    bundle: str
+    source: int
+    destination: int
+    #: bytes per second; of a bundle without report its broker's other load in equal shares
+    weight: float
+    reason: str
+
+
+class Balance:
+    """Loads of brokers while bundles move; even means the same load / capacity for those that stay.
+
+    Args:
+        drained: brokers that give up what they have, shape (n_brokers,).
+    """
+
+    def __init__(self, state: ClusterState, drained: Bools) -> None:
+        view = state.view
+        named = np.array([sum(entry.load for entry in entries) for entries in view.load.top_bundles], dtype=np.float64)
+        reported = np.nan_to_num(view.load.throughput)
+        #: bytes per second, shape (n_brokers,)
+        self.loads: Floats = np.maximum(reported, named)
+        #: what brokers carry besides bundles with a report
+        self.besides: Floats = self.loads - named
+        is_known = np.isfinite(view.capacity) & (view.capacity > 0.0)
+        self.capacities = np.where(is_known, view.capacity, view.capacity[is_known].mean() if is_known.any() else 1.0)
+        #: brokers whose load is known, and of these those that stay
+        self.counted: Bools = view.registered & ~np.isnan(view.load.throughput)
+        self.staying: Bools = self.counted & ~drained
+
+    def move(self, moves: Iterable[Move]) -> None:
+        """Let bundles move."""
+        for move in moves:
+            left = self.loads[move.source] - move.weight
+            # Of rounding something is left.
+            self.loads[move.source] = left if left > _ROUND_OFF * move.weight else 0.0
+            self.loads[move.destination] += move.weight
+
+    def figures(self, loads: Floats | None = None) -> dict[str, float]:
+        """Return imbalance and deviation of these loads, or of others; an idle cluster is even."""
+        loads = self.loads if loads is None else loads
+        filled, staying = loads / self.capacities, self.staying
+        mean = loads[self.counted].sum() / self.capacities[staying].sum()
+        if not mean > 0.0:
+            return {"imbalance": 1.0, "deviation": 0.0}
+        return {"imbalance": float(filled[self.counted].max() / mean), "deviation": float(filled[staying].std() / mean)}

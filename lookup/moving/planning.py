@@ -1,0 +1,499 @@
+"""From a cluster's state, a policy and limits to a plan: what is drained, what the shedder moves, and in which order.
+
+The engine judges every move as in a cycle of a replay; limits are refusals that the shedder meets, and what it may not
+touch it does not see. What it may move in one cycle by its own settings gives way to limits that are given for the plan.
+Its hit counts do not keep it still: it is asked again about the same state until it acts or ends for another reason, as
+if the cluster stayed as it is for so many cycles. Means over a history are those of one report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookup.engine.answers import checked_reads
+from lookup.engine.ballots import Draws
+from lookup.engine.build import parameters_of, part_table
+from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds
+from lookup.engine.ownership import Ownership, never
+from lookup.engine.policy import Instant, Policy, memory_key
+from lookup.errors import Argument, InputError, PolicyError
+from lookup.hooks import Shedder
+from lookup.model import (
+    ClusterView,
+    CycleOutcome,
+    CycleReason,
+    Decision,
+    LookupOptions,
+    Probe,
+    Reason,
+    Ruling,
+    Unload,
+)
+from lookup.model.decision import CYCLE_WORDS
+from lookup.model.load import Load, ascending
+from lookup.model.names import is_system_bundle
+from lookup.model.quoting import listed, quantity, shown, suggestion
+from lookup.model.request import request_of
+from lookup.model.time import moment_at
+from lookup.moving.balance import Balance, Move
+from lookup.moving.plan import (
+    Costs,
+    Fingerprint,
+    Limits,
+    MovePlan,
+    PlannedBroker,
+    RefusedMove,
+    Step,
+    digest_of_owners,
+    rounded_load,
+)
+from lookup.moving.predicting import predicted
+from lookup.moving.state import ClusterState
+from lookup.placement import best_placement
+
+__all__ = ["make_plan"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+#: Reason of the moves of a drained broker, and of moves that limits refuse.
+DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
+#: How often a shedder is asked that counts hits.
+_CYCLES = 100
+#: Sums of the same numbers in another order differ by less, as a ratio.
+_ROUND_OFF = 1e-9
+
+
+def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
+    """Plan the moves to make now.
+
+    Args:
+        policy: has a shedder; its filters judge where bundles may go.
+        limits: brokers to drain by their ids, or by their hosts if these name one broker.
+
+    Raises:
+        InputError: if the policy has no shedder, or a limit names a broker or a namespace that there is not.
+        PolicyError: if a part of the policy fails.
+    """
+    if policy.shedder is None:
+        raise InputError(f"policy {policy.name!r} has no shedder, which is what plans moves; name one with a shedder")
+    limits = limits.model_copy(update={"drain": tuple(_drained(state, name) for name in limits.drain)})
+    _require_namespaces(state, limits.only)
+    planner = _Planner(state, policy, limits)
+    planner.drain()
+    outcome = planner.shed()
+    return planner.plan(outcome)
+
+
+def _drained(state: ClusterState, name: str) -> str:
+    brokers = state.view.brokers
+    if brokers.number(name) is not None:
+        return name
+    found = [broker.id for broker in brokers if broker.host == name]
+    if len(found) == 1:
+        return found[0]
+    known = found or brokers.ids
+    raise InputError(Argument("drain"), f": there is no broker {shown(name)}; {suggestion(name, known)}")
+
+
+def _require_namespaces(state: ClusterState, only: Sequence[str]) -> None:
+    known = {bundle.rpartition("/")[0] for bundle in state.owners}
+    for name in only:
+        if name not in known:
+            hint = suggestion(name, known)
+            raise InputError(Argument("only"), f": no bundle of namespace {shown(name)} has an owner; {hint}")
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """A shedder within limits, which notes what it is refused."""
+
+    name: str
+    reads: frozenset[str]
+    shedder: Shedder
+    #: returns why a limit forbids an unload, None if none does
+    objection: Callable[[Unload], str | None]
+    #: takes a refused unload and its reason
+    note: Callable[[Unload, str], None]
+
+    def propose(
+        self, view: ClusterView, memory: MutableMapping[str, Any]
+    ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
+        """Hand proposals on, but for those that a limit forbids."""
+        cycle = self.shedder.propose(view, memory)
+        try:
+            proposal = next(cycle)
+            while True:
+                unload: Any = proposal.unload if isinstance(proposal, Probe) else proposal
+                # What is no unload is for the engine to refuse.
+                why = self.objection(unload) if isinstance(unload, Unload) else None
+                ruling = Ruling(accepted=False, reason=Reason.FILTERED) if why else (yield proposal)
+                if not ruling.accepted and isinstance(unload, Unload):
+                    self.note(unload, why or str(ruling.reason))
+                proposal = cycle.send(ruling)
+        except StopIteration as ended:
+            outcome: CycleOutcome = ended.value
+            return outcome
+
+
+class _Planner:
+    """The moves of one plan, as they are found."""
+
+    def __init__(self, state: ClusterState, policy: Policy, limits: Limits) -> None:
+        self._state, self._limits = state, limits
+        # A filter that fails refuses: nothing moves to where nobody could say that it may.
+        self._policy = policy.unforgiving
+        view = state.fresh_view()
+        ids = view.brokers.ids
+        self._drained = np.array([broker in limits.drain for broker in ids], dtype=np.bool_)
+        self.balance = Balance(state, self._drained)
+        self._start = Balance(state, self._drained)
+        if not self.balance.staying.any():
+            raise InputError(Argument("drain"), ": no broker with a load report is left that could take anything")
+        # What is drained takes nothing.
+        self._view = replace(view, registered=view.registered & ~self._drained)
+        self._instant = Instant(self._policy, self._view)
+        assert isinstance(view.ownership, Ownership)
+        self._owners = view.ownership
+        self.moves: list[Move] = []
+        #: bundles without report, by the number of their broker
+        self._quiet = Counter(
+            self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.stats
+        )
+        #: by bundle: where it was to go, and why it may not
+        self._refused: dict[str, tuple[str | None, str]] = {}
+
+    # Limits.
+
+    @property
+    def _weight_left(self) -> float:
+        most = math.inf if self._limits.max_weight is None else self._limits.max_weight
+        return most - sum(move.weight for move in self.moves)
+
+    @property
+    def _moves_left(self) -> float:
+        return (math.inf if self._limits.max_moves is None else self._limits.max_moves) - len(self.moves)
+
+    def _objection(self, weight: float) -> str | None:
+        if self._moves_left < 1:
+            return MAX_MOVES
+        return MAX_WEIGHT if weight > self._weight_left * (1.0 + _ROUND_OFF) else None
+
+    def _may_move(self, bundle: str) -> bool:
+        return not self._limits.only or bundle.rpartition("/")[0] in self._limits.only
+
+    def _carry_out(self, move: Move) -> None:
+        self._owners.take(move.bundle)
+        self._owners.give(move.bundle, move.destination)
+        self.balance.move([move])
+        self.moves.append(move)
+
+    # Brokers to drain.
+
+    def drain(self) -> None:
+        """Find a place for every bundle of the brokers to drain, the most loaded first."""
+        leaving = [bundle for bundle, owned in self._state.owners.items() if owned.broker in self._limits.drain]
+        weights = {bundle: self._weight(bundle) for bundle in leaving if self._may_move(bundle)}
+        for bundle, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])):
+            place = self._place_for(bundle, weight)
+            if isinstance(place, str):
+                self._refused[bundle] = None, place
+            else:
+                source = self._number(self._state.owners[bundle].broker)
+                self._carry_out(Move(bundle, source, place, weight, DRAIN))
+
+    def _number(self, broker: str) -> int:
+        number = self._view.brokers.number(broker)
+        assert number is not None
+        return number
+
+    def _weight(self, bundle: str) -> float:
+        """Return the load of a bundle; of one without report an equal share of what its broker carries besides."""
+        load = self._state.load_of(bundle)
+        if load is not None:
+            return load
+        source = self._number(self._state.owners[bundle].broker)
+        return float(self.balance.besides[source] / self._quiet[source])
+
+    def _place_for(self, bundle: str, weight: float) -> int | str:
+        """Return the broker that a bundle leaves emptiest, or why there is none."""
+        if is_system_bundle(bundle):
+            return Reason.SYSTEM_NAMESPACE
+        objection = self._objection(weight)
+        if objection is not None:
+            return objection
+        admitted, reason = self._admitted(bundle)
+        # A broker of which no load is known may be full.
+        admitted = admitted[self.balance.staying[admitted]]
+        if not len(admitted):
+            return str(reason or Reason.NO_CANDIDATES)
+        filled = (self.balance.loads[admitted] + weight) / self.balance.capacities[admitted]
+        return int(admitted[int(np.argmin(filled))])
+
+    def _admitted(self, bundle: str) -> tuple[NDArray[np.intp], Reason | None]:
+        """Return the brokers that the policy's filters leave, and the reason of the filter that left none."""
+        policy, request = self._policy, request_of(None, bundle, LookupOptions())
+        brokers = self._instant.offered
+        try:
+            for index, part in enumerate(policy.filters):
+                kept = brokers.subset(policy.admitted(index, request, brokers, self._instant))
+                if not len(kept):
+                    return kept.index, part.reason
+                brokers = kept
+        except PolicyError:
+            return np.empty(0, np.intp), Reason.POLICY_ERROR
+        return brokers.index, None
+
+    # The shedder.
+
+    def shed(self) -> CycleOutcome:
+        """Let the shedder judge the cluster as it is after the drain; return how it ended."""
+        shedder = self._policy.shedder
+        assert shedder is not None
+        if self._moves_left < 1 or not self._weight_left > 0.0:
+            return IDLE_CYCLE.outcome
+        # A name is that of a class elsewhere, and here an object's own.
+        bounded: Any = _Bounded(shedder.name, checked_reads(shedder), self._within(shedder), self._objects, self._note)
+        policy = replace(self._policy, shedder=bounded)
+        instant = self._instant = Instant(policy, replace(self._view, load=self._shown_load()))
+        memory: dict[str, Any] = {}
+        draws = Draws(policy.name, self._view.cluster, seed=1)
+
+        def choose(bundle: str) -> Decision:
+            """Draw a destination as the policy's odds have it."""
+            ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
+            return draws.decision(bundle, ballot, self._view.brokers, memory_key(bounded))
+
+        def carry_out(unload: Unload) -> None:
+            """Note a move; if the shedder names no destination the policy chooses one, as at the next lookup."""
+            destination = unload.destination or choose(unload.bundle).broker
+            if destination is None or destination == unload.source:
+                self._refused[unload.bundle] = destination, str(Reason.NO_CANDIDATES)
+                return
+            places = self._number(unload.source), self._number(destination)
+            self._carry_out(Move(unload.bundle, *places, self._weight(unload.bundle), str(unload.reason)))
+
+        unloading = Unloading(carry_out, never, choose if policy.destination_first else None)
+        report: CycleReport[Unload] = IDLE_CYCLE
+        for _ in range(_CYCLES if len(instant.offered) > 1 else 0):
+            report = run_sheds(policy, instant, memory, unloading)
+            if report.accepted or report.outcome.reason is not CycleReason.HIT_COUNT:
+                break
+        return report.outcome
+
+    def _objects(self, unload: Unload) -> str | None:
+        # What is nobody's is for the engine to refuse.
+        return self._objection(self._weight(unload.bundle)) if unload.bundle in self._state.owners else None
+
+    def _within(self, shedder: Shedder) -> Shedder:
+        """Return a shedder whose own budget for a cycle, if it has one, gives way to limits that are given."""
+        limits = self._limits
+        if limits.max_moves is None and limits.max_weight is None:
+            return shedder
+        has = {entry.name for entry in parameters_of(type(shedder))}
+        total = float(self.balance.loads.sum())
+        budget = {
+            "max_moves": int(min(self._moves_left, len(self._state.owners))),
+            "max_share": min(1.0, self._weight_left / total) if total > 0.0 else 1.0,
+        }
+        given: Any = shedder
+        return replace(given, **{name: value for name, value in budget.items() if name in has})  # type: ignore[no-any-return]
+
+    def _shown_load(self) -> Load:
+        """Return the load that the shedder sees: after the drain, and only the bundles that it may move."""
+        load, moved = self._view.load, {move.bundle for move in self.moves}
+        shown = [
+            ascending(entry for entry in entries if entry.bundle not in moved and self._may_move(entry.bundle))
+            for entries in load.top_bundles
+        ]
+        before, after = self._start.loads, self.balance.loads
+        grown = np.divide(after, before, out=np.ones(len(after)), where=before > 0.0)
+        throughput = np.where(np.isnan(load.throughput), np.nan, after)
+        # Resources are taken to be used as load is.
+        scaled = (None if column is None else column * grown for column in (load.max_usage, load.smoothed_throughput))
+        max_usage, smoothed = scaled
+        return replace(
+            load,
+            top_bundles=shown,
+            throughput=throughput,
+            usage=load.usage * grown,
+            max_usage=max_usage,
+            smoothed_throughput=smoothed,
+        ).read_only()
+
+    def _note(self, unload: Unload, reason: str) -> None:
+        """Keep the first refusal of a bundle, by the filter that made it."""
+        if unload.bundle in self._refused:
+            return
+        if reason == Reason.DESTINATION_FILTERED and unload.destination is not None:
+            reason = self._refusing(unload.bundle, self._number(unload.destination)) or reason
+        self._refused[unload.bundle] = unload.destination, reason
+
+    def _refusing(self, bundle: str, destination: int) -> str | None:
+        """Return the reason of the filter that drops a broker for a bundle."""
+        policy, request = self._policy, request_of(None, bundle, LookupOptions())
+        brokers = self._instant.offered
+        for index, part in enumerate(policy.filters):
+            try:
+                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
+            except PolicyError:
+                return str(Reason.POLICY_ERROR)
+            if destination not in brokers.index:
+                return str(part.reason)
+        return None
+
+    # The plan.
+
+    def plan(self, outcome: CycleOutcome) -> MovePlan:
+        """Put the document together."""
+        state, view = self._state, self._state.view
+        before, after = self._start.figures(), self.balance.figures()
+        bound = self._bound()
+        way = before["imbalance"] - bound.get("imbalance", math.nan)
+        taken = (before["imbalance"] - after["imbalance"]) / way if way > _ROUND_OFF else None
+        intervals, covers = predicted(state, self.balance, self.moves, self._quiet, after)
+        moved = {move.bundle for move in self.moves}
+        refused = [
+            RefusedMove(bundle=bundle, source=state.owners[bundle].broker, destination=destination, reason=reason)
+            for bundle, (destination, reason) in sorted(self._refused.items())
+            if bundle not in moved
+        ]
+        owned = ((name, of.broker, state.epoch_of(of.broker), state.load_of(name)) for name, of in state.owners.items())
+        counts = Counter(of.broker for of in state.owners.values())
+        is_known = ~np.isnan(view.load.throughput)
+        brokers = tuple(
+            PlannedBroker(
+                id=broker.id,
+                web_url=broker.lookup_data.web_service_url or broker.lookup_data.web_service_url_tls,
+                load=float(self._start.loads[number]) if is_known[number] else None,
+                load_after=float(self.balance.loads[number]) if is_known[number] else None,
+                capacity=broker.capacity,
+                labels=dict(broker.lookup_data.properties),
+                epoch=broker.lookup_data.start_timestamp,
+                bundles=counts[broker.id],
+            )
+            for number, broker in enumerate(view.brokers)
+        )
+        assert self._policy.shedder is not None
+        return MovePlan(
+            cluster=view.cluster,
+            made=moment_at(state.rows.at_us),
+            policy={"policy": self._policy.name, "shedder": part_table(self._policy.shedder)},
+            limits=self._limits,
+            fingerprint=digest_of_owners(owned),
+            brokers=brokers,
+            steps=tuple(self._steps()),
+            refused=tuple(refused),
+            before=before,
+            after=intervals,
+            bound=bound,
+            possible=None if taken is None else min(1.0, taken),
+            why=self._why(outcome),
+            covers=covers,
+            missing=state.missing,
+        )
+
+    def _why(self, outcome: CycleOutcome) -> str:
+        drained = sum(move.reason == DRAIN for move in self.moves)
+        parts = []
+        if self._limits.drain:
+            owned = sum(owned.broker in self._limits.drain for owned in self._state.owners.values())
+            names = listed(self._limits.drain)
+            parts.append(
+                f"{drained:,} of {quantity(owned, 'bundle')} can leave {names}" if owned else f"{names} owns nothing"
+            )
+        assert self._policy.shedder is not None
+        words = CYCLE_WORDS.get(outcome.reason, str(outcome.reason))
+        if len(self.moves) == drained:
+            is_spent = self._moves_left < 1 or not self._weight_left > 0.0
+            short = "" if outcome.short is None else f" ({outcome.short})"
+            words = "the limits leave no more" if is_spent else f"{words}{short}"
+        return "; ".join([*parts, f"{self._policy.shedder.name}: {words}"])
+
+    def _steps(self) -> Iterable[Step]:
+        """Yield the moves in their order: what is drained first, then always to where there is most room."""
+        balance, state, ids = Balance(self._state, self._drained), self._state, self._view.brokers.ids
+        most, number = balance.figures()["imbalance"], 0
+        for is_drain in (True, False):
+            left = [move for move in self.moves if (move.reason == DRAIN) is is_drain]
+            weights = np.array([move.weight for move in left])
+            destinations = np.array([move.destination for move in left], dtype=np.int64)
+            is_left = np.ones(len(left), dtype=np.bool_)
+            for _ in left:
+                filled = (balance.loads[destinations] + weights) / balance.capacities[destinations]
+                place = int(np.argmin(np.where(is_left, filled, np.inf)))
+                move, is_left[place] = left[place], False
+                balance.move([move])
+                number += 1
+                imbalance = balance.figures()["imbalance"]
+                owned, stats = state.owners[move.bundle], state.stats.get(move.bundle)
+                yield Step(
+                    number=number,
+                    bundle=move.bundle,
+                    source=ids[move.source],
+                    destination=ids[move.destination],
+                    weight=state.load_of(move.bundle),
+                    reason=move.reason,
+                    fingerprint=Fingerprint(
+                        owner=owned.broker,
+                        since=moment_at(owned.since_us),
+                        epoch=state.epoch_of(owned.broker),
+                        load=rounded_load(state.load_of(move.bundle)),
+                    ),
+                    costs=Costs()
+                    if stats is None
+                    else Costs(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count),
+                    imbalance=imbalance,
+                    worse=imbalance > most * (1.0 + _ROUND_OFF),
+                )
+
+    def _bound(self) -> dict[str, float]:
+        """Return what no placement within the limits is below, filters left out; nothing if none keeps them."""
+        state, start, ids = self._state, self._start, self._view.brokers.ids
+        rows = [
+            (bundle, self._number(owned.broker), weight)
+            for bundle, owned in state.owners.items()
+            if (bundle in state.stats or owned.broker in self._limits.drain) and (weight := self._weight(bundle)) > 0.0
+        ]
+        rows = [row for row in rows if start.counted[row[1]]]
+        numbers = np.flatnonzero(start.counted)
+        place = np.full(len(ids), -1)
+        place[numbers] = np.arange(len(numbers))
+        carried = (
+            np.bincount([row[1] for row in rows], [row[2] for row in rows], len(ids)) if rows else np.zeros(len(ids))
+        )
+        fixed = np.maximum(0.0, start.loads - carried)[numbers]
+        weights = np.concatenate([np.array([row[2] for row in rows]), fixed])
+        if not rows or not weights.sum() > 0.0:
+            return {}
+        owners = np.concatenate([place[[row[1] for row in rows]], np.arange(len(numbers))])
+        admitted = np.ones((len(weights), len(numbers)), dtype=np.bool_)
+        admitted[:, self._drained[numbers]] = False
+        stays = [not self._may_move(row[0]) or is_system_bundle(row[0]) for row in rows]
+        pinned = np.flatnonzero(
+            np.concatenate([np.array(stays, dtype=np.bool_), np.ones(len(numbers), dtype=np.bool_)])
+        )
+        admitted[pinned] = False
+        admitted[pinned, owners[pinned]] = True
+        try:
+            best = best_placement(
+                weights,
+                start.capacities[numbers],
+                owners=owners,
+                admitted=admitted,
+                max_moves=self._limits.max_moves,
+                max_moved_weight=self._limits.max_weight,
+            )
+        except InputError:
+            # A drain that the limits cut short.
+            return {}
+        # Over the capacity of the brokers that stay, as all figures of a plan.
+        scale = start.capacities[start.staying].sum() / start.capacities[numbers].sum()
+        return {"imbalance": min(best.bound * float(scale), self.balance.figures()["imbalance"])}

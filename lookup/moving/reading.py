@@ -1,0 +1,350 @@
+"""Read a cluster as it is, or as it was at an instant of its record: the same rows of tables in both cases."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lookup.collect.collector import READABLE, Endpoints, asked_name, reading
+from lookup.collect.observing import COLLECTED, BrokerRegistry, BrokerReport, CaughtUp, Observer, TopBundles
+from lookup.collect.sources import AdminRest, now_us, reason_of
+from lookup.errors import Argument, InputError
+from lookup.logs.schema import CANONICAL
+from lookup.logs.sources import LogFile, list_log, locate, open_parquet, table_span
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
+from lookup.model.documents import TableName
+from lookup.model.names import cluster_problem, is_system_namespace
+from lookup.model.quoting import listed, quantity
+from lookup.model.time import FIRST_US, LAST_US, US_PER_S, time_text
+from lookup.settings.files import namespaces_in
+from lookup.settings.resolve import policies_of
+
+__all__ = ["WINDOW_US", "Rows", "read_now", "recorded"]
+
+#: Reports that count: those of the last hour, µs. A broker whose load hardly changes reports every 15 minutes.
+WINDOW_US = 3600 * US_PER_S
+#: Tables of which only the window is read.
+_REPORTS: tuple[TableName, ...] = ("loads", "bundles")
+#: Rows of a file that are held at a time.
+_ROWS = 100_000
+#: Seconds after which a source that has not been read once is given up.
+_PATIENCE_S = 15.0
+_UNKNOWN = "isolation policies and anti-affinity groups are not known, and no move was held against them"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A cluster's rows up to an instant, of load reports those of the last hour."""
+
+    cluster: str
+    at_us: int
+    #: where the rows are from, for sentences
+    source: str
+    #: with the canonical columns
+    tables: Mapping[TableName, pa.Table]
+    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
+    #: what could not be read, a sentence each
+    missing: tuple[str, ...] = ()
+
+    def file(self, table: TableName) -> LogFile:
+        """Return what stands for the source of a table's rows in sentences."""
+        return LogFile(f"{self.source}, {table.upper()}", (), tuple(self.tables[table].column_names))
+
+
+# A record.
+
+
+def recorded(folder: str, at_us: int | None = None, cluster: str | None = None, namespaces: str | None = None) -> Rows:
+    """Read the rows of a record up to an instant.
+
+    Args:
+        folder: a folder of `lookup collect`, or one with tables of these names; path or URI.
+        at_us: µs; default: the end of the record.
+        cluster: its name, if the tables have several.
+        namespaces: TOML with `[[namespaces]]`, in place of the record's `namespaces.toml`; the text of the file.
+
+    Raises:
+        InputError: if there is no record, it is one of another cluster, or ends before the instant or begins after it.
+        SettingsError: for mistakes in the entries of namespaces.
+    """
+    folder = folder.rstrip("/") or "/"
+    files: dict[TableName, Sequence[LogFile]] = {}
+    for table in COLLECTED:
+        try:
+            files[table] = list_log(f"{folder}/{table}", table)
+        except InputError as error:
+            what = f": {error}; name a folder that `lookup collect` writes"
+            raise InputError(Argument("record"), what) from None
+    spans = [span for of_table in files.values() if (span := table_span(of_table)) is not None]
+    if not spans:
+        raise InputError(Argument("record"), f": {folder} has no rows; `lookup collect` writes them within --every")
+    first_us, last_us = min(first for first, _ in spans), max(last for _, last in spans)
+    at_us = last_us if at_us is None else at_us
+    if not first_us <= at_us <= last_us:
+        reach = f"{folder}, which goes from {time_text(first_us)} to {time_text(last_us)}"
+        raise InputError(Argument("at"), f": {time_text(at_us)} is outside the record {reach}")
+    tables = {table: _up_to(of_table, table, at_us) for table, of_table in files.items()}
+    names = {name for rows in tables.values() for name in pc.unique(rows.column("cluster")).to_pylist()}
+    name = _only(names, cluster, folder)
+    tables = {table: rows.filter(pc.equal(rows.column("cluster"), name)) for table, rows in tables.items()}
+    known, missing = _settings_of(folder, namespaces)
+    return Rows(name, at_us, folder, tables, known, missing)
+
+
+def _only(names: set[str], wanted: str | None, folder: str) -> str:
+    given = Argument("cluster")
+    if wanted is not None and wanted not in names:
+        raise InputError(given, f": {folder} is a record of {listed(sorted(names))}, not of {wanted!r}")
+    if wanted is None and len(names) != 1:
+        raise InputError(given, f" must be given: {folder} has rows of {listed(sorted(names))}")
+    return wanted or next(iter(names))
+
+
+def _up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
+    """Read the rows of a table that count at an instant, in order of time, then of the files."""
+    from_us = at_us - WINDOW_US if table in _REPORTS else FIRST_US
+    parts = [CANONICAL[table].empty_table()]
+    for file in files:
+        first_us, last_us = table_span((file,)) or (FIRST_US, LAST_US)
+        if first_us > at_us or last_us <= from_us:
+            continue
+        with open_parquet(file.path) as parquet:
+            # In batches: a day of a large cluster has millions of rows, of which an hour counts.
+            for batch in parquet.iter_batches(_ROWS, columns=[*file.columns], use_threads=False):
+                rows = _canonical(pa.Table.from_batches([batch]), table, file.cluster)
+                ts = rows.column("ts").cast(pa.int64())
+                parts.append(rows.filter(pc.and_(pc.less_equal(ts, at_us), pc.greater(ts, from_us))))
+    joined = pa.concat_tables(parts)
+    # Stable: of one instant what comes later in the files holds.
+    return joined.take(pc.sort_indices(joined.column("ts")))
+
+
+def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:
+    """Return a file's rows with the canonical columns and types; what it has not is null."""
+    columns = []
+    for entry in CANONICAL[table]:
+        if entry.name == "cluster" and cluster is not None:
+            columns.append(pa.array([cluster] * len(rows), entry.type))
+        elif entry.name in rows.column_names:
+            # Nanoseconds are cut off.
+            columns.append(rows.column(entry.name).cast(entry.type, safe=False))
+        else:
+            columns.append(pa.nulls(len(rows), entry.type))
+    return pa.Table.from_arrays(columns, schema=CANONICAL[table])
+
+
+def _settings_of(folder: str, given: str | None) -> tuple[NamespacePolicies, tuple[str, ...]]:
+    """Return what is known of namespaces, and a sentence if nobody has said what operators have set."""
+    system, root = locate(folder)
+    path, text = "namespaces", given
+    if text is None:
+        path = f"{folder}/namespaces.toml"
+        with suppress(OSError), system.open_input_file(f"{root}/namespaces.toml") as stream:
+            text = stream.read().decode(errors="replace")
+    if text is None:
+        return NamespacePolicies(), (f"{_UNKNOWN}: there is no {path}",)
+    file = namespaces_in(text, path)
+    policies = policies_of(file.namespaces, file.failure_domains)
+    if given is not None or policies.isolation or policies.anti_affinity_group:
+        return policies, ()
+    return policies, (f"{_UNKNOWN}: {path} has none, which is right if there are none",)
+
+
+# A cluster that is there.
+
+
+def read_now(
+    endpoints: Endpoints,
+    wait_s: float = 60.0,
+    reports: int = 1,
+    namespaces: str | None = None,
+    *,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Rows:
+    """Read a cluster as it is: until all owners are known and every registered broker has reported its load.
+
+    Args:
+        wait_s: seconds after which what has been read has to do.
+        reports: of every broker and of its top bundles.
+        namespaces: as for `recorded`; default: the admin REST is asked for isolation policies and groups.
+
+    Raises:
+        InputError: if the cluster's name, the brokers or the owners are not known; in one sentence, with the reason.
+    """
+    if endpoints.service_url is None or (endpoints.zookeeper or endpoints.admin) is None:
+        # In this order: the topics give two of the three.
+        flag = "service_url" if endpoints.service_url is None else "zookeeper"
+        lacks = "owners and loads are not known" if endpoints.service_url is None else "brokers are not known"
+        raise InputError(Argument(flag), f" must be given: without it {lacks}")
+    rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
+    name = _confirmed_name(endpoints, rest)
+    observer, seen = Observer(name), _Seen(reports)
+    began = time.monotonic()
+    progress(f"reading cluster {name}")
+    with reading(endpoints, rest, name) as records:
+        while not seen.is_complete(observer) and time.monotonic() < began + wait_s:
+            with suppress(Empty):
+                seen.take(observer, records.get(timeout=0.1))
+            vain = seen.in_vain(observer)
+            if vain is not None and time.monotonic() > began + min(wait_s, _PATIENCE_S):
+                break
+    seen.require(observer)
+    tables = {table: _table_of(observer, table) for table in COLLECTED}
+    last = (pc.max(rows.column("ts")).cast(pa.int64()).as_py() for rows in tables.values() if len(rows))
+    # Brokers' clocks may be ahead of this one.
+    at_us = max(now_us(), *last)
+    missing = [*seen.missing(observer, wait_s)]
+    if namespaces is not None:
+        known, unknown = _settings_of("", namespaces)
+    else:
+        known, unknown = _asked_settings(rest, name, _namespaces_of(observer))
+    return Rows(name, at_us, f"cluster {name}", tables, known, (*missing, *unknown))
+
+
+def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
+    """Return the cluster's name; ask the REST, even if it is given, whether it answers at all.
+
+    Raises:
+        InputError: if it does not, or has no such cluster.
+    """
+    name = endpoints.cluster or asked_name(rest)
+    problem = cluster_problem(name)
+    if problem is not None:
+        raise InputError(Argument("cluster"), f": {problem}")
+    if rest is not None:
+        try:
+            rest.brokers(name)
+        except (OSError, ValueError) as error:
+            what = f" cannot be asked for the brokers of cluster {name}: {reason_of(error)}"
+            raise InputError(Argument("admin"), what) from None
+    return name
+
+
+@dataclass
+class _Seen:
+    """What has been read so far of what a plan needs."""
+
+    reports: int
+    has_registry: bool = False
+    has_owners: bool = False
+    #: reports by broker
+    loads: Counter[str | None] = field(default_factory=Counter)
+    bundles: Counter[str | None] = field(default_factory=Counter)
+
+    def take(self, observer: Observer, record: Any) -> None:
+        """Let the observer have a record, and note what it was."""
+        observer.take(record)
+        match record:
+            case BrokerRegistry():
+                self.has_registry = True
+            case CaughtUp():
+                self.has_owners = True
+            case BrokerReport(broker, text) if text:
+                self.loads[broker] += 1
+            case TopBundles(text, _, broker) if text:
+                self.bundles[broker] += 1
+
+    def is_complete(self, observer: Observer) -> bool:
+        """Return whether nothing is missing any more."""
+        return self.has_registry and self.has_owners and not list(self._late(observer))
+
+    def _late(self, observer: Observer) -> Iterator[str]:
+        """Yield the brokers that have not reported as often as they should."""
+        for broker in sorted(observer.registered):
+            if min(self.loads[broker], self.bundles[broker]) < self.reports:
+                yield broker
+
+    def in_vain(self, observer: Observer) -> str | None:
+        """Return the reason why brokers or owners cannot be read, None while they may still come."""
+        needed = [source for source, has in (("zookeeper", self.has_registry), ("state", self.has_owners)) if not has]
+        # Without ZooKeeper brokers are those of the REST.
+        sources = [*needed, *(("admin",) if not self.has_registry else ())]
+        found = [
+            f"{READABLE[source]}: {observer.troubles[source]}" for source in sources if source in observer.troubles
+        ]
+        return found[0] if found else None
+
+    def require(self, observer: Observer) -> None:
+        """Refuse to go on without brokers and owners.
+
+        Raises:
+            InputError: saying which of them, and why.
+        """
+        why = self.in_vain(observer) or "it did not come in time; a longer --wait may do"
+        if not self.has_registry:
+            raise InputError(f"cluster {observer.cluster}: no broker is known: {why}")
+        if not self.has_owners:
+            raise InputError(f"cluster {observer.cluster}: no owner is known: {why}")
+
+    def missing(self, observer: Observer, wait_s: float) -> Iterator[str]:
+        """Yield a sentence for what did not come in time, and for messages that are not what Pulsar writes."""
+        late = list(self._late(observer))
+        if late:
+            times = "" if self.reports == 1 else f" {self.reports} times"
+            why = "one whose load hardly changes reports every 15 minutes: a longer --wait, or a record, may have it"
+            yield f"{listed(late)} did not report load and bundles{times} within {wait_s:g} s; {why}"
+        for source, reason in observer.troubles.items():
+            yield f"{READABLE[source]} cannot be read: {reason}"
+        for source, count in observer.refused.items():
+            yield f"left out: {quantity(count, 'message')} of {source}, for instance: {observer.reasons[source]}"
+
+
+def _table_of(observer: Observer, table: TableName) -> pa.Table:
+    schema = CANONICAL[table]
+    columns = zip(*observer.pending[table], strict=True) if observer.pending[table] else ((),) * len(schema)
+    arrays = [pa.array(values, column.type) for values, column in zip(columns, schema, strict=True)]
+    rows = pa.Table.from_arrays(arrays, schema=schema)
+    return rows.take(pc.sort_indices(rows.column("ts")))
+
+
+def _namespaces_of(observer: Observer) -> list[str]:
+    bundle = [column.name for column in CANONICAL["ownership"]].index("bundle")
+    names = {row[bundle].rpartition("/")[0] for row in observer.pending["ownership"]}
+    return sorted(name for name in names if not is_system_namespace(name))
+
+
+def _asked_settings(
+    rest: AdminRest | None, cluster: str, namespaces: Sequence[str]
+) -> tuple[NamespacePolicies, tuple[str, ...]]:
+    """Ask the REST for isolation policies and anti-affinity groups; a sentence says what it did not tell."""
+    if rest is None:
+        return NamespacePolicies(), (f"{_UNKNOWN}: they come from --admin, or from --namespaces",)
+    missing, isolation, groups = [], dict[str, tuple[IsolationPolicy, ...]](), dict[str, str]()
+    try:
+        isolation = _isolation_of(rest.isolation(cluster), namespaces)
+    except (OSError, ValueError, TypeError, re.error) as error:
+        missing.append(f"isolation policies cannot be read, and no move was held against them: {reason_of(error)}")
+    try:
+        asked = ((name, rest.anti_affinity_group(name)) for name in namespaces)
+        groups = {name: group for name, group in asked if group is not None}
+    except (OSError, ValueError) as error:
+        missing.append(f"anti-affinity groups cannot be read, and no move was held against them: {reason_of(error)}")
+    return NamespacePolicies(isolation=isolation, anti_affinity_group=groups), tuple(missing)
+
+
+def _isolation_of(policies: Mapping[str, Any], namespaces: Sequence[str]) -> dict[str, tuple[IsolationPolicy, ...]]:
+    """Return isolation policies by namespace, from what Pulsar writes by policy.
+
+    Patterns of namespaces stand for namespaces as well: what a policy claims is claimed, whether its namespaces have
+    bundles now or not.
+    """
+    found: dict[str, tuple[IsolationPolicy, ...]] = {}
+    for policy in policies.values():
+        limits = policy.get("auto_failover_policy", {}).get("parameters", {})
+        primary, secondary = (tuple(policy.get(key) or ()) for key in ("primary", "secondary"))
+        for pattern in (*primary, *secondary):
+            re.compile(pattern)
+        rule = IsolationPolicy(primary, secondary, int(limits.get("min_limit", 1)))
+        for pattern in policy.get("namespaces") or ():
+            for name in {pattern, *(name for name in namespaces if re.fullmatch(pattern, name))}:
+                found[name] = (*found.get(name, ()), rule)
+    return found

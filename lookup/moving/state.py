@@ -1,0 +1,306 @@
+"""What a cluster is like at an instant, from rows of its tables: the view a shedder judges, and how much loads vary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lookup.collect.observing import follow
+from lookup.engine.ledger import MICRO
+from lookup.engine.ownership import Ownership
+from lookup.errors import InputError
+from lookup.logs.rows import Quarantined
+from lookup.model import Broker, ClusterView, Load, Roster
+from lookup.model.documents import TableName
+from lookup.model.load import BundleLoad, Traffic, ascending
+from lookup.model.load_data import NamespaceBundleStats, broker_load_from_json
+from lookup.model.quoting import listed, quantity
+from lookup.model.time import time_text
+from lookup.moving.reading import WINDOW_US, Rows
+from lookup.replay.loads import ReportedLoads
+from lookup.replay.tables import ReadRow, broker_numbers, plain_bundles, read_rows
+
+__all__ = ["ClusterState", "Owned", "Samples", "state_of"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Instants of the window at which loads are compared, and the fewest reports of every broker that say how loads vary.
+_INSTANTS, _FEWEST = 20, 3
+#: Where Pulsar's own load managers are, and of these the extensible one; that of an operator's may be its subclass.
+_MANAGERS, _EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.", "org.apache.pulsar.broker.loadbalance.extensions."
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The owner of a bundle, and since when, µs."""
+
+    broker: str
+    since_us: int
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What the cluster was like at some instants of the window; bundles are those with a report in it."""
+
+    #: µs from the first instant to the last
+    span_us: int
+    #: fewest load reports of a broker in that time
+    reports: int
+    #: names, and by name the place in the columns
+    bundles: Mapping[str, int]
+    #: bytes per second, shape (n_instants, n_bundles), 0.0 before a bundle's first report
+    loads: Floats
+    #: number of each bundle's broker, -1 for none, shape (n_instants, n_bundles)
+    owners: Ints
+    #: bytes per second of every broker, shape (n_instants, n_brokers)
+    totals: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterState:
+    """A cluster at an instant."""
+
+    rows: Rows
+    #: `view.load` has bytes per second; `registered` are the brokers that can be steered
+    view: ClusterView
+    #: by bundle, of registered brokers
+    owners: Mapping[str, Owned]
+    #: latest report of each bundle with an owner
+    stats: Mapping[str, NamespaceBundleStats]
+    #: or a sentence why nothing is known of how loads vary
+    samples: Samples | str
+    #: what was missing, a sentence each
+    missing: tuple[str, ...]
+
+    def load_of(self, bundle: str) -> float | None:
+        """Return the load of a bundle, bytes per second; None if it is on no list of top bundles."""
+        stats = self.stats.get(bundle)
+        return None if stats is None else stats.msg_throughput_in + stats.msg_throughput_out
+
+    def epoch_of(self, broker: str) -> int:
+        """Return the `startTimestamp` of a broker, ms, 0 if it did not say."""
+        number = self.view.brokers.number(broker)
+        return 0 if number is None else self.view.brokers[number].lookup_data.start_timestamp
+
+    def fresh_view(self) -> ClusterView:
+        """Return the view with owners of its own, which may be changed."""
+        owners = Ownership(self.view.brokers.ids)
+        for bundle, owned in self.owners.items():
+            number = self.view.brokers.number(owned.broker)
+            if number is not None:
+                owners.give(bundle, number)
+        return replace(self.view, ownership=owners)
+
+
+def state_of(rows: Rows) -> ClusterState:
+    """Put the rows of a cluster together.
+
+    Raises:
+        InputError: if there is no broker, no bundle has an owner, or no broker has reported its load; one sentence.
+    """
+    where, left_out = f"{rows.source} at {time_text(rows.at_us)}", Counter[str]()
+    brokers = _registered(rows, left_out)
+    if not brokers:
+        raise InputError(f"{where}: no broker is registered; without brokers there is no plan")
+    roster, past = Roster([*brokers.values()]), _instants(rows, brokers)
+    every, snapshots = _owners(rows, () if isinstance(past, str) else past[0], left_out)
+    owners = {bundle: owned for bundle, owned in every.items() if owned.broker in brokers}
+    if not owners:
+        raise InputError(f"{where}: no bundle has an owner; without owners there is nothing to move")
+    figures = _reported(rows, roster, left_out)
+    silent = [broker for broker, load in zip(roster.ids, figures.throughput.tolist(), strict=True) if np.isnan(load)]
+    if len(silent) == len(roster):
+        raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
+    stats = _stats(rows, owners, left_out)
+    foreign = _foreign(roster)
+    missing = [*rows.missing]
+    if silent:
+        missing.append(
+            f"no load report of {listed(silent)} is known; nothing is moved to these, and their load counts 0"
+        )
+    if foreign:
+        missing.append(f"{listed(foreign)} run no extensible load manager; nothing is moved to or from these")
+    lost = len(every) - len(owners)
+    if lost:
+        missing.append(f"{quantity(lost, 'bundle')} of brokers that are not registered any more are left out")
+    missing += [f"{reason} ({quantity(count, 'row')} left out)" for reason, count in left_out.items()]
+    steered = np.array([broker not in foreign for broker in roster.ids])
+    view = ClusterView(
+        cluster=rows.cluster,
+        brokers=roster,
+        registered=steered,
+        capacity=np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster]),
+        epoch_us=rows.at_us,
+        now_us=rows.at_us,
+        load=_with_bundles(figures, roster, owners, stats),
+        ownership=Ownership(roster.ids),
+        unloaded={},
+        memory={},
+        namespaces=rows.namespaces,
+    )
+    samples = past if isinstance(past, str) else _samples(rows, roster, past[0], snapshots, past[1])
+    return ClusterState(rows, view, owners, stats, samples, tuple(missing))
+
+
+def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) -> Iterator[ReadRow]:
+    """Yield what rows say; count those that cannot be used, by reason."""
+    for row in read_rows(table, some, rows.file(table)):
+        if isinstance(row, Quarantined):
+            left_out[f"{row.source}: {row.reason}"] += 1
+        else:
+            yield row
+
+
+def _reported(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
+    """Return what brokers have reported last, as a replay reads LOADS."""
+    table, figures = rows.tables["loads"], Load.unknown(len(roster))
+    latest = table.take(_latest(*_coded(table, "broker"), (rows.at_us,))[0])
+    reports = [(0, row.columns["broker"], row.value) for row in _read(rows, "loads", latest, left_out)]
+    columns = broker_numbers(reports, roster)
+    return ReportedLoads.of(columns, len(roster)).figures(0, figures) if len(columns["ts"]) else figures
+
+
+def _registered(rows: Rows, left_out: Counter[str]) -> dict[str, Broker]:
+    brokers: dict[str, Broker] = {}
+    for row in _read(rows, "brokers", rows.tables["brokers"], left_out):
+        if row.value.event == "unregistered":
+            brokers.pop(row.value.broker, None)
+        else:
+            broker = row.value.broker
+            brokers[broker] = row.value.applied_to(brokers.get(broker) or Broker(broker))
+    return brokers
+
+
+def _foreign(roster: Roster) -> list[str]:
+    """Return the ids of brokers that run another of Pulsar's load managers; one that does not say may be steered."""
+    classes = ((broker.id, broker.lookup_data.load_manager_class_name or "") for broker in roster)
+    return [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
+
+
+def _owners(
+    rows: Rows, instants: Sequence[int], left_out: Counter[str]
+) -> tuple[dict[str, Owned], list[dict[str, str]]]:
+    """Return the owners of bundles now, and at some instants in order of time."""
+    owners: dict[str, Owned] = {}
+    names: dict[str, str] = {}
+    snapshots: list[dict[str, str]] = []
+    for row in _read(rows, "ownership", rows.tables["ownership"], left_out):
+        while len(snapshots) < len(instants) and instants[len(snapshots)] < row.ts_us:
+            snapshots.append(dict(names))
+        for bundle, broker in follow(names, row.columns).items():
+            if broker is None:
+                owners.pop(bundle, None)
+            else:
+                owners[bundle] = Owned(broker, row.ts_us)
+    return owners, [*snapshots, *[names] * (len(instants) - len(snapshots))]
+
+
+def _stats(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, NamespaceBundleStats]:
+    table = rows.tables["bundles"]
+    latest = table.take(_latest(*_coded(table, "bundle"), (rows.at_us,))[0])
+    reports = _read(rows, "bundles", latest, left_out)
+    return {row.columns["bundle"]: row.value.record for row in reports if row.columns["bundle"] in owners}
+
+
+def _with_bundles(
+    figures: Load, roster: Roster, owners: Mapping[str, Owned], stats: Mapping[str, NamespaceBundleStats]
+) -> Load:
+    """Return the load with the bundles that each broker reports."""
+    bundles: list[list[BundleLoad]] = [[] for _ in roster]
+    for bundle, of_bundle in stats.items():
+        number = roster.number(owners[bundle].broker)
+        if number is not None:
+            load = of_bundle.msg_throughput_in + of_bundle.msg_throughput_out
+            bundles[number].append(BundleLoad(bundle, load, of_bundle.msg_rate_in + of_bundle.msg_rate_out))
+    # In a record the figures of bundles are as old as those of brokers, and both are bytes.
+    return replace(
+        figures,
+        top_bundles=[ascending(entries) for entries in bundles],
+        bundle_unit="bytes/s",
+        traffic=Traffic(stats=stats),
+    ).read_only()
+
+
+# Instants of the past.
+
+
+def _coded(table: pa.Table, column: str) -> tuple[Ints, list[str], Ints]:
+    """Return the codes of a column, its texts, and times in µs; rows are in order of time."""
+    coded = table.column(column).combine_chunks().dictionary_encode()
+    ts: Ints = table.column("ts").cast(pa.int64()).to_numpy()
+    return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist(), ts
+
+
+def _latest(codes: Ints, texts: Sequence[str], ts: Ints, instants: Sequence[int]) -> list[Ints]:
+    """Return the last row of each text at some instants, in order of the rows."""
+    found = []
+    for instant in instants:
+        until = int(np.searchsorted(ts, instant, side="right"))
+        last = np.full(len(texts), -1)
+        # Of several values for one place numpy keeps the last.
+        last[codes[:until]] = np.arange(until)
+        found.append(last)
+    return found
+
+
+def _instants(rows: Rows, brokers: Mapping[str, Broker]) -> tuple[list[int], int] | str:
+    """Return instants at which all have reported, and the fewest reports of a broker; else why there are none."""
+    codes, texts, ts = _coded(rows.tables["loads"], "broker")
+    counts = {text: codes == code for code, text in enumerate(texts) if text in brokers}
+    if not counts:
+        return "no broker has reported"
+    fewest, broker = min((int(of_broker.sum()), text) for text, of_broker in counts.items())
+    if fewest < _FEWEST:
+        least = f"{_FEWEST} of each within {WINDOW_US // 60_000_000} minutes say how loads vary"
+        return f"{quantity(fewest, 'load report')} of {broker} {'is' if fewest == 1 else 'are'} known, and {least}"
+    first_us = max(int(ts[of_broker][0]) for of_broker in counts.values())
+    return np.linspace(first_us, rows.at_us, _INSTANTS).astype(np.int64).tolist(), fewest
+
+
+def _samples(
+    rows: Rows, roster: Roster, instants: Sequence[int], owners: Sequence[Mapping[str, str]], reports: int
+) -> Samples:
+    """Return loads and owners at some instants."""
+    codes, names, ts = _coded(rows.tables["bundles"], "bundle")
+    latest = np.array(_latest(codes, names, ts, instants)).reshape(len(instants), len(names))
+    bundle_rows, places = np.unique(latest, return_inverse=True)
+    loads = _bundle_loads(rows.tables["bundles"], bundle_rows)[places.reshape(latest.shape)]
+    brokers, broker_names, broker_ts = _coded(rows.tables["loads"], "broker")
+    totals = np.zeros((len(instants), len(roster)))
+    known: dict[int, float] = {}
+    for place, last in enumerate(_latest(brokers, broker_names, broker_ts, instants)):
+        for code, row in enumerate(last.tolist()):
+            number = roster.number(broker_names[code])
+            if row < 0 or number is None:
+                continue
+            if row not in known:
+                text = rows.tables["loads"].column("load")[row].as_py()
+                known[row] = broker_load_from_json(text).msg_throughput
+            totals[place, number] = known[row]
+    numbers = np.array(
+        [[_number(roster, of_instant.get(name)) for name in names] for of_instant in owners], dtype=np.int64
+    ).reshape(latest.shape)
+    return Samples(instants[-1] - instants[0], reports, {n: i for i, n in enumerate(names)}, loads, numbers, totals)
+
+
+def _number(roster: Roster, broker: str | None) -> int:
+    number = None if broker is None else roster.number(broker)
+    return -1 if number is None else number
+
+
+def _bundle_loads(table: pa.Table, numbers: Ints) -> Floats:
+    """Return the loads that some rows of BUNDLES give, 0.0 for row -1 and for a row that cannot be read."""
+    loads = np.zeros(len(numbers))
+    is_row = numbers >= 0
+    batch = table.take(numbers[is_row]).combine_chunks().to_batches()
+    plain = plain_bundles(batch[0], None) if batch else None
+    if plain is not None:
+        loads[is_row] = np.where(plain.is_plain, plain.figures["micro"] / MICRO, 0.0)
+    return loads

@@ -1,0 +1,138 @@
+"""Clusters as `lookup collect` records them: brokers, owners, and reports once a minute."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lookup.collect.folder import RecordFolder
+from lookup.collect.observing import BrokerRegistry, BrokerReport, CaughtUp, Observer, Record, StateRecord, TopBundles
+from lookup.model.broker import EXTENSIBLE_MANAGER
+from lookup.model.bundles import BundleRange, bundle_ranges, equal_boundaries
+from lookup.moving.reading import recorded
+from lookup.moving.state import ClusterState, state_of
+
+__all__ = ["START_US", "World", "broker", "bundle"]
+
+#: 26 November 2026, 12:00 UTC.
+START_US = 1_795_694_400_000_000
+_MINUTE_US = 60_000_000
+
+
+def broker(number: int) -> str:
+    """Return the id of a broker."""
+    return f"broker-{number}:8080"
+
+
+def bundle(number: int, namespace: str = "shop/orders", of: int = 64) -> str:
+    """Return the name of a bundle of a namespace with so many."""
+    ranges: tuple[BundleRange, ...] = bundle_ranges(equal_boundaries(of))
+    return f"{namespace}/{ranges[number]}"
+
+
+@dataclass
+class World:
+    """A cluster; what a test wants otherwise it changes before it is recorded."""
+
+    brokers: int = 3
+    #: by bundle
+    owners: dict[str, str] = field(default_factory=dict)
+    #: bytes per second by bundle; one that is not there is on no list of top bundles
+    loads: dict[str, float] = field(default_factory=dict)
+    #: bytes per second that brokers carry besides these
+    besides: dict[str, float] = field(default_factory=dict)
+    #: load manager by broker
+    managers: dict[str, str] = field(default_factory=dict)
+    #: brokers that never report
+    silent: set[str] = field(default_factory=set)
+    minutes: int = 10
+    #: by how much loads vary from minute to minute, as a ratio
+    sway: float = 0.1
+    cluster: str = "east"
+
+    @classmethod
+    def crowded(cls) -> World:
+        """Return three brokers, of which the first owns nearly all of 24 bundles of 1 MB/s each."""
+        world = cls()
+        for number in range(24):
+            world.owners[bundle(number)] = broker(0 if number < 18 else 1 + number % 2)
+            world.loads[bundle(number)] = 1e6
+        return world
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the brokers' ids."""
+        return [broker(number) for number in range(self.brokers)]
+
+    def load(self, name: str, minute: int) -> float:
+        """Return the load of a bundle in a minute; each sways at its own pace."""
+        pace = 1.0 + sum(name.encode()) % 7
+        return self.loads[name] * (1.0 + self.sway * math.sin(minute * pace))
+
+    def records(self) -> Iterator[Record]:
+        """Yield what the cluster publishes."""
+        registry: Mapping[str, str] = {name: self._lookup_data(name) for name in self.ids}
+        yield BrokerRegistry(registry, START_US)
+        for place, (name, owner) in enumerate(sorted(self.owners.items())):
+            state = {"state": "Owned", "dstBroker": owner, "timestamp": START_US // 1000, "versionId": 1}
+            yield StateRecord(name, json.dumps(state), START_US, (1, place, -1))
+        yield CaughtUp(START_US)
+        for minute in range(self.minutes):
+            for name in self.ids:
+                if name not in self.silent:
+                    yield from self._reports(name, minute)
+
+    def _lookup_data(self, name: str) -> str:
+        host = name.partition(":")[0]
+        data = {
+            "webServiceUrl": f"http://{name}",
+            "pulsarServiceUrl": f"pulsar://{host}:6650",
+            "loadManagerClassName": self.managers.get(name, EXTENSIBLE_MANAGER),
+            "startTimestamp": START_US // 1000 - 1,
+            "properties": {"lookup.rack": f"rack-{host[-1]}"},
+        }
+        return json.dumps(data)
+
+    def _reports(self, name: str, minute: int) -> Iterator[Record]:
+        ts_us = START_US + minute * _MINUTE_US
+        loads = {one: self.load(one, minute) for one in self.loads if self.owners.get(one) == name}
+        total = sum(loads.values()) + self.besides.get(name, 0.0)
+        half = total / 2
+        figures = {"msgThroughputIn": half, "msgThroughputOut": half, "weightedMaxEMA": 0.3, "maxResourceUsage": 0.3}
+        yield BrokerReport(name, json.dumps(figures), ts_us)
+        top = [
+            {
+                "bundleName": one,
+                "stats": {
+                    "msgThroughputIn": load / 2,
+                    "msgThroughputOut": load / 2,
+                    "msgRateIn": 10.0,
+                    "msgRateOut": 10.0,
+                    "topics": 3,
+                    "producerCount": 2,
+                    "consumerCount": 1,
+                },
+            }
+            for one, load in loads.items()
+        ]
+        yield TopBundles(json.dumps({"topBundlesLoadData": top}), ts_us, name)
+
+    def write(self, folder: Path) -> Path:
+        """Record the cluster into a folder, and return it."""
+        observer = Observer(self.cluster)
+        with RecordFolder(str(folder)) as into:
+            observer.note("started", START_US)
+            for record in self.records():
+                observer.take(record)
+            assert not observer.refused, observer.reasons
+            for table, rows in observer.pending.items():
+                if rows:
+                    into.write(table, rows, until_us=START_US, position=observer.position)
+        return folder
+
+    def state(self, folder: Path) -> ClusterState:
+        """Return the state at the end of the record."""
+        return state_of(recorded(str(self.write(folder))))
