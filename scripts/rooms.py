@@ -17,8 +17,8 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_600,
-    "lookup/collect": 1_500,
+    "lookup/api": 3_400,
+    "lookup/collect": 1_600,
     "lookup/commands": 5_900,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,

@@ -1,7 +1,7 @@
 """From a cluster's state, a policy and limits to a plan: what is drained, what the shedder moves, and in which order.
 
 The engine judges every move as in a cycle of a replay; limits are refusals that the shedder meets, and what it may not
-touch it does not see. What it may move in one cycle by its own settings gives way to limits that are given for the plan.
+touch it does not see. What it may move in one cycle by its own settings gives way to limits that are given for a plan.
 Its hit counts do not keep it still: it is asked again about the same state until it acts or ends for another reason, as
 if the cluster stayed as it is for so many cycles. Means over a history are those of one report.
 """
@@ -165,7 +165,7 @@ class _Planner:
         self.moves: list[Move] = []
         #: bundles without report, by the number of their broker
         self._quiet = Counter(
-            self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.stats
+            self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.loads
         )
         #: by bundle: where it was to go, and why it may not
         self._refused: dict[str, tuple[str | None, str]] = {}
@@ -216,7 +216,7 @@ class _Planner:
 
     def _weight(self, bundle: str) -> float:
         """Return the load of a bundle; of one without report an equal share of what its broker carries besides."""
-        load = self._state.load_of(bundle)
+        load = self._state.loads.get(bundle)
         if load is not None:
             return load
         source = self._number(self._state.owners[bundle].broker)
@@ -365,7 +365,9 @@ class _Planner:
             for bundle, (destination, reason) in sorted(self._refused.items())
             if bundle not in moved
         ]
-        owned = ((name, of.broker, state.epoch_of(of.broker), state.load_of(name)) for name, of in state.owners.items())
+        owned = (
+            (name, of.broker, state.epoch_of(of.broker), state.loads.get(name)) for name, of in state.owners.items()
+        )
         counts = Counter(of.broker for of in state.owners.values())
         is_known = ~np.isnan(view.load.throughput)
         brokers = tuple(
@@ -433,19 +435,19 @@ class _Planner:
                 balance.move([move])
                 number += 1
                 imbalance = balance.figures()["imbalance"]
-                owned, stats = state.owners[move.bundle], state.stats.get(move.bundle)
+                owned, stats = state.owners[move.bundle], state.stats_of(move.bundle)
                 yield Step(
                     number=number,
                     bundle=move.bundle,
                     source=ids[move.source],
                     destination=ids[move.destination],
-                    weight=state.load_of(move.bundle),
+                    weight=state.loads.get(move.bundle),
                     reason=move.reason,
                     fingerprint=Fingerprint(
                         owner=owned.broker,
                         since=moment_at(owned.since_us),
                         epoch=state.epoch_of(owned.broker),
-                        load=rounded_load(state.load_of(move.bundle)),
+                        load=rounded_load(state.loads.get(move.bundle)),
                     ),
                     costs=Costs()
                     if stats is None
@@ -460,7 +462,7 @@ class _Planner:
         rows = [
             (bundle, self._number(owned.broker), weight)
             for bundle, owned in state.owners.items()
-            if (bundle in state.stats or owned.broker in self._limits.drain) and (weight := self._weight(bundle)) > 0.0
+            if (bundle in state.loads or owned.broker in self._limits.drain) and (weight := self._weight(bundle)) > 0.0
         ]
         rows = [row for row in rows if start.counted[row[1]]]
         numbers = np.flatnonzero(start.counted)
@@ -469,19 +471,22 @@ class _Planner:
         carried = (
             np.bincount([row[1] for row in rows], [row[2] for row in rows], len(ids)) if rows else np.zeros(len(ids))
         )
-        fixed = np.maximum(0.0, start.loads - carried)[numbers]
-        weights = np.concatenate([np.array([row[2] for row in rows]), fixed])
+        # As bundles that stay; what rounding has left is none.
+        fixed = start.loads - carried
+        besides = np.flatnonzero(start.counted & (fixed > _ROUND_OFF * start.loads))
+        weights = np.concatenate([np.array([row[2] for row in rows]), fixed[besides]])
         if not rows or not weights.sum() > 0.0:
             return {}
-        owners = np.concatenate([place[[row[1] for row in rows]], np.arange(len(numbers))])
-        admitted = np.ones((len(weights), len(numbers)), dtype=np.bool_)
-        admitted[:, self._drained[numbers]] = False
-        stays = [not self._may_move(row[0]) or is_system_bundle(row[0]) for row in rows]
-        pinned = np.flatnonzero(
-            np.concatenate([np.array(stays, dtype=np.bool_), np.ones(len(numbers), dtype=np.bool_)])
+        owners = place[np.concatenate([np.array([row[1] for row in rows], dtype=np.int64), besides])]
+        stays = np.array(
+            [not self._may_move(row[0]) or is_system_bundle(row[0]) for row in rows] + [True] * len(besides)
         )
-        admitted[pinned] = False
-        admitted[pinned, owners[pinned]] = True
+        admitted = None
+        if stays.any() or self._drained.any():
+            admitted = np.ones((len(weights), len(numbers)), dtype=np.bool_)
+            admitted[:, self._drained[numbers]] = False
+            admitted[stays] = False
+            admitted[stays, owners[stays]] = True
         try:
             best = best_placement(
                 weights,

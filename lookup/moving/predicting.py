@@ -57,7 +57,7 @@ def _loads_after(
     for move in moves:
         if move.bundle in samples.bundles:
             owners[samples.bundles[move.bundle]] = move.destination
-    shares = [move for move in moves if move.bundle not in state.stats]
+    shares = [move for move in moves if move.bundle not in state.loads]
     for loads, then, totals in zip(samples.loads, samples.owners, samples.totals, strict=True):
         named = _by_broker(then, loads, len(brokers))
         besides = np.maximum(0.0, totals - named)

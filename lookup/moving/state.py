@@ -17,8 +17,8 @@ from lookup.errors import InputError
 from lookup.logs.rows import Quarantined
 from lookup.model import Broker, ClusterView, Load, Roster
 from lookup.model.documents import TableName
-from lookup.model.load import BundleLoad, Traffic, ascending
-from lookup.model.load_data import NamespaceBundleStats, broker_load_from_json
+from lookup.model.load import BundleLoad, ascending
+from lookup.model.load_data import NamespaceBundleStats, broker_load_from_json, bundle_stats_from_json
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import time_text
 from lookup.moving.reading import WINDOW_US, Rows
@@ -72,17 +72,17 @@ class ClusterState:
     view: ClusterView
     #: by bundle, of registered brokers
     owners: Mapping[str, Owned]
-    #: latest report of each bundle with an owner
-    stats: Mapping[str, NamespaceBundleStats]
+    #: bytes per second, and the report that says so, of each bundle with an owner that is on a list of top bundles
+    loads: Mapping[str, float]
+    reports: Mapping[str, str]
     #: or a sentence why nothing is known of how loads vary
     samples: Samples | str
     #: what was missing, a sentence each
     missing: tuple[str, ...]
 
-    def load_of(self, bundle: str) -> float | None:
-        """Return the load of a bundle, bytes per second; None if it is on no list of top bundles."""
-        stats = self.stats.get(bundle)
-        return None if stats is None else stats.msg_throughput_in + stats.msg_throughput_out
+    def stats_of(self, bundle: str) -> NamespaceBundleStats | None:
+        """Return the latest report of a bundle; None if it is on no list of top bundles."""
+        return None if bundle not in self.reports else bundle_stats_from_json(self.reports[bundle])
 
     def epoch_of(self, broker: str) -> int:
         """Return the `startTimestamp` of a broker, ms, 0 if it did not say."""
@@ -118,7 +118,7 @@ def state_of(rows: Rows) -> ClusterState:
     silent = [broker for broker, load in zip(roster.ids, figures.throughput.tolist(), strict=True) if np.isnan(load)]
     if len(silent) == len(roster):
         raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
-    stats = _stats(rows, owners, left_out)
+    bundles = _bundles(rows, owners, left_out)
     foreign = _foreign(roster)
     missing = [*rows.missing]
     if silent:
@@ -139,14 +139,16 @@ def state_of(rows: Rows) -> ClusterState:
         capacity=np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster]),
         epoch_us=rows.at_us,
         now_us=rows.at_us,
-        load=_with_bundles(figures, roster, owners, stats),
+        load=_with_bundles(figures, roster, owners, bundles),
         ownership=Ownership(roster.ids),
         unloaded={},
         memory={},
         namespaces=rows.namespaces,
     )
     samples = past if isinstance(past, str) else _samples(rows, roster, past[0], snapshots, past[1])
-    return ClusterState(rows, view, owners, stats, samples, tuple(missing))
+    loads = {name: entry.load for name, (entry, _) in bundles.items()}
+    reports = {name: text for name, (_, text) in bundles.items()}
+    return ClusterState(rows, view, owners, loads, reports, samples, tuple(missing))
 
 
 def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) -> Iterator[ReadRow]:
@@ -202,30 +204,42 @@ def _owners(
     return owners, [*snapshots, *[names] * (len(instants) - len(snapshots))]
 
 
-def _stats(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, NamespaceBundleStats]:
+def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, tuple[BundleLoad, str]]:
+    """Return the latest load of each bundle with an owner, and the report that says so."""
     table = rows.tables["bundles"]
     latest = table.take(_latest(*_coded(table, "bundle"), (rows.at_us,))[0])
-    reports = _read(rows, "bundles", latest, left_out)
-    return {row.columns["bundle"]: row.value.record for row in reports if row.columns["bundle"] in owners}
+    names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()
+    loads, rates, is_sound = _figures(latest)
+    if not is_sound.all():
+        left_out[f"{rows.file('bundles').name}: stats that are not what Pulsar writes"] += int((~is_sound).sum())
+    entries = zip(names, loads.tolist(), rates.tolist(), texts, is_sound.tolist(), strict=True)
+    return {
+        name: (BundleLoad(name, load, rate), text) for name, load, rate, text, ok in entries if ok and name in owners
+    }
+
+
+def _figures(rows: pa.Table) -> tuple[Floats, Floats, Bools]:
+    """Return bytes and messages per second that rows of BUNDLES give, and which rows can be read."""
+    batches = rows.combine_chunks().to_batches()
+    plain = plain_bundles(batches[0], None) if batches else None
+    if plain is None:
+        return np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
+    loads, rates = (plain.figures[name] / MICRO for name in ("micro", "rate"))
+    return loads, rates, plain.is_plain
 
 
 def _with_bundles(
-    figures: Load, roster: Roster, owners: Mapping[str, Owned], stats: Mapping[str, NamespaceBundleStats]
+    figures: Load, roster: Roster, owners: Mapping[str, Owned], bundles: Mapping[str, tuple[BundleLoad, str]]
 ) -> Load:
     """Return the load with the bundles that each broker reports."""
-    bundles: list[list[BundleLoad]] = [[] for _ in roster]
-    for bundle, of_bundle in stats.items():
+    of_brokers: list[list[BundleLoad]] = [[] for _ in roster]
+    for bundle, (entry, _) in bundles.items():
         number = roster.number(owners[bundle].broker)
         if number is not None:
-            load = of_bundle.msg_throughput_in + of_bundle.msg_throughput_out
-            bundles[number].append(BundleLoad(bundle, load, of_bundle.msg_rate_in + of_bundle.msg_rate_out))
+            of_brokers[number].append(entry)
     # In a record the figures of bundles are as old as those of brokers, and both are bytes.
-    return replace(
-        figures,
-        top_bundles=[ascending(entries) for entries in bundles],
-        bundle_unit="bytes/s",
-        traffic=Traffic(stats=stats),
-    ).read_only()
+    top_bundles = [ascending(entries) for entries in of_brokers]
+    return replace(figures, top_bundles=top_bundles, bundle_unit="bytes/s").read_only()
 
 
 # Instants of the past.
@@ -299,8 +313,6 @@ def _bundle_loads(table: pa.Table, numbers: Ints) -> Floats:
     """Return the loads that some rows of BUNDLES give, 0.0 for row -1 and for a row that cannot be read."""
     loads = np.zeros(len(numbers))
     is_row = numbers >= 0
-    batch = table.take(numbers[is_row]).combine_chunks().to_batches()
-    plain = plain_bundles(batch[0], None) if batch else None
-    if plain is not None:
-        loads[is_row] = np.where(plain.is_plain, plain.figures["micro"] / MICRO, 0.0)
+    figures, _, is_sound = _figures(table.take(numbers[is_row]))
+    loads[is_row] = np.where(is_sound, figures, 0.0)
     return loads
