@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from lookup.api.generating import generate as generate
     from lookup.api.ingesting import ingest as ingest
     from lookup.api.inspecting import inspect as inspect
+    from lookup.api.moving import check_plan as check_plan
+    from lookup.api.moving import open_plan as open_plan
+    from lookup.api.moving import plan as plan
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
     from lookup.api.simulating import simulate_matrix as simulate_matrix
@@ -49,6 +52,9 @@ _FUNCTIONS = {
     "generate": "lookup.api.generating",
     "ingest": "lookup.api.ingesting",
     "inspect": "lookup.api.inspecting",
+    "check_plan": "lookup.api.moving",
+    "open_plan": "lookup.api.moving",
+    "plan": "lookup.api.moving",
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
     "simulate_matrix": "lookup.api.simulating",

@@ -1,7 +1,7 @@
 """Run one command of the command line, and turn errors into sentences and exit codes, here and nowhere else.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`, 4 also no advice of `tune`; 5 a budget is exceeded;
-130 interrupted; 141 stdout was closed. The commands themselves are in `lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`, 4 also no advice of `tune` and no move of `plan`;
+5 a budget is exceeded; 130 interrupted; 141 stdout was closed. The commands themselves are in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -48,6 +48,7 @@ _MODULES = {
     "ingest": ("ingest",),
     "inspect": ("inspect",),
     "collect": ("collect",),
+    "plan": ("plan",),
     "generate": ("generate",),
     "explain": ("explain",),
     "simulate": ("simulate",),
@@ -181,12 +182,13 @@ def root_parser(first: str | None = None) -> Parser:
     )
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
+    parsers: dict[str, Parser] = {}
     for command in commands(first):
         group, _, name = command.name.rpartition(" ")
         # Not at the start alone: a variable may stand before the command.
         lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), meaning) for line, meaning in command.examples]
         examples = [f"  {line}\n      {meaning}" for line, meaning in lines]
-        parser = _commands_of(group, groups).add_parser(
+        parser = parsers[command.name] = _commands_of(group, groups, parsers).add_parser(
             name,
             help=command.summary,
             description=f"{command.summary[0].upper()}{command.summary[1:]}.",
@@ -198,12 +200,19 @@ def root_parser(first: str | None = None) -> Parser:
     return root
 
 
-def _commands_of(group: str, groups: dict[str, Any]) -> Any:
-    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it."""
+def _commands_of(group: str, groups: dict[str, Any], parsers: Mapping[str, Parser]) -> Any:
+    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it.
+
+    Args:
+        parsers: of the commands before, by name; one of them may have commands of its own.
+    """
     if group not in groups:
         above, _, name = group.rpartition(" ")
-        parser = _commands_of(above, groups).add_parser(name, help=_GROUPS[group], description=_GROUPS[group])
-        parser.set_defaults(parser=parser)
+        parser: Any = parsers.get(group)
+        if parser is None:
+            about = _GROUPS[group]
+            parser = _commands_of(above, groups, parsers).add_parser(name, help=about, description=about)
+            parser.set_defaults(parser=parser)
         groups[group] = parser.add_subparsers(metavar="COMMAND", title="commands", dest=f"command of {group}")
     return groups[group]
 

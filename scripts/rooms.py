@@ -17,17 +17,17 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_400,
+    "lookup/api": 3_700,
     "lookup/collect": 1_600,
-    "lookup/commands": 5_900,
+    "lookup/commands": 6_200,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
-    "lookup/moving": 1_700,
+    "lookup/moving": 1_800,
     "lookup/placement": 1_900,
     "lookup/replay": 9_600,
-    "lookup/report": 6_300,
+    "lookup/report": 6_500,
     "lookup/score": 2_700,
     "lookup/serve": 4_000,
     "lookup/settings": 3_900,

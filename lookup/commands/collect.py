@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import threading
 from dataclasses import asdict
-from pathlib import Path
 
+from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
 from lookup.commands.failures import ENDING, handled_by
-from lookup.commands.options import Command, Parser, add_format, cluster, duration, require_extra
+from lookup.commands.options import Command, Parser, add_format, duration, require_extra
 from lookup.commands.streams import data_console, note, plain_table, print_json, warn
 from lookup.errors import SettingsError
-from lookup.model.names import url_problem
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
 __all__ = ["COMMAND", "add_arguments", "run"]
 
-#: Variable of the environment with the token.
-TOKEN_VARIABLE = "PULSAR_TOKEN"
-_SCHEMES = {"admin": ("http", "https"), "service_url": ("pulsar", "pulsar+ssl")}
-
 
 def add_arguments(parser: Parser) -> None:
     """Add the flags of `lookup collect`."""
     parser.need("--output", metavar="DIR", help="folder of the record; a record of the cluster that it holds goes on")
-    parser.add_argument("--admin", metavar="URL", help="admin REST, like http://broker-0:8080,broker-1:8080")
-    parser.add_argument("--service-url", metavar="URL", help="brokers, like pulsar://broker-0:6650,broker-1:6650")
-    parser.add_argument(
-        "--zookeeper", metavar="HOSTS", help="like zk-0:2181,zk-1:2181, with /chroot behind or tls:// before them"
-    )
-    parser.add_argument("--cluster", type=cluster, metavar="NAME", help="name of the cluster; default: asks --admin")
+    add_cluster(parser)
     parser.add_argument(
         "--for",
         type=duration,
@@ -48,12 +37,6 @@ def add_arguments(parser: Parser) -> None:
         metavar="TIME",
         help="time between files, which is what a crash may lose (default: 60s)",
     )
-    parser.add_argument(
-        "--token-file", metavar="FILE", help=f"file with a token; else the variable {TOKEN_VARIABLE} is the token"
-    )
-    parser.add_argument("--tls-ca", metavar="FILE", help="certificates to trust, PEM")
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate of this client, PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="key of that certificate, PEM")
     add_format(parser, "table", "json")
 
 
@@ -61,17 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Record until the time is over or a signal comes, print how many rows there are, and return 0."""
     _check(arguments)
     require_extra("collect", "pyarrow", "kazoo", "pulsar", extra="collect")
-    from lookup.collect.collector import CollectReport, Endpoints, collect
-    from lookup.collect.sources import Credentials
+    from lookup.collect.collector import CollectReport, collect
 
-    credentials = Credentials(
-        token_file=arguments.token_file,
-        token=os.environ.get(TOKEN_VARIABLE) or None,
-        tls_ca=arguments.tls_ca,
-        tls_cert=arguments.tls_cert,
-        tls_key=arguments.tls_key,
-    )
-    endpoints = Endpoints(arguments.cluster, arguments.admin, arguments.service_url, arguments.zookeeper, credentials)
+    endpoints = endpoints_of(arguments)
     stop = threading.Event()
     # Set by every signal that ends a run: what waits in memory is written, and that is the usual end. A signal that is
     # ignored, as SIGHUP under nohup, stays so.
@@ -102,20 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse flags that cannot work; report all at once."""
-    problems = []
+    problems = check_cluster(arguments)
     if not (arguments.admin or arguments.service_url or arguments.zookeeper):
-        problems.append("nothing to record: give --admin, --service-url and --zookeeper, or some of them")
-    for name, schemes in _SCHEMES.items():
-        url = getattr(arguments, name)
-        problem = None if url is None else url_problem(url, *schemes)
-        if problem is not None:
-            problems.append(f"--{name.replace('_', '-')}: {problem}")
-    for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):
-        path = getattr(arguments, name)
-        if path is not None and not Path(path).is_file():
-            problems.append(f"--{name.replace('_', '-')}: there is no file {path}")
-    if (arguments.tls_cert is None) != (arguments.tls_key is None):
-        problems.append("--tls-cert, --tls-key: one needs the other")
+        problems.insert(0, "nothing to record: give --admin, --service-url and --zookeeper, or some of them")
     if problems:
         raise SettingsError(problems)
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from queue import Queue
 from typing import TYPE_CHECKING
 
-from lookup.commands.collect import TOKEN_VARIABLE
+from lookup.commands.cluster_flags import TOKEN_VARIABLE
 from lookup.commands.options import (
     Command,
     Parser,

@@ -399,8 +399,15 @@ class _Planner:
             possible=None if taken is None else min(1.0, taken),
             why=self._why(outcome),
             covers=covers,
-            missing=state.missing,
+            missing=(*state.missing, *self._unread()),
         )
+
+    def _unread(self) -> Iterable[str]:
+        """Yield what the shedder goes by and no report says."""
+        shedder = self._policy.shedder
+        assert shedder is not None
+        if "view.load.origins" in checked_reads(shedder):
+            yield f"{shedder.name} brings load near its clients, of whom load reports say nothing: it only evens it out"
 
     def _why(self, outcome: CycleOutcome) -> str:
         drained = sum(move.reason == DRAIN for move in self.moves)

@@ -86,7 +86,7 @@ def recorded(folder: str, at_us: int | None = None, cluster: str | None = None, 
             raise InputError(Argument("record"), what) from None
     spans = [span for of_table in files.values() if (span := table_span(of_table)) is not None]
     if not spans:
-        raise InputError(Argument("record"), f": {folder} has no rows; `lookup collect` writes them within --every")
+        raise InputError(Argument("record"), f": {folder} has no rows yet; `lookup collect` writes them once a minute")
     first_us, last_us = min(first for first, _ in spans), max(last for _, last in spans)
     at_us = last_us if at_us is None else at_us
     if not first_us <= at_us <= last_us:
@@ -279,7 +279,7 @@ class _Seen:
         Raises:
             InputError: saying which of them, and why.
         """
-        why = self.in_vain(observer) or "it did not come in time; a longer --wait may do"
+        why = self.in_vain(observer) or "it did not come in time; wait longer"
         if not self.has_registry:
             raise InputError(f"cluster {observer.cluster}: no broker is known: {why}")
         if not self.has_owners:
@@ -290,7 +290,7 @@ class _Seen:
         late = list(self._late(observer))
         if late:
             times = "" if self.reports == 1 else f" {self.reports} times"
-            why = "one whose load hardly changes reports every 15 minutes: a longer --wait, or a record, may have it"
+            why = "one whose load hardly changes reports every 15 minutes: wait longer, or plan from a record"
             yield f"{listed(late)} did not report load and bundles{times} within {wait_s:g} s; {why}"
         for source, reason in observer.troubles.items():
             yield f"{READABLE[source]} cannot be read: {reason}"
@@ -317,7 +317,7 @@ def _asked_settings(
 ) -> tuple[NamespacePolicies, tuple[str, ...]]:
     """Ask the REST for isolation policies and anti-affinity groups; a sentence says what it did not tell."""
     if rest is None:
-        return NamespacePolicies(), (f"{_UNKNOWN}: they come from --admin, or from --namespaces",)
+        return NamespacePolicies(), (f"{_UNKNOWN}: the admin REST has them, or a file of namespaces",)
     missing, isolation, groups = [], dict[str, tuple[IsolationPolicy, ...]](), dict[str, str]()
     try:
         isolation = _isolation_of(rest.isolation(cluster), namespaces)

@@ -24,7 +24,7 @@ from lookup.settings.tuning import SpaceEntry
 
 __all__ = [
     "BudgetFile", "NamespacesFile", "absent_files", "anchored", "load_broker_profile", "load_budget", "load_policies",
-    "load_space", "load_topology", "namespaces_in", "parsed_toml", "read_text", "read_toml",
+    "load_space", "load_topology", "namespaces_in", "parsed_toml", "policies_in", "read_text", "read_toml",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound=Strict)
@@ -162,7 +162,18 @@ def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
     Raises:
         SettingsError: all mistakes together.
     """
-    values = anchored(read_toml(Path(path)), Path(path).parent)
+    return policies_in(anchored(read_toml(Path(path)), Path(path).parent), path)
+
+
+def policies_in(values: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
+    """Return the policies of what stands in such a file.
+
+    Args:
+        path: of the file, for sentences.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
     if "policies" in values:
         return _validated(PolicyFile, values, path).policies
     return (_validated(PolicySpec, values, path),)

@@ -1,0 +1,244 @@
+"""Plan the moves to make now in a cluster, for programs and for the command; and hold a plan against the cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lookup.api.arguments import names_of, require_path
+from lookup.api.outputs import as_html, data_frame
+from lookup.api.tuning import open_tuning
+from lookup.collect.collector import Endpoints
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import Argument, InputError, SettingsError
+from lookup.model.quoting import listed, quantity, shown, suggestion
+from lookup.moving.checking import PlanToday, plan_today
+from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
+from lookup.moving.planning import make_plan
+from lookup.moving.reading import Rows, read_now, recorded
+from lookup.moving.state import state_of
+from lookup.settings.files import anchored, load_policies, policies_in, read_text
+from lookup.settings.shipped import shipped_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan"]
+
+#: The policy whose shedder plans unless another is named.
+DEFAULT_POLICY = "shipped:rebalance"
+#: Files of a plan.
+PLAN, PAGE = "plan.json", "plan.html"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a cluster is read: its record at an instant, or what is reached now."""
+
+    #: folder of `lookup collect`, path or URI; None: the cluster itself
+    record: str | None = None
+    #: instant of the record, µs; None: its end
+    at_us: int | None = None
+    endpoints: Endpoints = Endpoints()
+    #: seconds that reading a cluster may take, and how often every broker is to report in that time
+    wait_s: float = 60.0
+    reports: int = 1
+    #: TOML with `[[namespaces]]`: isolation policies and anti-affinity groups
+    namespaces: str | None = None
+
+    def rows(self, progress: Callable[[str], None]) -> Rows:
+        """Read the rows.
+
+        Raises:
+            PulsarLookupError: in one sentence, if there is nothing to read.
+        """
+        text = None if self.namespaces is None else read_text(Path(self.namespaces))
+        if self.record is not None:
+            progress(f"reading {self.record}")
+            return recorded(self.record, self.at_us, self.endpoints.cluster, text)
+        if self.at_us is not None:
+            raise SettingsError(Argument("at"), " is an instant of a record; give ", Argument("record"), " as well")
+        return read_now(self.endpoints, self.wait_s, self.reports, text, progress=progress)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """A plan of moves."""
+
+    plan: MovePlan
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 with moves to make, 4 with none."""
+        return 0 if self.plan.steps else 4
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """Return the moves in their order, a row for each; weights are bytes per second."""
+        rows = [step.model_dump(mode="json", exclude={"fingerprint", "costs"}) for step in self.plan.steps]
+        return data_frame(rows, "number bundle from to weight reason imbalance worse".split())
+
+    @property
+    def brokers(self) -> pd.DataFrame:
+        """Return the brokers with their load before and after, bytes per second, a row for each."""
+        columns = "broker web_url load load_after bundles".split()
+        rows = ((of.id, of.web_url, of.load, of.load_after, of.bundles) for of in self.plan.brokers)
+        return data_frame((dict(zip(columns, row, strict=True)) for row in rows), columns)
+
+    def document(self) -> dict[str, Any]:
+        """Return what `plan.json` holds, without its checksum."""
+        return self.plan.model_dump(mode="json")
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
+
+        Raises:
+            InputError: if they cannot be written.
+        """
+        from lookup.logs.outputs import draft
+        from lookup.report.plans import html_plan
+
+        page = html_plan(self.plan).encode()
+        with draft(os.fspath(folder), (PLAN, PAGE), force=True) as into:
+            into.write(PLAN, plan_bytes(self.plan))
+            into.write(PAGE, page)
+
+    def __repr__(self) -> str:
+        """Return how many moves there are, what they bring, and why."""
+        before, after = self.plan.before["imbalance"], self.plan.after["imbalance"].value
+        moves = quantity(len(self.plan.steps), "move")
+        return f"<Plan of {moves}, imbalance {before:.3f} to {after:.3f}: {self.plan.why}>"
+
+    def _repr_html_(self) -> str:
+        """Return the moves, for a notebook."""
+        return as_html(repr(self), self.steps)
+
+
+def plan(  # noqa: PLR0913  what a plan is made of, by keyword
+    source: Source | str | os.PathLike[str],
+    *,
+    policy: str | os.PathLike[str] | Mapping[str, object] = DEFAULT_POLICY,
+    tuned: str | os.PathLike[str] | None = None,
+    candidate: int | None = None,
+    max_moves: int | None = None,
+    max_weight: float | None = None,
+    only: str | Sequence[str] = (),
+    drain: str | Sequence[str] = (),
+    plugin_files: str | Sequence[str] = (),
+    progress: Callable[[str], None] = lambda message: None,
+) -> Plan:
+    """Plan the moves to make now; nothing is moved.
+
+    Args:
+        source: a cluster that is reached, or its record; a path is a record, at its end.
+        policy: path of a TOML file with a policy that has a shedder, `shipped:NAME`, or what would stand in it.
+        tuned: folder of `lookup tune`, whose candidate is the policy, in place of `policy`.
+        candidate: number of a finalist there; default: the one that is recommended.
+        max_moves: most bundles that move, 1 or more; with either limit the shedder's own budget for a cycle gives way.
+        max_weight: most load that moves, bytes per second, above 0.
+        only: namespaces whose bundles may move, or one.
+        drain: ids of brokers that give up all they own and take nothing, or one; a host does if it names one broker.
+        plugin_files: Python files that register parts, or one of them.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    if not isinstance(source, Source):
+        require_path("source", source)
+        source = Source(os.fspath(source))
+    limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
+    # Before a cluster is read, which may take a minute.
+    built = _policy(policy, tuned, candidate, names_of("plugin_files", plugin_files))
+    state = state_of(source.rows(progress))
+    progress("planning moves")
+    return Plan(make_plan(state, built, limits))
+
+
+def open_plan(path: str | os.PathLike[str]) -> Plan:
+    """Return a plan that was written; the path of `plan.json`, or of its folder.
+
+    Raises:
+        InputError: if it is none, or was edited.
+    """
+    require_path("path", path)
+    file = Path(path)
+    file = file / PLAN if file.is_dir() else file
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; `lookup plan` writes one")
+    return Plan(read_plan(file))
+
+
+def check_plan(
+    plan: Plan, source: Source | str | os.PathLike[str], *, progress: Callable[[str], None] = lambda message: None
+) -> PlanToday:
+    """Hold a plan against the cluster as it is: what has changed, and what the rest of the plan would bring.
+
+    Args:
+        source: as for `plan`.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        PulsarLookupError: in one sentence, for whatever the caller has to change.
+    """
+    if not isinstance(source, Source):
+        require_path("source", source)
+        source = Source(os.fspath(source))
+    return plan_today(plan.plan, state_of(source.rows(progress)))
+
+
+def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:
+    if max_moves is not None and max_moves < 1:
+        raise SettingsError(Argument("max_moves"), f": {max_moves} is no limit; give 1 or more")
+    if max_weight is not None and not 0.0 < max_weight < float("inf"):
+        raise SettingsError(Argument("max_weight"), f": {max_weight} is no limit; give bytes per second above 0")
+    return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
+
+
+def _policy(
+    given: str | os.PathLike[str] | Mapping[str, object],
+    tuned: str | os.PathLike[str] | None,
+    candidate: int | None,
+    plugin_files: Sequence[str],
+) -> Policy:
+    """Build the policy, and refuse one without a shedder before anything is read."""
+    if tuned is not None:
+        specs = policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json")
+    elif candidate is not None:
+        raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
+    elif isinstance(given, Mapping):
+        specs = policies_in(anchored(given, Path.cwd()), "policy")
+    else:
+        require_path("policy", given, or_mapping=True)
+        specs = load_policies(shipped_path(os.fspath(given)))
+    policies = build_policies(load_plugins(plugin_files), specs)
+    with_shedder = [policy for policy in policies if policy.shedder is not None]
+    if len(with_shedder) != 1:
+        names = listed(policy.name for policy in with_shedder or policies)
+        what = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
+        right = "" if with_shedder else ", which is what plans moves; shipped:rebalance has one"
+        raise SettingsError(Argument("policy"), f": {what}{right}")
+    return with_shedder[0]
+
+
+def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:
+    """Return a finalist of a search as a table of `[[policies]]`."""
+    tuning = open_tuning(folder)
+    finalists = {entry["candidate"]: entry for entry in tuning.document()["finalists"]}
+    if candidate is None:
+        if not tuning.recommended:
+            which = f"finalists: {listed(map(str, finalists))}" if finalists else "there is no finalist either"
+            raise SettingsError(Argument("tuned"), f": {os.fspath(folder)} recommends nothing; {which}")
+        candidate = tuning.recommended[0]["candidate"]
+    if candidate not in finalists:
+        hint = suggestion(str(candidate), map(str, finalists))
+        raise SettingsError(
+            Argument("candidate"), f": {shown(candidate)} is no finalist of {os.fspath(folder)}; {hint}"
+        )
+    table: Mapping[str, Any] = finalists[candidate]["policy"]
+    return table

@@ -1,0 +1,283 @@
+"""Carry out `lookup plan`: the moves to make now; show a plan, and hold it against the cluster."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
+from lookup.commands.options import (
+    Command,
+    Parser,
+    add_format,
+    add_plugin_files,
+    duration,
+    moment,
+    number,
+    require_extra,
+    settings_path,
+    whole,
+)
+from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
+from lookup.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lookup.api.moving import Plan, Source
+    from lookup.report.blocks import Table
+
+__all__ = ["COMMANDS", "add_source", "source_of"]
+
+#: Moves that a terminal shows before the page is named instead.
+_ROWS = 20
+
+
+def _add_arguments(parser: Parser) -> None:
+    add_source(parser)
+    parser.add_argument("--output", metavar="DIR", help="folder for plan.json and plan.html; an earlier plan goes")
+    parser.add_argument(
+        "--policy",
+        type=settings_path,
+        metavar="FILE",
+        help="TOML with a policy whose shedder plans, or shipped:NAME; default: shipped:rebalance",
+    )
+    parser.add_argument("--tuned", metavar="DIR", help="in place of --policy: results of `lookup tune`")
+    parser.add_argument(
+        "--candidate", type=whole, metavar="N", help="finalist of --tuned; default: the one it recommends"
+    )
+    parser.add_argument("--max-moves", type=whole, metavar="N", help="most bundles that move")
+    parser.add_argument("--max-weight", type=number, metavar="B/S", help="most load that moves, bytes per second")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAMESPACE", help="move bundles of this one alone; repeatable"
+    )
+    parser.add_argument(
+        "--drain",
+        action="append",
+        default=[],
+        metavar="BROKER",
+        help="first find a place for all that this broker owns, and give it nothing; id or host; repeatable",
+    )
+    add_plugin_files(parser, "parts of policies")
+    _add_printed(parser)
+
+
+def add_source(parser: Parser) -> None:
+    """Add the flags that say which cluster is read, and how."""
+    parser.add_argument("--record", metavar="DIR", help="a folder of `lookup collect`, in place of a cluster itself")
+    parser.add_argument("--at", type=moment, dest="at", metavar="TIME", help="instant of --record; default: its end")
+    add_cluster(parser)
+    parser.add_argument(
+        "--wait",
+        type=duration,
+        dest="wait_s",
+        default=60.0,
+        metavar="TIME",
+        help="how long to wait for reports of all brokers (default: 60s)",
+    )
+    parser.add_argument(
+        "--reports",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="reports of each broker to wait for; from 3 on the plan's figures have intervals (default: 1)",
+    )
+    parser.add_argument(
+        "--namespaces",
+        metavar="FILE",
+        help="TOML with [[namespaces]]: isolation and anti-affinity; default: namespaces.toml of --record, or --admin",
+    )
+
+
+def source_of(arguments: argparse.Namespace) -> Source:
+    """Return the cluster that the flags name.
+
+    Raises:
+        SettingsError: with all mistakes in them.
+    """
+    problems = check_cluster(arguments)
+    live = [name for name in ("admin", "service_url", "zookeeper") if getattr(arguments, name) is not None]
+    if arguments.record is None and not live:
+        problems.append("no cluster is named: give --record, or --admin, --service-url and --zookeeper")
+    if arguments.record is not None and live:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in live)
+        problems.append(f"--record and {flags}: a plan is of a record or of a cluster that is read now")
+    if arguments.record is None and arguments.at is not None:
+        problems.append("--at: is an instant of a record; give --record as well")
+    if arguments.reports < 1:
+        problems.append(f"--reports: {arguments.reports} are none; give 1 or more")
+    if arguments.namespaces is not None and not Path(arguments.namespaces).is_file():
+        problems.append(f"--namespaces: there is no file {arguments.namespaces}")
+    if problems:
+        raise SettingsError(problems)
+    require_extra("plan", "pyarrow", "scipy", "kazoo", "pulsar", extra="collect")
+    from lookup.api.moving import Source
+
+    return Source(
+        arguments.record,
+        arguments.at,
+        endpoints_of(arguments),
+        arguments.wait_s,
+        arguments.reports,
+        arguments.namespaces,
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Make a plan, write and print it; return 0 with moves and 4 without."""
+    source = source_of(arguments)
+    if arguments.policy is not None and arguments.tuned is not None:
+        raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
+    require_extra("plan", "jinja2", extra="report")
+    from lookup.api.moving import DEFAULT_POLICY, PAGE, PLAN, plan
+
+    with progress("reading settings") as stage:
+        made = plan(
+            source,
+            policy=arguments.policy or DEFAULT_POLICY,
+            tuned=arguments.tuned,
+            candidate=arguments.candidate,
+            max_moves=arguments.max_moves,
+            max_weight=arguments.max_weight,
+            only=arguments.only,
+            drain=arguments.drain,
+            plugin_files=arguments.plugin_file,
+            progress=stage,
+        )
+        if arguments.output is not None:
+            made.write(arguments.output)
+    if arguments.output is not None:
+        note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
+    _print(made, arguments)
+    return made.exit_code
+
+
+def _print(made: Plan, arguments: argparse.Namespace) -> None:
+    if arguments.format == "json":
+        print_json(made.document())
+        return
+    from lookup.report.plans import brokers_table, figures_table, plan_notes, refused_table, steps_table
+
+    console, document = data_console(), made.plan
+    headline = f"{len(document.steps):,} moves to make" if document.steps else "nothing is worth moving"
+    console.print(plain(f"cluster {document.cluster}, {document.made:%Y-%m-%d %H:%M:%S} UTC: {headline}", style="bold"))
+    why, *notes = plan_notes(document)
+    console.print(plain(why), soft_wrap=not console.is_terminal)
+    _print_table(figures_table(document))
+    if document.steps:
+        _print_table(steps_table(document), whole=arguments.whole)
+    _print_table(brokers_table(document), whole=arguments.whole)
+    if document.refused:
+        _print_table(refused_table(document), whole=arguments.whole)
+    missing = set(document.missing)
+    for sentence in notes:
+        if sentence in missing:
+            warn(sentence)
+        else:
+            console.print(plain(sentence), soft_wrap=not console.is_terminal)
+
+
+def _print_table(table: Table, *, whole: bool = True) -> None:
+    rows = [[cell.text for cell in row] for row in table.cells]
+    shown = rows if whole else rows[:_ROWS]
+    plain_table(data_console(), table.columns, shown)
+    if len(shown) < len(rows):
+        note(f"{len(rows) - len(shown):,} more; --all shows them, and the page has them")
+
+
+def _add_shown(parser: Parser) -> None:
+    parser.need("plan", metavar="PLAN", help="plan.json, or the folder it is in", nargs="?")
+    _add_printed(parser)
+
+
+def _add_printed(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", dest="whole", help="every row of every table")
+    add_format(parser, "table", "json")
+
+
+def _run_show(arguments: argparse.Namespace) -> int:
+    """Print a plan that was made; return as `lookup plan` did."""
+    require_extra("plan show", "pyarrow", "scipy", "kazoo", "pulsar", extra="collect")
+    require_extra("plan show", "jinja2", extra="report")
+    from lookup.api.moving import open_plan
+
+    made = open_plan(arguments.plan)
+    _print(made, arguments)
+    return made.exit_code
+
+
+def _add_checked(parser: Parser) -> None:
+    _add_shown(parser)
+    add_source(parser)
+
+
+def _run_eval(arguments: argparse.Namespace) -> int:
+    """Print what has become of a plan; return 0 if any step can still be made, 4 if none can."""
+    source = source_of(arguments)
+    require_extra("plan eval", "jinja2", extra="report")
+    from lookup.api.moving import check_plan, open_plan
+    from lookup.model.time import time_text
+    from lookup.report.comparison import number_text
+    from lookup.report.plans import today_table
+
+    made = open_plan(arguments.plan)
+    with progress("reading the cluster") as stage:
+        today = check_plan(made, source, progress=stage)
+    if arguments.format == "json":
+        print_json(today.document())
+    else:
+        console = data_console()
+        counts = ", ".join(f"{count:,} {standing}" for standing, count in today.counts.items())
+        console.print(plain(f"{time_text(today.at_us)}: {len(today.steps):,} steps, {counts}", style="bold"))
+        table = today_table(today, is_whole=arguments.whole)
+        if table.rows:
+            _print_table(table)
+        rows = [
+            (name, number_text(now), number_text(today.after[name]), number_text(made.plan.after[name].value))
+            for name, now in today.now.items()
+        ]
+        plain_table(console, ("figure", "now", "after what is ready", "as planned"), rows)
+    for sentence in today.missing:
+        warn(sentence)
+    return 0 if today.counts["ready"] else 4
+
+
+COMMANDS = (
+    Command(
+        name="plan",
+        summary="plan the moves to make now in a cluster; nothing is moved",
+        examples=(
+            (
+                "lookup plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181 --output plan",
+                "the moves that shipped:rebalance would make, in plan/plan.json and on the page plan/plan.html",
+            ),
+            ("lookup plan --record record --at 2026-01-01T12:00:00Z", "the same for an instant of a record"),
+            (
+                "lookup plan --record record --drain broker-2 --max-moves 40 --output plan",
+                "find a place for what broker-2 owns, then balance, 40 moves at most",
+            ),
+            ("lookup plan --record record --tuned tuning --only shop/orders", "the settings that a search recommends"),
+        ),
+        add_arguments=_add_arguments,
+        run=_run,
+    ),
+    Command(
+        name="plan show",
+        summary="print a plan that was made",
+        examples=(("lookup plan show plan", "its figures, moves, brokers, and what may not move"),),
+        add_arguments=_add_shown,
+        run=_run_show,
+    ),
+    Command(
+        name="plan eval",
+        summary="hold a plan against the cluster as it is now",
+        examples=(
+            (
+                "lookup plan eval plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181",
+                "which bundles have drifted since, and what the rest of the plan would bring",
+            ),
+            ("lookup plan eval plan --record record --format json", "the same for the end of a record, for a program"),
+        ),
+        add_arguments=_add_checked,
+        run=_run_eval,
+    ),
+)

@@ -1,0 +1,203 @@
+"""Show a plan of moves as tables and as a page: what it brings and costs, its steps, brokers, and what may not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from lookup.model.quoting import quantity
+from lookup.moving.checking import PlanToday
+from lookup.moving.plan import MovePlan, Predicted
+from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
+from lookup.report.charts import CHART_WIDTH
+from lookup.report.comparison import NOTHING, number_text
+from lookup.report.page import html_page
+
+__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
+
+#: Pixels of a chart for each broker.
+_ROW_HEIGHT = 26
+
+
+def figures_table(plan: MovePlan) -> Table:
+    """Return the figures before and after, with their intervals and bounds."""
+    rows = [
+        (name, number_text(plan.before[name]), number_text(after.value), _interval(after), _known(plan.bound.get(name)))
+        for name, after in plan.after.items()
+    ]
+    heads = ("figure", "before", "after", "interval", "no plan below")
+    return Table(heads, rows, "figures", "What the plan is to bring")
+
+
+def plan_notes(plan: MovePlan) -> list[str]:
+    """Return what a reader should know of a plan, a sentence each."""
+    notes = [plan.why]
+    if plan.possible is not None:
+        notes.append(f"takes {plan.possible:.0%} of what is possible within its limits")
+    worse = [step.number for step in plan.steps if step.worse]
+    if worse:
+        steps = ", ".join(map(str, worse[:10]))
+        notes.append(f"after {quantity(len(worse), 'step')} the cluster is less even than at the start: {steps}")
+    elif plan.steps:
+        notes.append("after no step is the cluster less even than at the start")
+    notes.append(f"intervals: {plan.covers}")
+    return [*notes, *plan.missing]
+
+
+def steps_table(plan: MovePlan) -> Table:
+    """Return the moves in their order."""
+    heads = ("step", "bundle", "from", "to", "MB/s", "why", "topics", "producers", "consumers", "imbalance")
+    rows = [
+        (
+            str(step.number),
+            step.bundle,
+            step.source,
+            step.destination,
+            _megabytes(step.weight),
+            step.reason,
+            *map(_count, (step.costs.topics, step.costs.producers, step.costs.consumers)),
+            f"{number_text(step.imbalance)}{' (worse)' if step.worse else ''}",
+        )
+        for step in plan.steps
+    ]
+    return Table(heads, rows, "steps", "The moves, in their order", texts=(1, 2, 3, 5))
+
+
+def brokers_table(plan: MovePlan) -> Table:
+    """Return what each broker carries before and after."""
+    given, taken = ([getattr(step, end) for step in plan.steps] for end in ("source", "destination"))
+    rows = [
+        (
+            broker.id,
+            _megabytes(broker.load),
+            _megabytes(broker.load_after),
+            f"{broker.bundles:,}",
+            f"{broker.bundles - given.count(broker.id) + taken.count(broker.id):,}",
+            "drained" if broker.id in plan.limits.drain else "",
+        )
+        for broker in plan.brokers
+    ]
+    heads = ("broker", "MB/s before", "MB/s after", "bundles before", "bundles after", "")
+    return Table(heads, rows, "brokers", "Brokers before and after the plan", texts=(0, 5))
+
+
+def refused_table(plan: MovePlan) -> Table:
+    """Return the moves that were wanted and may not be made."""
+    rows = [(move.bundle, move.source, move.destination or "anywhere", move.reason) for move in plan.refused]
+    heads = ("bundle", "from", "to", "refused because of")
+    return Table(heads, rows, "refused", "Moves that may not be made", texts=(0, 1, 2, 3))
+
+
+def today_table(today: PlanToday, *, is_whole: bool) -> Table:
+    """Return what has become of the steps; those that are as planned only if all are wanted."""
+    rows = [
+        (str(of.step.number), of.step.bundle, of.step.source, of.step.destination, of.standing, of.why or "")
+        for of in today.steps
+        if is_whole or of.standing != "ready"
+    ]
+    return Table(("step", "bundle", "from", "to", "now", "what has changed"), rows, texts=(1, 2, 3, 4, 5))
+
+
+def html_plan(plan: MovePlan) -> str:
+    """Write a plan as a page of the same form as `report.html`."""
+    answer = f"{quantity(len(plan.steps), 'move')} to make" if plan.steps else "Nothing is worth moving"
+    content = [
+        Section("answer", "What to do", [Paragraph(answer, "lead"), Bullets(plan_notes(plan)), figures_table(plan)]),
+        Section("steps", "Moves", [steps_table(plan)] if plan.steps else [Paragraph("None.")]),
+        Section("brokers", "Brokers", list(_brokers(plan))),
+        Section("refused", "What may not move", [refused_table(plan)] if plan.refused else [Paragraph("Nothing.")]),
+        Section("how", "How it was made", [Bullets(list(_settings(plan)))]),
+    ]
+    return html_page(
+        content,
+        title="Moves to make now",
+        period=f"{plan.made:%Y-%m-%d %H:%M:%S} UTC",
+        version=version("pulsar-lookup"),
+        incumbent="",
+        candidates=[],
+        alike="",
+        replayed="",
+        clusters=[plan.cluster],
+        source="`plan.json` beside it",
+    )
+
+
+def _brokers(plan: MovePlan) -> Iterator[Block]:
+    drawn = [
+        [broker.id, when, round(load)]
+        for broker in plan.brokers
+        for when, load in (("before", broker.load), ("after", broker.load_after))
+        if load is not None
+    ]
+    yield Chart(
+        "loads",
+        "Load of each broker",
+        f"Bars for {quantity(len(plan.brokers), 'broker')}, before and after the plan, in bytes per second.",
+        _loads_spec(len(plan.brokers)),
+        "broker when load".split(),
+        drawn,
+        brokers_table(plan),
+    )
+
+
+def _loads_spec(brokers: int) -> dict[str, Any]:
+    """Load before and after, two bars for each broker."""
+    order = ["before", "after"]
+    return {
+        "data": {"name": "rows"},
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": {"field": "broker", "type": "nominal", "title": None, "axis": {"labelLimit": 260}},
+            "yOffset": {"field": "when", "type": "nominal", "sort": order},
+            "x": {"field": "load", "type": "quantitative", "title": "bytes per second", "axis": {"format": "~s"}},
+            "color": {
+                "field": "when",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": order, "range": ["@quiet", "@series1"]},
+                "legend": {"orient": "top"},
+            },
+            "tooltip": [{"field": name, "type": "nominal"} for name in ("broker", "when", "load")],
+        },
+        "height": _ROW_HEIGHT * brokers,
+        "width": CHART_WIDTH,
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json",
+    }
+
+
+def _settings(plan: MovePlan) -> Iterator[str]:
+    for name, value in _flat(plan.policy):
+        yield f"`{name}`: {value}"
+    limits = plan.limits
+    yield f"`max_moves`: {'no limit' if limits.max_moves is None else limits.max_moves}"
+    yield f"`max_weight`: {'no limit' if limits.max_weight is None else f'{limits.max_weight:,.0f} B/s'}"
+    yield f"`only`: {', '.join(limits.only) or 'all namespaces'}"
+    yield f"`drain`: {', '.join(limits.drain) or 'no broker'}"
+    yield f"`fingerprint`: {plan.fingerprint}"
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _interval(figure: Predicted) -> str:
+    if figure.low is None or figure.high is None:
+        return NOTHING
+    return f"{number_text(figure.low)} to {number_text(figure.high)}"
+
+
+def _known(figure: float | None) -> str:
+    return NOTHING if figure is None else number_text(figure)
+
+
+def _count(count: int | None) -> str:
+    return NOTHING if count is None else f"{count:,}"
+
+
+def _megabytes(load: float | None) -> str:
+    return NOTHING if load is None else number_text(load / 1e6)
