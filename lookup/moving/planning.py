@@ -18,18 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_reads
-from lookup.engine.ballots import Draws
 from lookup.engine.build import parameters_of, part_table
 from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds
-from lookup.engine.ownership import Ownership, never
-from lookup.engine.policy import Instant, Policy, memory_key
+from lookup.engine.ownership import Ownership
+from lookup.engine.policy import Instant, Policy
 from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
 from lookup.model import (
     ClusterView,
     CycleOutcome,
     CycleReason,
-    Decision,
     LookupOptions,
     Probe,
     Reason,
@@ -231,7 +229,8 @@ class _Planner:
             return objection
         admitted, reason = self._admitted(bundle)
         # A broker of which no load is known may be full.
-        admitted = admitted[self.balance.staying[admitted]]
+        source = self._state.owners[bundle].broker
+        admitted = admitted[self.balance.staying[admitted] & (admitted != self._number(source))]
         if not len(admitted):
             return str(reason or Reason.NO_CANDIDATES)
         filled = (self.balance.loads[admitted] + weight) / self.balance.capacities[admitted]
@@ -264,29 +263,31 @@ class _Planner:
         policy = replace(self._policy, shedder=bounded)
         instant = self._instant = Instant(policy, replace(self._view, load=self._shown_load()))
         memory: dict[str, Any] = {}
-        draws = Draws(policy.name, self._view.cluster, seed=1)
-
-        def choose(bundle: str) -> Decision:
-            """Draw a destination as the policy's odds have it."""
-            ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
-            return draws.decision(bundle, ballot, self._view.brokers, memory_key(bounded))
 
         def carry_out(unload: Unload) -> None:
-            """Note a move; if the shedder names no destination the policy chooses one, as at the next lookup."""
-            destination = unload.destination or choose(unload.bundle).broker
-            if destination is None or destination == unload.source:
-                self._refused[unload.bundle] = destination, str(Reason.NO_CANDIDATES)
+            """Note a move; if the shedder names no destination it is the broker with most room that may have it."""
+            source, weight = self._number(unload.source), self._weight(unload.bundle)
+            place = self._place_for(unload.bundle, weight) if unload.destination is None else unload.destination
+            number = self._view.brokers.number(place) if isinstance(place, str) else place
+            if number is not None and unload.destination is None and not self._relieves(source, number, weight):
+                place, number = Reason.OWNER_CHOSEN, None
+            if number is None:
+                self._refused[unload.bundle] = None, str(place)
                 return
-            places = self._number(unload.source), self._number(destination)
-            self._carry_out(Move(unload.bundle, *places, self._weight(unload.bundle), str(unload.reason)))
+            self._carry_out(Move(unload.bundle, source, number, weight, str(unload.reason)))
 
-        unloading = Unloading(carry_out, never, choose if policy.destination_first else None)
+        unloading = Unloading(carry_out)
         report: CycleReport[Unload] = IDLE_CYCLE
         for _ in range(_CYCLES if len(instant.offered) > 1 else 0):
             report = run_sheds(policy, instant, memory, unloading)
             if report.accepted or report.outcome.reason is not CycleReason.HIT_COUNT:
                 break
         return report.outcome
+
+    def _relieves(self, source: int, destination: int, weight: float) -> bool:
+        """Return whether the destination of a move is emptier than its source is now."""
+        loads, capacities = self.balance.loads, self.balance.capacities
+        return bool((loads[destination] + weight) / capacities[destination] < loads[source] / capacities[source])
 
     def _objects(self, unload: Unload) -> str | None:
         # What is nobody's is for the engine to refuse.

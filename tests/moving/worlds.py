@@ -20,6 +20,8 @@ __all__ = ["START_US", "World", "broker", "bundle"]
 #: 26 November 2026, 12:00 UTC.
 START_US = 1_795_694_400_000_000
 _MINUTE_US = 60_000_000
+#: Bytes per second at which a broker is full.
+_FULL = 2e7
 
 
 def broker(number: int) -> str:
@@ -100,8 +102,14 @@ class World:
         ts_us = START_US + minute * _MINUTE_US
         loads = {one: self.load(one, minute) for one in self.loads if self.owners.get(one) == name}
         total = sum(loads.values()) + self.besides.get(name, 0.0)
-        half = total / 2
-        figures = {"msgThroughputIn": half, "msgThroughputOut": half, "weightedMaxEMA": 0.3, "maxResourceUsage": 0.3}
+        half, usage = total / 2, min(1.0, total / _FULL)
+        figures = {
+            "msgThroughputIn": half,
+            "msgThroughputOut": half,
+            "msgRateIn": half / 1000,
+            "msgRateOut": half / 1000,
+        }
+        figures |= {"weightedMaxEMA": usage, "maxResourceUsage": usage, "msgThroughputEMA": total}
         yield BrokerReport(name, json.dumps(figures), ts_us)
         top = [
             {

@@ -1,0 +1,71 @@
+"""A plan that is held against the cluster later says of each step what has become of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.errors import InputError
+from lookup.moving.checking import plan_today
+from lookup.moving.plan import Limits, MovePlan
+from lookup.moving.planning import make_plan
+from lookup.settings.files import load_policies
+from lookup.settings.shipped import shipped_path
+from tests.moving.worlds import World, broker
+
+
+def _plan(folder: Path) -> MovePlan:
+    policy = build_policies(load_plugins(), load_policies(shipped_path("shipped:rebalance")))[0]
+    return make_plan(World.crowded().state(folder / "planned"), policy, Limits(max_moves=6))
+
+
+def test_a_cluster_that_has_not_changed_is_as_planned(tmp_path: Path) -> None:
+    """Every step is ready, and brings what it was to bring."""
+    plan = _plan(tmp_path)
+
+    today = plan_today(plan, World.crowded().state(tmp_path / "today"))
+
+    assert today.counts == {"ready": 6, "done": 0, "drifted": 0}
+    assert today.now == plan.before
+    assert today.after["imbalance"] == pytest.approx(plan.after["imbalance"].value)
+
+
+def test_what_has_changed_is_named(tmp_path: Path) -> None:
+    """There already, with another owner, without one, with another load; the rest is still worth it."""
+    plan, world = _plan(tmp_path), World.crowded()
+    done, other, gone, louder, *_ = [step.bundle for step in plan.steps]
+    world.owners |= {done: plan.steps[0].destination, other: broker(2 if plan.steps[1].destination == broker(1) else 1)}
+    del world.owners[gone]
+    world.loads[louder] *= 2.0
+
+    today = plan_today(plan, world.state(tmp_path / "today"))
+
+    assert [of.standing for of in today.steps] == ["done", "drifted", "drifted", "drifted", "ready", "ready"]
+    assert (today.steps[1].why or "").endswith("owns it now")
+    assert today.steps[2].why == "no broker owns it any more"
+    assert "planned with" in (today.steps[3].why or "")
+    assert today.after["imbalance"] < today.now["imbalance"]
+
+
+def test_a_broker_that_is_gone_takes_nothing(tmp_path: Path) -> None:
+    """Neither does one that has lost all it had as it started again."""
+    plan, world = _plan(tmp_path), World.crowded()
+    world.brokers = 2
+    world.owners = {name: owner for name, owner in world.owners.items() if owner != broker(2)}
+
+    today = plan_today(plan, world.state(tmp_path / "today"))
+
+    reasons = {of.why for of in today.steps if of.step.destination == broker(2)}
+    assert reasons == {"broker-2:8080 is not registered any more"}
+
+
+def test_a_plan_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    """By both names."""
+    world = World.crowded()
+    world.cluster = "west"
+
+    with pytest.raises(InputError, match="the plan is of cluster 'east', and this is 'west'"):
+        plan_today(_plan(tmp_path), world.state(tmp_path / "today"))

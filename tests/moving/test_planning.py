@@ -1,0 +1,268 @@
+"""A plan makes a cluster evener within its limits, says what it may not do, and does no harm on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.errors import InputError
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
+from lookup.moving.plan import Limits, MovePlan
+from lookup.moving.planning import make_plan
+from lookup.moving.reading import recorded
+from lookup.moving.state import state_of
+from lookup.settings.files import policies_in
+from tests.moving.worlds import World, broker, bundle
+
+_FILTERS = ["load-manager-class", "max-topics", "anti-affinity", "isolation"]
+
+
+def _policy(shedder: Any = "rebalance", **parts: Any) -> Policy:
+    table = {"name": "tried", "filters": _FILTERS, "selector": "least-resource-usage", "shedder": shedder, **parts}
+    return build_policies(load_plugins(), policies_in(table, "policy"))[0]
+
+
+_EVEN = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 1.0}
+
+
+def _planned(
+    world: World, folder: Path, *, shedder: Any = _EVEN, namespaces: NamespacePolicies | None = None, **limits: Any
+) -> MovePlan:
+    rows = recorded(str(world.write(folder / "record")))
+    known = NamespacePolicies() if namespaces is None else namespaces
+    state = state_of(type(rows)(rows.cluster, rows.at_us, rows.source, rows.tables, known))
+    return make_plan(state, _policy(shedder), Limits(**limits))
+
+
+def _loads(world: World, owners: dict[str, str]) -> Counter[str]:
+    loads: Counter[str] = Counter(world.besides)
+    for name in world.loads:
+        loads[owners[name]] += world.load(name, world.minutes - 1)  # type: ignore[assignment]
+    return loads
+
+
+def test_a_plan_leads_to_an_even_cluster(tmp_path: Path) -> None:
+    """Its figures and loads are those of the owners that its steps lead to; owners in steps are those of now."""
+    world = World.crowded()
+    world.besides = {broker(1): 5e5}
+
+    plan = _planned(world, tmp_path)
+
+    owners = dict(world.owners)
+    for step in plan.steps:
+        assert owners[step.bundle] == step.source == step.fingerprint.owner
+        owners[step.bundle] = step.destination
+    loads = _loads(world, owners)
+    assert plan.after["imbalance"].value == pytest.approx(max(loads.values()) * 3 / sum(loads.values()))
+    assert plan.after["imbalance"].value <= 1.05
+    assert {one.id: one.load_after for one in plan.brokers} == pytest.approx(dict(loads))
+    assert plan.steps[-1].imbalance == pytest.approx(plan.after["imbalance"].value)
+
+
+def test_no_plan_is_below_the_bound(tmp_path: Path) -> None:
+    """Nor does one take more than all that is possible."""
+    for most in (1, 3, 8, None):
+        plan = _planned(World.crowded(), tmp_path / str(most), max_moves=most)
+
+        assert 1.0 <= plan.bound["imbalance"] <= plan.after["imbalance"].value <= plan.before["imbalance"]
+        assert plan.possible is not None
+        assert 0.5 < plan.possible <= 1.0
+
+
+def test_a_shedder_that_counts_hits_acts_at_once(tmp_path: Path) -> None:
+    """However many cycles in a row it would wait for."""
+    patient = _planned(World.crowded(), tmp_path / "a", shedder={**_EVEN, "hit_count": 30, "history": 50})
+
+    assert [step.bundle for step in patient.steps] == [
+        step.bundle for step in _planned(World.crowded(), tmp_path / "b", shedder={**_EVEN, "hit_count": 0}).steps
+    ]
+
+
+@pytest.mark.parametrize("shedder", ["transfer", "threshold", "avg", "uniform", "overload"])
+def test_every_kind_of_shedder_plans(tmp_path: Path, shedder: str) -> None:
+    """If it names no destination it is the broker with most room; a plan never names the owner or a stranger."""
+    plan = _planned(World.crowded(), tmp_path, shedder=shedder)
+
+    assert plan.steps
+    for step in plan.steps:
+        assert step.destination in {one.id for one in plan.brokers} - {step.source}
+
+
+def test_limits_hold(tmp_path: Path) -> None:
+    """On moves, on load, and on namespaces."""
+    world = World.crowded()
+    for number in range(4):
+        world.owners[bundle(number, "other/one")] = broker(0)
+        world.loads[bundle(number, "other/one")] = 2e6
+
+    few = _planned(world, tmp_path / "few", max_moves=2)
+    light = _planned(world, tmp_path / "light", max_weight=3.5e6)
+    single = _planned(world, tmp_path / "one", only=("other/one",))
+
+    assert len(few.steps) == 2
+    assert 0 < sum(step.weight or 0.0 for step in light.steps) <= 3.5e6
+    assert {step.bundle.rpartition("/")[0] for step in single.steps} == {"other/one"}
+
+
+def test_limits_that_are_given_take_the_place_of_the_shedders_own_budget(tmp_path: Path) -> None:
+    """A tenth of the load in one cycle is not what a plan of ten moves is held to."""
+    cautious = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 0.1}
+
+    own, given = (
+        _planned(World.crowded(), tmp_path / str(most), shedder=cautious, max_moves=most) for most in (None, 9)
+    )
+
+    assert (len(own.steps), len(given.steps)) == (2, 9)
+
+
+def test_a_drained_broker_gives_all_up_before_anything_else(tmp_path: Path) -> None:
+    """Bundles on no list as well; nothing goes there, and what it owns goes to where there is most room."""
+    world = World.crowded()
+    world.owners[bundle(40)] = broker(2)
+    world.besides = {broker(2): 6e5}
+
+    plan = _planned(world, tmp_path, drain=("broker-2",))
+
+    drained = [step for step in plan.steps if step.source == broker(2)]
+    assert plan.limits.drain == (broker(2),)
+    assert {step.bundle for step in drained} == {name for name, owner in world.owners.items() if owner == broker(2)}
+    assert [step.number for step in drained] == list(range(1, len(drained) + 1))
+    assert {step.reason for step in drained} == {"drain"}
+    assert {step.destination for step in drained} == {broker(1)}
+    assert broker(2) not in {step.destination for step in plan.steps}
+    assert next(one.load_after for one in plan.brokers if one.id == broker(2)) == pytest.approx(0.0)
+    (quiet,) = [step for step in drained if step.bundle == bundle(40)]
+    assert (quiet.weight, quiet.fingerprint.load, quiet.costs.topics) == (None, None, None)
+
+
+def test_a_drain_that_limits_cut_short_says_so(tmp_path: Path) -> None:
+    """What stays is refused because of the limit."""
+    plan = _planned(World.crowded(), tmp_path, drain=(broker(0),), max_moves=5)
+
+    assert len(plan.steps) == 5
+    assert plan.why.startswith("5 of 18 bundles can leave broker-0:8080")
+    assert {move.reason for move in plan.refused} == {"max-moves"}
+    assert len(plan.refused) == 13
+
+
+def test_isolation_and_groups_are_kept_and_named(tmp_path: Path) -> None:
+    """Nothing of an isolated namespace leaves its brokers, and what the shedder wanted otherwise is refused by name."""
+    isolated = NamespacePolicies(isolation={"shop/orders": (IsolationPolicy(("broker-0", "broker-1")),)})
+
+    plan = _planned(World.crowded(), tmp_path / "a", namespaces=isolated)
+    drained = _planned(World.crowded(), tmp_path / "b", namespaces=isolated, drain=("broker-2",))
+    nowhere = _planned(World.crowded(), tmp_path / "c", namespaces=isolated, drain=("broker-0", "broker-1"))
+
+    assert {step.destination for step in plan.steps} == {broker(1)}
+    assert {move.reason for move in plan.refused} == {"isolation"}
+    assert {step.destination for step in drained.steps if step.reason == "drain"} == {broker(1)}
+    assert ([*nowhere.steps], {move.reason for move in nowhere.refused}) == ([], {"isolation"})
+
+
+def test_bundles_of_one_group_do_not_gather(tmp_path: Path) -> None:
+    """The filter knows of the moves before: each goes to a broker that then has fewest of the group."""
+    grouped = NamespacePolicies(anti_affinity_group={"shop/orders": "critical"})
+
+    plan = _planned(World.crowded(), tmp_path, namespaces=grouped, drain=(broker(0),))
+
+    taken = Counter(step.destination for step in plan.steps)
+    assert abs(taken[broker(1)] - taken[broker(2)]) <= 1
+
+
+def test_system_and_pinned_bundles_stay(tmp_path: Path) -> None:
+    """A drain says why, and a shedder never sees them."""
+    world = World.crowded()
+    pinned = "pulsar/broker-2:8080/0x00000000_0xffffffff"
+    world.owners |= {bundle(0, "pulsar/system", 4): broker(2), pinned: broker(2)}
+
+    plan = _planned(world, tmp_path, drain=(broker(2),))
+
+    assert {(move.bundle, move.reason) for move in plan.refused} == {
+        (bundle(0, "pulsar/system", 4), "system-namespace"),
+        (pinned, "system-namespace"),
+    }
+
+
+def test_nothing_goes_to_or_from_brokers_of_another_manager(tmp_path: Path) -> None:
+    """They cannot be steered."""
+    world = World.crowded()
+    world.managers = {broker(1): "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"}
+
+    plan = _planned(world, tmp_path)
+
+    assert {step.destination for step in plan.steps} == {broker(2)}
+    assert any("run no extensible load manager" in sentence for sentence in plan.missing)
+
+
+def test_no_intermediate_state_is_worse_than_the_start(tmp_path: Path) -> None:
+    """On made clusters of all kinds; a step that could not be avoided would be marked."""
+    for seed in range(8):
+        dice, world = np.random.default_rng(seed), World(brokers=5, minutes=4)
+        for number in range(40):
+            world.owners[bundle(number)] = broker(int(dice.integers(0, 5) * dice.integers(0, 2)))
+            world.loads[bundle(number)] = float(dice.pareto(1.5) + 0.1) * 1e6
+
+        plan = _planned(world, tmp_path / str(seed))
+
+        start = plan.before["imbalance"] * (1 + 1e-9)
+        assert [step.worse for step in plan.steps] == [step.imbalance > start for step in plan.steps]
+        assert not any(step.worse for step in plan.steps)
+
+
+def test_an_even_cluster_has_nothing_worth_moving(tmp_path: Path) -> None:
+    """The shedder's reason is the plan's."""
+    world = World.crowded()
+    for number in range(24):
+        world.owners[bundle(number)] = broker(number % 3)
+
+    plan = _planned(world, tmp_path, shedder={"use": "rebalance", "max_imbalance": 1.3})
+
+    assert plan.steps == ()
+    assert plan.why.startswith("rebalance: balanced, or not for long enough out of balance (")
+
+
+def test_intervals_hold_what_the_loads_of_the_past_would_have_made(tmp_path: Path) -> None:
+    """The more loads sway the wider they are; without enough reports there are none, and the plan says why."""
+    calm, wild, early = World.crowded(), World.crowded(), World.crowded()
+    calm.sway, wild.sway, early.minutes = 0.01, 0.3, 2
+
+    plans = [_planned(world, tmp_path / str(number)) for number, world in enumerate((calm, wild, early))]
+    (low, high), (lower, higher), nothing = [(of.after["imbalance"].low, of.after["imbalance"].high) for of in plans]
+
+    assert low is not None
+    assert high is not None
+    assert lower is not None
+    assert higher is not None
+    assert high - low < (higher - lower) / 5
+    assert nothing == (None, None)
+    assert plans[2].covers.startswith("no intervals: 2 load reports of broker-0:8080")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"drain": ("broker-7:8080",)}, "drain: there is no broker 'broker-7:8080'; did you mean"),
+        ({"drain": ("broker-0", "broker-1", "broker-2")}, "no broker with a load report is left"),
+        (
+            {"only": ("shop/order",)},
+            "only: no bundle of namespace 'shop/order' has an owner; did you mean 'shop/orders'",
+        ),
+    ],
+)
+def test_limits_that_name_nothing_are_refused(tmp_path: Path, limits: dict[str, Any], sentence: str) -> None:
+    """With what was probably meant."""
+    with pytest.raises(InputError, match=sentence):
+        _planned(World.crowded(), tmp_path, **limits)
+
+
+def test_a_policy_without_shedder_is_refused(tmp_path: Path) -> None:
+    """By its name."""
+    with pytest.raises(InputError, match="policy 'tried' has no shedder"):
+        make_plan(World.crowded().state(tmp_path / "record"), _policy(None), Limits())
