@@ -1,0 +1,119 @@
+"""Plans for programs: made of a record, written, opened and held against the cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lookup
+from lookup.api.moving import Source
+from lookup.errors import InputError, PulsarLookupError
+from lookup.model.time import time_text
+from tests.moving.worlds import START_US, World
+
+_SHEDDER = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 1.0}
+_POLICY = {"name": "even", "selector": "least-resource-usage", "shedder": _SHEDDER}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of a crowded cluster."""
+    return World.crowded().write(tmp_path_factory.mktemp("moving") / "record")
+
+
+def test_a_plan_is_made_written_and_opened(record: Path, tmp_path: Path) -> None:
+    """Frames have its steps and brokers; what is opened is what was written."""
+    made = lookup.plan(record, policy=_POLICY, max_moves=5)
+    made.write(tmp_path / "plan")
+    opened = lookup.open_plan(tmp_path / "plan")
+
+    assert (made.exit_code, len(made.steps), list(made.brokers["bundles"])) == (0, 5, [18, 3, 3])
+    assert list(made.steps.columns) == "number bundle from to weight reason imbalance worse".split()
+    assert opened.document() == made.document()
+    assert repr(made).startswith("<Plan of 5 moves, imbalance 2.214 to ")
+    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["plan.html", "plan.json"]
+
+
+def test_a_plan_is_of_an_instant_of_the_record(record: Path) -> None:
+    """It says of which."""
+    made = lookup.plan(Source(str(record), START_US + 180_000_000), policy=_POLICY)
+
+    assert made.document()["made"] == time_text(START_US + 180_000_000)
+
+
+def test_an_idle_plan_has_no_steps_and_a_reason(record: Path) -> None:
+    """And code 4."""
+    made = lookup.plan(record, policy={**_POLICY, "shedder": {"use": "rebalance", "max_imbalance": 3}})
+
+    assert (made.exit_code, len(made.steps)) == (4, 0)
+    assert "minimum 3.02" in made.plan.why
+
+
+def test_a_plan_is_held_against_the_cluster(record: Path) -> None:
+    """The document for programs has a standing for each step."""
+    today = lookup.check_plan(lookup.plan(record, policy=_POLICY, max_moves=2), record)
+
+    assert [step["standing"] for step in today.document()["steps"]] == ["ready", "ready"]
+
+
+def _tuning(folder: Path, recommended: list[int]) -> Path:
+    finalists = [{"candidate": number, "policy": {**_POLICY, "name": f"even-{number}"}} for number in (3, 5)]
+    content = {"recommended": [{"candidate": number} for number in recommended], "finalists": finalists}
+    folder.mkdir()
+    (folder / "tune.json").write_text(json.dumps(content | {"candidates": [], "conclusion": ""}))
+    return folder
+
+
+def test_a_tuned_policy_plans(record: Path, tmp_path: Path) -> None:
+    """What is recommended, or the finalist that is named."""
+    tuning = _tuning(tmp_path / "tuning", [5])
+
+    names = [lookup.plan(record, tuned=tuning, candidate=number).plan.policy["policy"] for number in (None, 3)]
+
+    assert names == ["even-5", "even-3"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"max_moves": 0}, "max_moves: 0 is no limit"),
+        ({"max_weight": -1.0}, "max_weight: -1.0 is no limit"),
+        ({"policy": "shipped:rack-only"}, "policy: rack-only has no shedder"),
+        ({"policy": {"name": "x", "selector": "best", "shedder": "reblance"}}, "did you mean 'rebalance'"),
+        ({"policy": "absent.toml"}, "absent.toml"),
+        ({"candidate": 1}, "candidate is of a search; give tuned as well"),
+        ({"only": 7}, "only is 7"),
+        ({"drain": "broker-9"}, "drain: there is no broker 'broker-9'"),
+    ],
+)
+def test_mistakes_are_refused(record: Path, asked: dict[str, Any], sentence: str) -> None:
+    """In one sentence that names the argument."""
+    with pytest.raises(PulsarLookupError, match=sentence):
+        lookup.plan(record, **asked)
+
+
+@pytest.mark.parametrize(
+    ("recommended", "candidate", "sentence"),
+    [([], None, "recommends nothing; finalists: 3, 5"), ([5], 4, "4 is no finalist of .*; known: 3, 5")],
+)
+def test_a_search_without_such_a_candidate_is_refused(
+    record: Path, tmp_path: Path, recommended: list[int], candidate: int | None, sentence: str
+) -> None:
+    """With those that there are."""
+    with pytest.raises(PulsarLookupError, match=sentence):
+        lookup.plan(record, tuned=_tuning(tmp_path / "tuning", recommended), candidate=candidate)
+
+
+def test_an_instant_needs_a_record() -> None:
+    """A cluster is read as it is now."""
+    with pytest.raises(PulsarLookupError, match="at is an instant of a record; give record as well"):
+        lookup.plan(Source(at_us=START_US))
+
+
+def test_a_plan_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """By its path."""
+    with pytest.raises(InputError, match=r"plan\.json: there is no such file"):
+        lookup.open_plan(tmp_path)

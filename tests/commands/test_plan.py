@@ -1,0 +1,129 @@
+"""`lookup plan`: what it prints and writes, its exit codes, and mistakes in its flags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lookup.cli import main
+from tests.moving.worlds import World, broker
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The record of a crowded cluster."""
+    return str(World.crowded().write(tmp_path_factory.mktemp("plan") / "record"))
+
+
+def test_a_plan_is_printed_and_written(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the page beside it; the headline says how many moves there are."""
+    code = main(["plan", "--record", record, "--max-moves", "3", "--output", str(tmp_path / "plan")])
+    printed = capsys.readouterr()
+
+    assert code == 0
+    assert printed.out.startswith("cluster east, 2026-11-26 12:09:00 UTC: 3 moves to make\n")
+    assert "nothing was moved" in printed.err
+    assert json.loads((tmp_path / "plan" / "plan.json").read_text())["limits"]["max_moves"] == 3
+    assert (tmp_path / "plan" / "plan.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_program_gets_the_document(record: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else on stdout."""
+    code = main(["plan", "--record", record, "--drain", "broker-1", "--format", "json", "--quiet"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert document["limits"]["drain"] == [broker(1)]
+    assert {step["from"] for step in document["steps"] if step["reason"] == "drain"} == {broker(1)}
+
+
+def test_nothing_worth_moving_is_exit_code_4(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the reason of the shedder."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('name = "lazy"\nselector = "best"\nshedder = { use = "rebalance", max_imbalance = 3.0 }\n')
+
+    code = main(["plan", "--record", record, "--policy", str(policy)])
+
+    assert code == 4
+    assert "nothing is worth moving\nrebalance: balanced" in capsys.readouterr().out
+
+
+def test_a_plan_is_shown_again(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its folder or its file, as it was printed when it was made."""
+    folder = tmp_path / "plan"
+    main(["plan", "--record", record, "--output", str(folder)])
+    made = capsys.readouterr().out
+
+    for path in (folder, folder / "plan.json"):
+        assert main(["plan", "show", str(path)]) == 0
+        assert capsys.readouterr().out == made
+
+
+def test_a_plan_is_held_against_the_cluster(record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What has drifted is listed; with nothing left to do the exit code is 4."""
+    folder, world = tmp_path / "plan", World.crowded()
+    main(["plan", "--record", record, "--output", str(folder)])
+    steps = json.loads((folder / "plan.json").read_text())["steps"]
+    capsys.readouterr()
+
+    unchanged = main(["plan", "eval", str(folder), "--record", record])
+    as_planned = capsys.readouterr().out
+    world.owners |= {steps[0]["bundle"]: steps[0]["to"]}
+    del world.owners[steps[1]["bundle"]]
+    changed = main(["plan", "eval", str(folder), "--record", str(world.write(tmp_path / "today"))])
+    printed = capsys.readouterr().out
+
+    assert (unchanged, changed) == (0, 4)
+    assert "2 steps, 2 ready, 0 done, 0 drifted" in as_planned
+    assert "2 steps, 0 ready, 1 done, 1 drifted" in printed
+    assert "no broker owns it any more" in printed
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([], "no cluster is named: give --record, or --admin, --service-url and --zookeeper"),
+        (["--record", "{record}", "--admin", "http://b:1"], "--record and --admin: a plan is of a record or"),
+        (["--admin", "http://b:1", "--at", "2026-01-01T00:00:00Z"], "--at: is an instant of a record"),
+        (["--record", "{record}", "--at", "2026-01-01T00:00:00Z"], "--at: 2026-01-01T00:00:00Z is outside the record"),
+        (["--record", "{record}", "--cluster", "west"], "--cluster: {record} is a record of east, not of 'west'"),
+        (["--record", "nowhere"], "--record: nowhere/brokers: there is no such file"),
+        (["--record", "{record}", "--drain", "broker-4"], "--drain: there is no broker 'broker-4'; did you mean"),
+        (["--record", "{record}", "--only", "shop"], "--only: no bundle of namespace 'shop' has an owner"),
+        (["--record", "{record}", "--max-moves", "0"], "--max-moves: 0 is no limit; give 1 or more"),
+        (["--record", "{record}", "--policy", "shipped:rack-only"], "--policy: rack-only has no shedder"),
+        (["--record", "{record}", "--reports", "0"], "--reports: 0 are none"),
+        (["--service-url", "pulsar://b:1"], "--zookeeper must be given: without it brokers are not known"),
+        (["--admin", "ftp://b"], "--admin: should be of the form http://HOST:PORT"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_nothing_is_printed(
+    record: str, flags: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, stdout empty, and no output was begun."""
+    words = [flag.format(record=record) for flag in flags]
+
+    code = main(["plan", *words, "--output", str(tmp_path / "plan"), "--quiet"])
+
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (2, "")
+    assert sentence.format(record=record) in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_plan_that_was_edited_is_neither_shown_nor_held_against_anything(
+    record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says so before a cluster is read."""
+    main(["plan", "--record", record, "--output", str(tmp_path / "plan")])
+    path = tmp_path / "plan" / "plan.json"
+    path.write_text(path.read_text().replace("overloaded", "bored"))
+    capsys.readouterr()
+
+    codes = [main(["plan", "show", str(path)]), main(["plan", "eval", str(path), "--record", "nowhere"])]
+
+    assert codes == [2, 2]
+    assert capsys.readouterr().err.count("was changed since it was written") == 2
