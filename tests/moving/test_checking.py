@@ -12,9 +12,11 @@ from lookup.errors import InputError
 from lookup.moving.checking import plan_today
 from lookup.moving.plan import Limits, MovePlan
 from lookup.moving.planning import make_plan
+from lookup.moving.reading import recorded
+from lookup.moving.state import state_of
 from lookup.settings.files import load_policies
 from lookup.settings.shipped import shipped_path
-from tests.moving.worlds import World, broker
+from tests.moving.worlds import World, broker, with_owners
 
 
 def _plan(folder: Path) -> MovePlan:
@@ -51,7 +53,7 @@ def test_what_has_changed_is_named(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_gone_takes_nothing(tmp_path: Path) -> None:
-    """Neither does one that has lost all it had as it started again."""
+    """What was to go there stays, and says why."""
     plan, world = _plan(tmp_path), World.crowded()
     world.brokers = 2
     world.owners = {name: owner for name, owner in world.owners.items() if owner != broker(2)}
@@ -60,6 +62,30 @@ def test_a_broker_that_is_gone_takes_nothing(tmp_path: Path) -> None:
 
     reasons = {of.why for of in today.steps if of.step.destination == broker(2)}
     assert reasons == {"broker-2:8080 is not registered any more"}
+
+
+def test_a_broker_that_has_started_again_is_another_owner(tmp_path: Path) -> None:
+    """It has lost what it owned, and was given it anew."""
+    plan, world = _plan(tmp_path), World.crowded()
+    world.started = {broker(0): 5}
+
+    today = plan_today(plan, world.state(tmp_path / "today"))
+
+    assert {of.why for of in today.steps} == {"broker-0:8080 has started again"}
+
+
+def test_a_bundle_that_was_split_is_gone(tmp_path: Path) -> None:
+    """And the plan says what became of it."""
+    plan = _plan(tmp_path)
+    first = plan.steps[0]
+    rows = recorded(str(World.crowded().write(tmp_path / "today")))
+    lower, _, upper = first.bundle.rpartition("/")[2].partition("_")
+    middle = (int(lower, 16) + int(upper, 16)) // 2
+    split = {"ts": 1, "bundle": first.bundle, "event": "split", "broker": first.source}
+
+    today = plan_today(plan, state_of(with_owners(rows, {**split, "boundaries": [f"0x{middle:08x}"]})))
+
+    assert (today.steps[0].standing, today.steps[0].why) == ("drifted", "it was split")
 
 
 def test_a_plan_of_another_cluster_is_refused(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import InputError
+from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, Unload
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies
 from lookup.moving.plan import Limits, MovePlan
 from lookup.moving.planning import make_plan
@@ -109,6 +112,8 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert len(few.steps) == 2
     assert 0 < sum(step.weight or 0.0 for step in light.steps) <= 3.5e6
     assert {step.bundle.rpartition("/")[0] for step in single.steps} == {"other/one"}
+    # What may not move keeps its broker far above the mean.
+    assert single.bound["imbalance"] > 1.6
 
 
 def test_limits_that_are_given_take_the_place_of_the_shedders_own_budget(tmp_path: Path) -> None:
@@ -214,6 +219,49 @@ def test_no_intermediate_state_is_worse_than_the_start(tmp_path: Path) -> None:
         start = plan.before["imbalance"] * (1 + 1e-9)
         assert [step.worse for step in plan.steps] == [step.imbalance > start for step in plan.steps]
         assert not any(step.worse for step in plan.steps)
+
+
+@dataclass(frozen=True)
+class _Scripted:
+    """A shedder that proposes what it is told."""
+
+    name: ClassVar[str] = "scripted"
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    #: bundle, owner and destination of each
+    unloads: tuple[tuple[str, str, str], ...]
+
+    def propose(self, view: ClusterView, memory: Any) -> Generator[Unload, Any, CycleOutcome]:
+        """Propose one after the other."""
+        yield from (Unload(*unload) for unload in self.unloads)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
+
+
+def _scripted(folder: Path, loads: list[list[float]], *moves: tuple[int, int, int]) -> MovePlan:
+    """Plan moves (bundle, from, to) of a cluster with these loads by broker, in MB/s."""
+    world = World(brokers=len(loads), minutes=1)
+    for owner, of_broker in enumerate(loads):
+        for load in of_broker:
+            world.owners[bundle(len(world.owners))] = broker(owner)
+            world.loads[bundle(len(world.loads))] = load * 1e6
+    unloads = tuple((bundle(number), broker(source), broker(to)) for number, source, to in moves)
+    policy = replace(_policy(), shedder=_Scripted(unloads))
+    return make_plan(world.state(folder / "record"), policy, Limits())
+
+
+def test_room_is_made_before_it_is_taken(tmp_path: Path) -> None:
+    """However the shedder proposed them: first what leaves the broker that the other is to go to."""
+    plan = _scripted(tmp_path, [[4, 6], [4, 4], [2]], (0, 0, 1), (2, 1, 2))
+
+    assert [step.bundle for step in plan.steps] == [bundle(2), bundle(0)]
+    assert not any(step.worse for step in plan.steps)
+
+
+def test_a_state_that_is_worse_than_the_start_is_marked(tmp_path: Path) -> None:
+    """Two full brokers that exchange bundles have both on one of them in between."""
+    plan = _scripted(tmp_path, [[5, 5], [5, 5]], (0, 0, 1), (2, 1, 0))
+
+    assert [step.worse for step in plan.steps] == [True, False]
 
 
 def test_an_even_cluster_has_nothing_worth_moving(tmp_path: Path) -> None:

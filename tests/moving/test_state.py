@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from lookup.errors import InputError
 from lookup.model.bundles import BundleRange
 from lookup.moving.reading import recorded
 from lookup.moving.state import Samples, state_of
-from tests.moving.worlds import START_US, World, broker, bundle
+from tests.moving.worlds import START_US, World, broker, bundle, with_owners
 
 
 def test_a_state_has_brokers_owners_and_loads(tmp_path: Path) -> None:
@@ -103,13 +102,21 @@ def test_few_reports_say_nothing_of_how_loads_vary(tmp_path: Path) -> None:
 def test_children_of_a_split_have_the_owner_of_their_parent(tmp_path: Path) -> None:
     """The parent is gone, as the rows of OWNERSHIP have it."""
     rows = recorded(str(World.crowded().write(tmp_path / "record")))
-    split = {"ts": START_US + 1, "cluster": "east", "bundle": bundle(0), "event": "split", "broker": broker(0)}
-    table = rows.tables["ownership"]
-    added = type(table).from_pylist([split | {"boundaries": ["0x02000000"]}], schema=table.schema)
-    tables = {**rows.tables, "ownership": pa.concat_tables([table, added])}
+    split = {"ts": 1, "bundle": bundle(0), "event": "split", "broker": broker(0), "boundaries": ["0x02000000"]}
 
-    owners = state_of(type(rows)(rows.cluster, rows.at_us, rows.source, tables)).owners
+    owners = state_of(with_owners(rows, split)).owners
 
     child = f"shop/orders/{BundleRange(0, 0x02000000)}"
     assert bundle(0) not in owners
-    assert (owners[child].broker, owners[child].since_us) == (broker(0), START_US + 1)
+    assert (owners[child].broker, owners[child].since_us) == (broker(0), START_US + 60_000_000)
+
+
+def test_owners_of_the_past_are_those_of_their_time(tmp_path: Path) -> None:
+    """A bundle that was moved after four minutes was elsewhere before."""
+    rows = recorded(str(World.crowded().write(tmp_path / "record")))
+
+    samples = state_of(with_owners(rows, {"ts": 4, "bundle": bundle(0), "event": "owned", "broker": broker(1)})).samples
+
+    assert isinstance(samples, Samples)
+    owners = samples.owners[:, samples.bundles[bundle(0)]].tolist()
+    assert (owners[0], owners[-1], sorted(owners) == owners) == (0, 1, True)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import BrokerRegistry, BrokerReport, CaughtUp, Observer, Record, StateRecord, TopBundles
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.bundles import BundleRange, bundle_ranges, equal_boundaries
-from lookup.moving.reading import recorded
+from lookup.moving.reading import Rows, recorded
 from lookup.moving.state import ClusterState, state_of
 
-__all__ = ["START_US", "World", "broker", "bundle"]
+__all__ = ["START_US", "World", "broker", "bundle", "with_owners"]
 
 #: 26 November 2026, 12:00 UTC.
 START_US = 1_795_694_400_000_000
@@ -48,6 +51,8 @@ class World:
     besides: dict[str, float] = field(default_factory=dict)
     #: load manager by broker
     managers: dict[str, str] = field(default_factory=dict)
+    #: minutes after the beginning at which brokers have started, if later
+    started: dict[str, int] = field(default_factory=dict)
     #: brokers that never report
     silent: set[str] = field(default_factory=set)
     minutes: int = 10
@@ -93,7 +98,7 @@ class World:
             "webServiceUrl": f"http://{name}",
             "pulsarServiceUrl": f"pulsar://{host}:6650",
             "loadManagerClassName": self.managers.get(name, EXTENSIBLE_MANAGER),
-            "startTimestamp": START_US // 1000 - 1,
+            "startTimestamp": START_US // 1000 + 60_000 * self.started.get(name, 0),
             "properties": {"lookup.rack": f"rack-{host[-1]}"},
         }
         return json.dumps(data)
@@ -144,3 +149,11 @@ class World:
     def state(self, folder: Path) -> ClusterState:
         """Return the state at the end of the record."""
         return state_of(recorded(str(self.write(folder))))
+
+
+def with_owners(rows: Rows, *changes: Mapping[str, Any]) -> Rows:
+    """Return rows with more of OWNERSHIP; columns but for the cluster, the times in minutes after the beginning."""
+    table = rows.tables["ownership"]
+    added = [{"cluster": rows.cluster, **change, "ts": START_US + change["ts"] * _MINUTE_US} for change in changes]
+    joined = pa.concat_tables([table, pa.Table.from_pylist(added, schema=table.schema)])
+    return replace(rows, tables={**rows.tables, "ownership": joined})
