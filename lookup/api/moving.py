@@ -94,8 +94,12 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
+
+        Args:
+            folder: path or URI; must not exist or be empty.
+            force: replace an earlier plan; other files stay.
 
         Raises:
             InputError: if they cannot be written.
@@ -104,7 +108,7 @@ class Plan:
         from lookup.report.plans import html_plan
 
         page = html_plan(self.plan).encode()
-        with draft(os.fspath(folder), (PLAN, PAGE), force=True) as into:
+        with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
             into.write(PLAN, plan_bytes(self.plan))
             into.write(PAGE, page)
 

@@ -34,7 +34,10 @@ _ROWS = 20
 
 def _add_arguments(parser: Parser) -> None:
     add_source(parser)
-    parser.add_argument("--output", metavar="DIR", help="folder for plan.json and plan.html; an earlier plan goes")
+    parser.add_argument(
+        "--output", metavar="DIR", help="folder for plan.json and plan.html; must not exist or be empty"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an earlier plan there; other files stay")
     parser.add_argument(
         "--policy",
         type=settings_path,
@@ -129,7 +132,11 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
     require_extra("plan", "jinja2", extra="report")
     from lookup.api.moving import DEFAULT_POLICY, PAGE, PLAN, plan
+    from lookup.logs.outputs import require_free
 
+    if arguments.output is not None:
+        # Before a cluster is read, which may take a minute.
+        require_free(arguments.output, force=arguments.force)
     with progress("reading settings") as stage:
         made = plan(
             source,
@@ -144,7 +151,7 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made.write(arguments.output)
+            made.write(arguments.output, force=arguments.force)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
     _print(made, arguments)

@@ -29,6 +29,24 @@ def test_a_plan_is_printed_and_written(record: str, tmp_path: Path, capsys: pyte
     assert (tmp_path / "plan" / "plan.html").read_text().startswith("<!doctype html>")
 
 
+def test_an_earlier_plan_goes_only_if_that_is_said(
+    record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it was stays until then, and the cluster is not read in vain."""
+    words = ["plan", "--output", str(tmp_path / "plan"), "--record"]
+    main([*words, record])
+    before = (tmp_path / "plan" / "plan.json").read_bytes()
+
+    refused = main([*words, "nowhere"])
+    sentence = capsys.readouterr().err
+    kept = (tmp_path / "plan" / "plan.json").read_bytes()
+
+    assert (refused, kept) == (2, before)
+    assert "is not empty" in sentence
+    assert main([*words, record, "--max-moves", "1", "--force"]) == 0
+    assert (tmp_path / "plan" / "plan.json").read_bytes() != before
+
+
 def test_a_program_gets_the_document(record: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else on stdout."""
     code = main(["plan", "--record", record, "--drain", "broker-1", "--format", "json", "--quiet"])
