@@ -1,7 +1,8 @@
 """Read what a live cluster publishes: the registry in ZooKeeper, the admin REST, and the load manager's topics.
 
 Each source is a thread that puts records into a queue until it is stopped. What cannot be read is a record too, and is
-tried again: a source that is away at the start may come later. No credential appears in a record or a log.
+tried again: a source that is away at the start may come later. No credential appears in a record or a log. No source
+changes anything; the client of the admin REST can, for who moves bundles.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from lookup.model.documents import secret_in
 from lookup.model.quoting import forbidden_character
 
 __all__ = [
+    "AdminRefusedError",
     "AdminRest",
     "AdminSource",
     "Credentials",
@@ -48,6 +50,8 @@ __all__ = [
 ]  # fmt: skip
 
 Result = TypeVar("Result")
+#: Where the admin REST begins.
+_API = "admin/v2/"
 #: Folder of the registry in ZooKeeper.
 _REGISTRY = "/loadbalance/brokers"
 #: Seconds until a source that failed is tried again, and between two looks at what nothing announces.
@@ -56,6 +60,8 @@ _RETRY_S, _POLL_S = 1.0, 5.0
 _LIST_S = 600.0
 #: Seconds that a request, and a read of a topic that is quiet, may take.
 _REQUEST_S, _QUIET_MS = 10.0, 500
+#: Characters of a reason that is no JSON of a broker, such as a page of a proxy.
+_REASON = 200
 #: Seconds for which a reader may try to connect again by itself; another takes its place then.
 _RECONNECT_S = 10.0
 
@@ -202,7 +208,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         Raises:
             OSError: if it would need the token and leads elsewhere, or away from TLS.
         """
-        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        following: urllib.request.Request | None
+        if req.get_method() != "GET" and code in (307, 308):
+            # Brokers send a change to the bundle's owner; urllib leaves it to its users to follow there.
+            following = urllib.request.Request(newurl, headers=req.headers, method=req.get_method())
+        else:
+            following = super().redirect_request(req, fp, code, msg, headers, newurl)
         scheme, host = _origin(newurl)
         refusal = ""
         if req.type == "https" and scheme != "https":
@@ -222,6 +233,19 @@ def _origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, f"{parts.hostname}:{port}"
+
+
+class AdminRefusedError(OSError):
+    """The admin REST refuses a change, with a status and in most cases a reason.
+
+    Args:
+        status: of HTTP, 400 or above.
+        reason: as the broker words it.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"HTTP status {status}: {reason}")
+        self.status, self.reason = status, reason
 
 
 class AdminRest:
@@ -249,17 +273,16 @@ class AdminRest:
             OSError: if no address answers, or one refuses.
             ValueError: if the answer of the last address is no JSON, or of another form.
         """
-        token = self._credentials.current_token()
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return self.fetch(f"{_API}{path}", lambda content: read(_parsed(content) if is_json else content))
+
+    def fetch(self, path: str, read: Callable[[bytes], Result]) -> Result:
+        """Return what is read from the answer to `GET /PATH`; errors as of `get`."""
         failure: OSError | ValueError | None = None
         # Several threads may ask.
         addresses = self._addresses
         for number, address in enumerate(addresses):
             try:
-                request = urllib.request.Request(f"{address}/admin/v2/{path}", headers=headers)
-                with self._opener.open(request, timeout=_REQUEST_S) as answer:
-                    content = whole_body(answer)
-                result = read(_parsed(content) if is_json else content)
+                result = read(self._answer("GET", f"{address}/{path}", _REQUEST_S))
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code < 500:
@@ -270,12 +293,51 @@ class AdminRest:
             except http.client.HTTPException as error:
                 failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
             except ValueError as error:
-                failure = ValueError(f"{address} answered {path} with {error}")
+                failure = ValueError(f"{address} answered {path.removeprefix(_API)} with {error}")
             else:
                 # The next request begins with the address that answered.
                 self._addresses = [*addresses[number:], *addresses[:number]]
                 return result
         raise failure or OSError("no address is given")
+
+    def send(self, method: str, path: str, *, within_s: float = _REQUEST_S) -> None:
+        """Carry out `METHOD /admin/v2/PATH`, which changes the cluster.
+
+        Another address is asked only if nothing listens at the one before: what a broker may have begun is not sent
+        to a second one.
+
+        Args:
+            within_s: seconds that the change may take.
+
+        Raises:
+            AdminRefusedError: if it is refused.
+            OSError: if no address answers in time; the change may have been carried out, unless none could be reached.
+            ValueError: if the token is none.
+        """
+        failure = OSError("no address is given")
+        for address in self._addresses:
+            try:
+                self._answer(method, f"{address}/{_API}{path}", within_s)
+            except urllib.error.HTTPError as error:
+                with error:
+                    raise AdminRefusedError(error.code, _reason_in(error.read(1 << 20))) from None
+            except urllib.error.URLError as error:
+                failure = OSError(f"{address}: {reason_of(error)}")
+                if not isinstance(error.reason, ConnectionRefusedError):
+                    break
+            except http.client.HTTPException as error:
+                failure = OSError(f"{address} answered with what is cut off, or no HTTP: {error!r}")
+                break
+            else:
+                return
+        raise failure
+
+    def _answer(self, method: str, url: str, within_s: float) -> bytes:
+        token = self._credentials.current_token()
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(url, headers=headers, method=method)
+        with self._opener.open(request, timeout=within_s) as answer:
+            return whole_body(answer)
 
     def namespaces(self) -> list[str]:
         """Return the names of all namespaces; errors as of `get`."""
@@ -339,6 +401,16 @@ def _parsed(content: bytes) -> Any:
     # Brackets may be nested deeper than Python can follow.
     except (ValueError, RecursionError):
         raise ValueError("no JSON") from None
+
+
+def _reason_in(content: bytes) -> str:
+    """Return the reason in the answer of a broker that refuses."""
+    text = content.decode(errors="replace")
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(text)
+        text = str(answer.get("reason", text)) if isinstance(answer, dict) else text
+    # Of an unexpected failure the reason goes on with a stack trace.
+    return " ".join(text.partition("Stacktrace")[0].split())[:_REASON] or "no reason was given"
 
 
 def _names_of(answer: Any) -> list[str]:

@@ -22,13 +22,14 @@ ANSWERS: dict[str, Any] = {
 
 
 class Rest:
-    """What the server answers by path, and the tokens it was sent."""
+    """What the server answers by path, and the tokens and the changes it was sent."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         #: a number is a status
         self.answers = dict(ANSWERS)
         self.tokens: set[str | None] = set()
+        self.changes: list[str] = []
 
 
 @contextmanager
@@ -45,6 +46,17 @@ def running_rest() -> Iterator[Rest]:
             self.send_response(answer if isinstance(answer, int) else 200)
             self.end_headers()
             self.wfile.write(b"" if isinstance(answer, int) else json.dumps(answer).encode())
+
+        def do_PUT(self) -> None:
+            """Answer with a status by the path without its parameters."""
+            path = self.path.removeprefix("/admin/v2/")
+            rest.changes.append(f"{self.command} {path}")
+            self.send_response(rest.answers.get(path.partition("?")[0], 404))
+            self.end_headers()
+
+        def do_POST(self) -> None:
+            """Answer as to PUT."""
+            self.do_PUT()
 
         def log_message(self, *_: Any) -> None:
             """Keep requests out of the output of tests."""

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from lookup.collect.observing import BrokerRegistry, Bundles, Leader, Record, SourceTrouble
-from lookup.collect.sources import AdminRest, AdminSource, Credentials, RegistrySource, Source
+from lookup.collect.sources import AdminRefusedError, AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
 from tests.answering import answering, http_answer
 from tests.collect.rest import Rest, running_rest
@@ -253,6 +253,10 @@ def _redirecting(target: str, *, has_tls: bool = False) -> Iterator[tuple[str, l
     class Handler(BaseHTTPRequestHandler):
         """Answers 307."""
 
+        def do_PUT(self) -> None:
+            """Answer as to GET."""
+            self.do_GET()
+
         def do_GET(self) -> None:
             """Answer with the same path elsewhere."""
             seen.append(self.headers.get("Authorization"))
@@ -289,6 +293,43 @@ def test_the_token_follows_no_redirect_to_a_stranger(rest: Rest) -> None:
         assert (known.cluster(), rest.tokens) == ("east", {"Bearer secret"})
         # Without a token there is nothing to lose.
         assert AdminRest(away, Credentials()).cluster() == "east"
+
+
+def test_a_change_follows_a_redirect_as_what_it_is(rest: Rest) -> None:
+    """A broker sends an unload to the owner: it arrives there as PUT, with the token only where that may go."""
+    rest.answers["namespaces/a/b/unload"] = 204
+    with _redirecting(rest.url) as (away, _):
+        AdminRest(away, Credentials()).send("PUT", "namespaces/a/b/unload?destinationBroker=c")
+        with pytest.raises(OSError, match="which is not among the addresses"):
+            AdminRest(away, Credentials(token="secret")).send("PUT", "namespaces/a/b/unload")
+
+    assert rest.changes == ["PUT namespaces/a/b/unload?destinationBroker=c"]
+
+
+def test_a_refused_change_says_why(rest: Rest) -> None:
+    """Status and the broker's reason, without the stack trace that follows it; a page is cut short."""
+    for answer, reason in (
+        (http_answer('{"reason": "no\\n such\\n\\nStacktrace: java.lang"}', 500), "no such"),
+        (http_answer("<html>" + "x" * 5_000, 403), "<html>" + "x" * 194),
+        (http_answer("", 409), "no reason was given"),
+    ):
+        with answering(answer) as port, pytest.raises(AdminRefusedError) as refused:
+            AdminRest(f"http://127.0.0.1:{port},{rest.url.removeprefix('http://')}", Credentials()).send("PUT", "x")
+
+        assert (refused.value.status, refused.value.reason) == (int(answer.split()[1]), reason)
+    assert rest.changes == []
+
+
+def test_a_change_is_sent_on_only_if_nothing_listened(rest: Rest) -> None:
+    """What one address may have begun is not sent to another; where nothing listens, nothing was begun."""
+    rest.answers["x"] = 204
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    AdminRest(f"http://127.0.0.1:{port},{rest.url.removeprefix('http://')}", Credentials()).send("POST", "x")
+    with answering(b"") as silent, pytest.raises(OSError, match=r"closed|127"):
+        AdminRest(f"http://127.0.0.1:{silent},{rest.url.removeprefix('http://')}", Credentials()).send("DELETE", "x")
+
+    assert rest.changes == ["POST x"]
 
 
 @pytest.mark.parametrize("token", ["secret", None])
