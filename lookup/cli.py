@@ -1,7 +1,8 @@
 """Run one command of the command line, and turn errors into sentences and exit codes, here and nowhere else.
 
-Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`, 4 also no advice of `tune` and no move of `plan`;
-5 a budget is exceeded; 130 interrupted; 141 stdout was closed. The commands themselves are in `lookup.commands`.
+Exit codes: 0 done; 2 could not run; 3 and 4 verdicts of `evaluate`, 4 also no advice of `tune`, no move of `plan` and
+steps that `apply` did not make; 5 a budget is exceeded; 130 interrupted; 141 stdout was closed. The commands themselves
+are in `lookup.commands`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ _MODULES = {
     "explain": ("explain",),
     "simulate": ("simulate",),
     "tune": ("tune",),
+    "apply": ("apply",),
     "serve": ("serve",),
     "verify": ("serve",),
     "plugins": ("plugins",),

@@ -17,14 +17,14 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_700,
+    "lookup/api": 3_900,
     "lookup/collect": 1_600,
-    "lookup/commands": 6_200,
+    "lookup/commands": 6_500,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
     "lookup/model": 3_000,
-    "lookup/moving": 1_800,
+    "lookup/moving": 2_900,
     "lookup/placement": 1_900,
     "lookup/replay": 9_600,
     "lookup/report": 6_500,

@@ -50,8 +50,8 @@ FILES = {
         replay/test_reports.py replay/test_walk.py topics/catalog/test_faults.py
     """.split(),
     "process": """
-        commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py serve/test_faults.py
-        serve/test_verifying.py test_house.py test_pulsar_lookup.py topics/catalog/test_sqlite.py
+        commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py moving/test_kills.py
+        serve/test_faults.py serve/test_verifying.py test_house.py test_pulsar_lookup.py topics/catalog/test_sqlite.py
     """.split(),
 }
 #: What a page of docs does that starts a process.

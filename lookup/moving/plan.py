@@ -34,6 +34,7 @@ __all__ = [
     "Step",
     "digest_of_owners",
     "plan_bytes",
+    "plan_of",
     "read_plan",
     "rounded_load",
 ]  # fmt: skip
@@ -209,19 +210,32 @@ def read_plan(path: str | Path) -> MovePlan:
         content = json_value(Path(path).read_bytes().decode())
     except ValueError as error:
         raise InputError(f"{path} is no whole JSON document: {error}; copy the plan again, or {_AGAIN}") from None
+    return plan_of(content, str(path))
+
+
+def plan_of(content: object, name: str) -> MovePlan:
+    """Return the plan that a document is.
+
+    Args:
+        content: as read from JSON.
+        name: what sentences call it.
+
+    Raises:
+        InputError: as `read_plan` does.
+    """
     if not isinstance(content, dict) or "plan" not in content:
-        raise InputError(f"{path} is no plan: `lookup plan` writes an object with the key plan; name its plan.json")
+        raise InputError(f"{name} is no plan: `lookup plan` writes an object with the key plan; name its plan.json")
     if content["plan"] != VERSION:
-        raise InputError(f"{path} is a plan of version {shown(content['plan'])}, and {VERSION} can be read; {_AGAIN}")
-    checksum = content.pop("checksum", None)
-    if checksum != _digest(content):
-        raise InputError(f"{path} was changed since it was written: its checksum does not fit; {_AGAIN}")
+        raise InputError(f"{name} is a plan of version {shown(content['plan'])}, and {VERSION} can be read; {_AGAIN}")
+    content = dict(content)
+    if content.pop("checksum", None) != _digest(content):
+        raise InputError(f"{name} was changed since it was written: its checksum does not fit; {_AGAIN}")
     try:
         # As JSON, in which a list may stand for a tuple.
         return MovePlan.model_validate_json(json.dumps(content))
     except ValidationError as error:
         loc, sentence = next(problems_of(error, MovePlan))
-        raise InputError(f"{path}: {place(loc, sentence)}; {_AGAIN}") from None
+        raise InputError(f"{name}: {place(loc, sentence)}; {_AGAIN}") from None
 
 
 def _digest(content: object) -> str:

@@ -1,0 +1,152 @@
+"""Carry a plan of moves out, take it back, and put shedding back after a kill; what `lookup apply` calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Queue
+from threading import Event
+
+from lookup.collect.collector import Endpoints, asked_name, reading
+from lookup.collect.observing import Record
+from lookup.collect.sources import AdminRest
+from lookup.errors import Argument, InputError
+from lookup.moving.applying import Applied, Mover, Pace, moves_back, moves_there, obstacle
+from lookup.moving.guards import Tolerances, guards_of, stopped_by
+from lookup.moving.journal import Journal, read_journal
+from lookup.moving.plan import MovePlan, plan_bytes, read_plan
+from lookup.moving.shedding import frozen_shedding, put_back
+from lookup.moving.watching import OwnerWatch
+
+__all__ = ["How", "apply", "journal_of", "recover", "rollback"]
+
+#: Seconds until the state topic has to be read to its end.
+_OWNERS_S = 60.0
+
+
+def _topics_of(endpoints: Endpoints, cluster: str) -> AbstractContextManager[Queue[Record]]:
+    """Return what reads the load manager's topics alone: for the registry the admin REST is asked."""
+    return reading(endpoints, None, cluster)
+
+
+@dataclass(frozen=True)
+class How:
+    """How steps are made."""
+
+    pace: Pace = Pace()
+    tolerances: Tolerances = Tolerances()
+    #: keep Pulsar's own shedder still meanwhile
+    freeze_shedding: bool = False
+    #: set from another thread, or by a signal: ends it after the step under way
+    stop: Event = field(default_factory=Event)
+    #: takes a sentence about each step
+    say: Callable[[str], None] = print
+    #: reads the owners of bundles; a program that follows them already has a source of its own
+    read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
+
+
+def journal_of(plan: str | Path) -> str:
+    """Return where the journal of a plan is, if nothing else is said."""
+    return f"{plan}.journal"
+
+
+def apply(
+    plan: str | Path,
+    endpoints: Endpoints,
+    *,
+    yes: bool = False,
+    journal: str | Path | None = None,
+    how: How | None = None,
+) -> Applied:
+    """Carry out the steps of a plan that are not over, or say what would be done.
+
+    Args:
+        plan: path of a `plan.json`.
+        endpoints: `admin` and `service_url` must be given.
+        yes: unload bundles; else everything is looked at and nothing changed.
+        journal: path; default: that of the plan with `.journal` behind it.
+
+    Raises:
+        InputError: if plan, journal or cluster do not fit together, owners cannot be read, or the token may not unload.
+        StateError: if shedding cannot be switched on again.
+    """
+    content = read_plan(plan)
+    path = Path(journal or journal_of(plan))
+    if path.exists() and path.stat().st_size:
+        before = read_journal(path)
+        if before.plan is None or plan_bytes(before.plan) != plan_bytes(content):
+            raise InputError(f"{path} is the journal of another plan than {plan}; ", Argument("journal"), " names one")
+        if before.back:
+            raise InputError(f"{path} says that the plan was taken back; make another with `lookup plan`")
+    return _carried_out(path, content, endpoints, how or How(), yes=yes, is_back=False)
+
+
+def rollback(journal: str | Path, endpoints: Endpoints, *, yes: bool = False, how: How | None = None) -> Applied:
+    """Give bundles back to the owners of the start, as far as those are alive; arguments and errors as of `apply`."""
+    content = read_journal(journal).plan
+    assert content is not None
+    return _carried_out(Path(journal), content, endpoints, how or How(), yes=yes, is_back=True)
+
+
+def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None] = print) -> bool:
+    """Put shedding back if a killed `apply` has left it off; return whether it had.
+
+    Raises:
+        InputError: if the journal is none, or of another cluster.
+        StateError: if it cannot be put back.
+    """
+    content = read_journal(journal).plan
+    assert content is not None
+    with Journal(journal) as opened:
+        return put_back(_rest_of(content, endpoints, "admin"), opened, say)
+
+
+def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, yes: bool, is_back: bool) -> Applied:
+    """Make the moves of a journal, there or back, or look at what would be made."""
+    rest = _rest_of(plan, endpoints, "admin", "service_url")
+    with ExitStack() as stack:
+        if yes:
+            journal = stack.enter_context(Journal(path))
+            # An earlier process may have been killed.
+            put_back(rest, journal, how.say)
+        else:
+            journal = read_journal(path) if path.exists() else Journal(path)
+        watch = OwnerWatch(plan.cluster, stack.enter_context(how.read(endpoints, plan.cluster)))
+        watch.settle(_OWNERS_S)
+        registered = rest.brokers(plan.cluster)
+        if yes and journal.is_new:
+            journal.begin(plan)
+        journal.plan = plan
+        # The way back is for when a broker is lost as well.
+        brokers = [broker.id for broker in plan.brokers if not is_back or broker.id in registered]
+        guards = guards_of(how.tolerances, endpoints, rest, watch, brokers, plan)
+        moves = moves_back(journal) if is_back else moves_there(journal)
+        if not yes:
+            reasons = [(move, obstacle(move, watch, registered)) for move in moves]
+            outcomes = [move.ended("moved" if reason is None else "skipped", reason or "") for move, reason in reasons]
+            checks = ("the bundle has the owner of the plan, since then", *map(str, guards))
+            return Applied(
+                plan.cluster, str(path), outcomes, len(moves), stopped_by(guards), is_dry=True, checks=checks
+            )
+        if how.freeze_shedding:
+            stack.enter_context(frozen_shedding(rest, journal, how.say))
+        return Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves)
+
+
+def _rest_of(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:
+    """Return the admin REST of a plan's cluster.
+
+    Raises:
+        InputError: if it is another cluster's, or none.
+    """
+    for name in needed:
+        if getattr(endpoints, name) is None:
+            raise InputError(Argument(name), " must be given")
+    assert endpoints.admin is not None
+    rest = AdminRest(endpoints.admin, endpoints.credentials)
+    name = endpoints.cluster or asked_name(rest)
+    if name != plan.cluster:
+        raise InputError(f"the plan is of cluster {plan.cluster!r}, and ", Argument("admin"), f" leads to {name!r}")
+    return rest

@@ -1,0 +1,237 @@
+"""Carry out `lookup apply`: make the moves of a plan one by one, take them back, or put shedding back after a kill."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from threading import Event
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
+from lookup.commands.failures import ENDING, handled_by
+from lookup.commands.options import Command, Parser, add_format, duration, number, require_extra, whole
+from lookup.commands.streams import data_console, note, plain, plain_table, print_json, say
+from lookup.errors import SettingsError
+from lookup.model.names import url_problem
+from lookup.model.quoting import quantity
+
+if TYPE_CHECKING:
+    from lookup.moving.applying import Applied
+
+__all__ = ["COMMAND", "add_arguments", "run"]
+
+#: Exit codes: steps were skipped or are left because of a guard; asked to end.
+_STOPPED, _INTERRUPTED = 4, 130
+#: Seconds of the units of a rate.
+_PER = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def rate(text: str) -> float:
+    """Read a rate such as `2/min`, as the seconds between two."""
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)/(s|min|h)", text)
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate like 2/min, 10/h or 1/s")
+    return _PER[match[2]] / float(match[1])
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup apply`."""
+    parser.add_argument(
+        "plan", nargs="?", metavar="PLAN", help="plan.json of `lookup plan`; the same command goes on with it"
+    )
+    parser.add_argument(
+        "--rollback", metavar="JOURNAL", help="in place of a plan: give bundles back to their first owners"
+    )
+    parser.add_argument(
+        "--recover",
+        metavar="JOURNAL",
+        help="in place of a plan: put shedding back as it was, if a killed apply left it off",
+    )
+    parser.add_argument("--yes", action="store_true", help="unload bundles; without it everything is only looked at")
+    parser.add_argument("--journal", metavar="FILE", help="journal of the plan; default: PLAN.journal")
+    parser.add_argument(
+        "--rate",
+        type=rate,
+        default=30.0,
+        metavar="N/UNIT",
+        help="most steps per s, min or h that begin, and that end (default: 2/min)",
+    )
+    parser.add_argument("--in-flight", type=whole, default=1, metavar="N", help="steps under way at once (default: 1)")
+    parser.add_argument("--max-moves", type=whole, metavar="N", help="steps to make at most; the same command goes on")
+    parser.add_argument(
+        "--freeze-shedding",
+        action="store_true",
+        help="keep Pulsar's shedder still meanwhile, by dynamic configuration, and put it back as it was",
+    )
+    parser.add_argument(
+        "--max-load-age",
+        type=duration,
+        default=1200.0,
+        dest="max_load_age_s",
+        metavar="TIME",
+        help="stop if a broker has not reported its load for so long (default: 20m)",
+    )
+    parser.add_argument(
+        "--max-publish-latency-ms",
+        type=number,
+        metavar="MS",
+        help="stop if the 99th percentile of a broker is above, by its /metrics/",
+    )
+    parser.add_argument(
+        "--max-backlog",
+        type=number,
+        metavar="N",
+        help="stop if a broker has more messages of backlog, by its /metrics/",
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="address of Prometheus, for --guard")
+    parser.add_argument(
+        "--guard",
+        action="append",
+        default=[],
+        metavar="QUERY",
+        help="stop if this query gives anything but 0 or nothing; repeatable",
+    )
+    add_cluster(parser)
+    add_format(parser, "table", "json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out, take back or recover; return 0, 4 if steps were skipped or a guard stopped it, 130 after Ctrl-C."""
+    _check(arguments)
+    require_extra("apply", "pyarrow", "pulsar", extra="collect")
+    from lookup.api.applying import How, apply, journal_of, recover, rollback
+    from lookup.moving.applying import Pace
+    from lookup.moving.guards import Tolerances
+
+    endpoints = endpoints_of(arguments)
+    if arguments.recover is not None:
+        if not recover(arguments.recover, endpoints, say):
+            note(f"{arguments.recover} says that shedding is as it was found; nothing was changed")
+        return 0
+    tolerances = Tolerances(
+        max_load_age_s=arguments.max_load_age_s,
+        max_publish_latency_ms=arguments.max_publish_latency_ms,
+        max_backlog=arguments.max_backlog,
+        prometheus=arguments.prometheus,
+        queries=tuple(arguments.guard),
+    )
+    pace = Pace(arguments.rate, arguments.in_flight, arguments.max_moves)
+    how = How(pace, tolerances, freeze_shedding=arguments.freeze_shedding, stop=Event(), say=note)
+    with _stopping(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
+        if arguments.rollback is not None:
+            done = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=how)
+        else:
+            done = apply(arguments.plan, endpoints, yes=arguments.yes, journal=arguments.journal, how=how)
+    _print(done, arguments)
+    if done.is_interrupted:
+        return _INTERRUPTED
+    return 0 if done.is_whole else _STOPPED
+
+
+@contextmanager
+def _stopping(stop: Event, journal: str) -> Iterator[None]:
+    """Let Ctrl-C and other signals that end a run end it after the step under way; twice, at once."""
+    received: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        stop.set()
+        if len(received) == 1:
+            note("ends after the step under way; once more ends at once, and the journal says what is not known")
+        # What puts shedding back is not interrupted a third time.
+        elif len(received) == 2:
+            raise KeyboardInterrupt(journal)
+
+    # A signal that is ignored, as SIGHUP under nohup, stays so.
+    numbers = [number for number in (*ENDING, signal.SIGINT) if signal.getsignal(number) != signal.SIG_IGN]
+    with handled_by(end, numbers):
+        yield
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse flags that cannot work; report all at once."""
+    problems = []
+    given = [name for name in ("plan", "rollback", "recover") if getattr(arguments, name) is not None]
+    if len(given) != 1:
+        problems.append("one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given")
+    if arguments.journal is not None and "plan" not in given:
+        problems.append("--journal: --rollback and --recover name the journal themselves")
+    problems += check_cluster(arguments)
+    if arguments.prometheus is not None and (problem := url_problem(arguments.prometheus, "http", "https")) is not None:
+        problems.append(f"--prometheus: {problem}")
+    for name in ("in_flight", "max_moves", "max_publish_latency_ms", "max_backlog"):
+        value = getattr(arguments, name)
+        if value is not None and value <= 0:
+            problems.append(f"--{name.replace('_', '-')}: {value:g} should be above 0")
+    if (arguments.prometheus is None) != (not arguments.guard):
+        problems.append("--prometheus, --guard: one needs the other")
+    if problems:
+        raise SettingsError(problems)
+
+
+def _print(done: Applied, arguments: argparse.Namespace) -> None:
+    if arguments.format == "json":
+        print_json(asdict(done))
+        return
+    console = data_console()
+    words = {"moved": "would move", "skipped": "would be skipped"} if done.is_dry else {}
+    rows = []
+    for one in done.outcomes:
+        outcome = ": ".join(filter(None, (words.get(one.event, one.event), one.reason)))
+        rows.append((str(one.step), one.bundle, one.source, one.destination, outcome))
+    if rows:
+        plain_table(console, ("step", "bundle", "from", "to", "outcome"), rows)
+    for sentence in _sentences(done, arguments):
+        console.print(plain(sentence), soft_wrap=True)
+
+
+def _sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
+    moved, others = len(done.steps("moved")), len(done.steps("elsewhere", "skipped", "failed"))
+    if done.is_dry:
+        yield f"{quantity(moved, 'step')} would be made, {others} not; nothing was changed, --yes makes them"
+        yield f"looked at before each step: {'; '.join(done.checks)}"
+        if done.stopped is not None:
+            yield f"a guard would stop it at once: {done.stopped}"
+        return
+    yield f"{quantity(moved, 'step')} made, {others} not as planned, {done.left} left; the journal is {done.journal}"
+    if done.stopped is not None:
+        yield f"stopped: {done.stopped}"
+    if done.left:
+        yield "the same command goes on"
+    if moved and arguments.rollback is None:
+        yield f"the way back: lookup apply --rollback {done.journal}"
+
+
+COMMAND = Command(
+    name="apply",
+    summary="make the moves of a plan in a live cluster, one by one, or take them back",
+    examples=(
+        (
+            "lookup apply plan.json --admin http://b0:8080,b1:8080 --service-url pulsar://b0:6650,b1:6650",
+            "a dry run: which steps would be made now, and whether a guard would stop them; reads only",
+        ),
+        (
+            "lookup apply plan.json --admin http://b0:8080 --service-url pulsar://b0:6650 --yes --freeze-shedding",
+            "two steps a minute, Pulsar's shedder kept still; 0: all were made, 4: some were not or a guard stopped it",
+        ),
+        (
+            "lookup apply plan.json --admin http://b0:8080 --service-url pulsar://b0:6650 --yes --max-backlog 10000",
+            "stop within a step if a broker falls behind; after Ctrl-C, which lets a step end, the same line goes on",
+        ),
+        (
+            "lookup apply --rollback plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650 --yes",
+            "give every bundle back to the owner that it had",
+        ),
+        (
+            "lookup apply --recover plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
+            "after kill -9: put shedding back as it was found; moves nothing",
+        ),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,370 @@
+"""Carry out the steps of a plan, one by one: check, ask for it, wait until the state topic says who owns the bundle.
+
+    check ──> requested ──> moved        the destination owns the bundle
+      │           ├───────> elsewhere    another broker does
+      │           └───────> failed       refused, or not known in time: nothing further begins
+      └─────> skipped                    the bundle is not where the plan says
+
+Nothing is forced: the REST knows no condition, so a bundle is looked at right before it is asked for, and what others
+do in between is named. The way back is made of the same steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import urlencode
+
+from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
+from lookup.errors import InputError
+from lookup.model.time import time_text, to_us
+from lookup.moving.guards import Guard, stopped_by
+from lookup.moving.journal import FINAL, Journal
+from lookup.moving.shedding import refusal
+from lookup.moving.state import Owned
+from lookup.moving.watching import OwnerWatch
+
+__all__ = ["Applied", "Mover", "Outcome", "Pace", "Transfer", "moves_back", "moves_there", "obstacle"]
+
+#: Seconds that a request may take; brokers give up an unload after 60.
+_REQUEST_S = 65.0
+#: Seconds from a request until the bundle has an owner.
+_STEP_S = 120.0
+#: Seconds after which a request that left no trace was not carried out.
+_TRACELESS_S = 5.0
+#: Seconds after which the record of what somebody else did is there, if that is why a request was refused.
+_REFUSED_S = 1.0
+#: Seconds between two looks at the guards while no step begins, and at the state topic.
+_GUARD_S, _LOOK_S = 5.0, 0.1
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast steps are made."""
+
+    #: seconds from the end, and from the beginning, of one step to the beginning of another
+    interval_s: float = 30.0
+    #: steps under way at once
+    in_flight: int = 1
+    #: steps that are made at most; None: all
+    max_moves: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step, or would become of it now."""
+
+    step: int
+    bundle: str
+    source: str
+    destination: str
+    #: `moved`, `elsewhere`, `skipped` or `failed`, as in the journal
+    event: str
+    #: one sentence; empty if there is nothing to say
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A step that may be made."""
+
+    number: int
+    bundle: str
+    source: str
+    destination: str
+    #: since when the source owns the bundle, µs; None: it may own it again
+    since_us: int | None
+    is_back: bool = False
+    #: the entry of the request, if one was made and it is not known what became of it
+    requested: dict[str, Any] | None = None
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Return what entries of the journal say of it."""
+        return {"step": self.number, "bundle": self.bundle} | ({"back": True} if self.is_back else {})
+
+    def ended(self, event: str, reason: str = "") -> Outcome:
+        """Return its outcome."""
+        return Outcome(self.number, self.bundle, self.source, self.destination, event, reason)
+
+    def __str__(self) -> str:
+        way = " back" if self.is_back else ""
+        return f"step {self.number}{way}: {self.bundle} from {self.source} to {self.destination}"
+
+
+@dataclass
+class Applied:
+    """What an apply did, or would do."""
+
+    cluster: str
+    journal: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    #: steps that are not over, those that failed among them
+    left: int = 0
+    #: why no further step was begun; None: all were, or as many as wanted
+    stopped: str | None = None
+    #: it was asked to end
+    is_interrupted: bool = False
+    #: nothing was changed
+    is_dry: bool = False
+    #: what is looked at before each step
+    checks: tuple[str, ...] = ()
+
+    def steps(self, *events: str) -> list[int]:
+        """Return the numbers of the steps that ended so."""
+        return [outcome.step for outcome in self.outcomes if outcome.event in events]
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every step was made that was to be made."""
+        return self.stopped is None and not self.steps("elsewhere", "skipped", "failed")
+
+
+def moves_there(journal: Journal) -> list[Transfer]:
+    """Return the steps of the plan that are not over, by its journal."""
+    assert journal.plan is not None
+    moves = []
+    for step in journal.plan.steps:
+        entry = journal.there.get(step.number)
+        if entry is None or entry["event"] not in FINAL:
+            since_us = to_us(step.fingerprint.since)
+            moves.append(Transfer(step.number, step.bundle, step.source, step.destination, since_us, False, entry))
+    return moves
+
+
+def moves_back(journal: Journal) -> list[Transfer]:
+    """Return the steps back to the owners of the start, the last one first; what is not known yet is among them."""
+    assert journal.plan is not None
+    moves = []
+    for step in reversed(journal.plan.steps):
+        there, back = journal.there.get(step.number), journal.back.get(step.number)
+        if there is None or there["event"] in ("skipped",) or (back is not None and back["event"] in FINAL):
+            continue
+        owner = there.get("owner", step.destination)
+        moves.append(Transfer(step.number, step.bundle, owner, step.source, None, True, back))
+    return moves
+
+
+def obstacle(move: Transfer, watch: OwnerWatch, registered: Iterable[str]) -> str | None:
+    """Return why a step is not made, None if the bundle is where the plan says."""
+    now = watch.owner(move.bundle)
+    if now is None:
+        if move.bundle in watch.split:
+            return "the bundle was split"
+        return "the bundle has no owner: it is unloaded, or on its way from one broker to another"
+    if now.broker == move.destination:
+        return f"{move.destination} owns the bundle already"
+    if now.broker != move.source:
+        return f"{now.broker} owns the bundle, not {move.source}: somebody else has moved it"
+    if move.since_us not in (None, now.since_us):
+        return (
+            f"{move.source} owns the bundle since {time_text(now.since_us)}, not since {time_text(move.since_us)}: "
+            "somebody else has moved it and it came back"
+        )
+    if move.destination not in registered:
+        return f"{move.destination} is not registered"
+    return None
+
+
+class _Request(Thread):
+    """An unload that is under way."""
+
+    def __init__(self, rest: AdminRest, move: Transfer) -> None:
+        super().__init__(name=f"unload-{move.number}", daemon=True)
+        namespace, _, bounds = move.bundle.rpartition("/")
+        self._rest, self._path = (
+            rest,
+            (f"namespaces/{namespace}/{bounds}/unload?{urlencode({'destinationBroker': move.destination})}"),
+        )
+        #: None: none so far
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Send it, and keep what became of it."""
+        try:
+            self._rest.send("PUT", self._path, within_s=_REQUEST_S)
+        except (OSError, ValueError) as error:
+            self.error = error
+
+
+@dataclass
+class _Going:
+    """A step that is under way."""
+
+    move: Transfer
+    #: owner when it was asked for
+    before: Owned
+    #: how often the bundle had been given up by then
+    releases: int
+    #: None: an earlier process sent it, or may have
+    request: _Request | None
+    #: of the monotonic clock
+    began: float
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.began
+
+
+@dataclass
+class Mover:
+    """Makes moves until there are no more, or something says to stop."""
+
+    rest: AdminRest
+    watch: OwnerWatch
+    guards: Sequence[Guard]
+    #: one that has begun
+    journal: Journal
+    pace: Pace
+    #: ends it after the steps under way
+    stop: Event
+    #: takes a sentence about each step
+    say: Callable[[str], None]
+    _waiting: deque[Transfer] = field(default_factory=deque)
+    _going: list[_Going] = field(default_factory=list)
+    _begun: int = 0
+    #: of the monotonic clock
+    _next_at: float = 0.0
+    _guards_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        assert self.journal.plan is not None
+        self._cluster = self.journal.plan.cluster
+        self._done = Applied(self._cluster, str(self.journal.path))
+
+    def run(self, moves: Iterable[Transfer]) -> Applied:
+        """Make moves, and return what became of them.
+
+        Raises:
+            InputError: if the token may not unload; no further step was begun then.
+            OSError: if the journal cannot be written; the step under way is in it as requested.
+        """
+        self._waiting.extend(moves)
+        while True:
+            self.watch.look(_LOOK_S)
+            for going in [*self._going]:
+                self._judge(going)
+            if self.stop.is_set() and self._done.stopped is None:
+                self._done.is_interrupted = True
+                self._end("asked to end")
+            is_enough = self.pace.max_moves is not None and self._begun >= self.pace.max_moves
+            is_over = not self._waiting or is_enough or self._done.stopped is not None
+            if is_over and not self._going:
+                self._done.left += len(self._waiting)
+                return self._done
+            if not is_over:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """Look at the guards if it is time, and begin the next step if it is."""
+        now = time.monotonic()
+        is_time = len(self._going) < self.pace.in_flight and now >= self._next_at
+        if is_time or now >= self._guards_at:
+            self._guards_at = now + _GUARD_S
+            reason = stopped_by(self.guards)
+            if reason is not None:
+                self._end(reason)
+            elif is_time:
+                self._begin(self._waiting.popleft())
+
+    def _end(self, reason: str) -> None:
+        """Begin no further step."""
+        self._done.stopped = reason
+        self.journal.write("stopped", reason=reason)
+
+    def _begin(self, move: Transfer) -> None:
+        """Ask for a step, unless the bundle is not where the plan says."""
+        # Guards have looked at the network since.
+        self.watch.look()
+        owner = self.watch.owner(move.bundle)
+        releases = self.watch.releases[move.bundle]
+        if move.requested is not None:
+            before = Owned(move.requested["from"], move.requested["since_us"])
+            self._going.append(_Going(move, before, releases, None, time.monotonic()))
+            return
+        try:
+            reason = obstacle(move, self.watch, self.rest.brokers(self._cluster))
+        except (OSError, ValueError) as error:
+            self._waiting.appendleft(move)
+            self._end(f"the admin REST cannot be asked for brokers: {reason_of(error)}")
+            return
+        if reason is not None or owner is None:
+            is_back_already = move.is_back and owner is not None and owner.broker == move.destination
+            self._over(move, "moved" if is_back_already else "skipped", str(reason))
+            return
+        self.journal.write("requested", **move.place, **_asked(move, owner))
+        request = _Request(self.rest, move)
+        request.start()
+        self._going.append(_Going(move, owner, releases, request, time.monotonic()))
+        self._begun += 1
+        self._next_at = time.monotonic() + self.pace.interval_s
+
+    def _judge(self, going: _Going) -> None:
+        """End a step whose outcome is known, or cannot be known any more."""
+        move, owner = going.move, self.watch.owner(going.move.bundle)
+        is_changed = owner is not None and owner != going.before
+        if going.request is None and (is_changed or (owner == going.before and going.age_s > _TRACELESS_S)):
+            self._resume(going, owner if is_changed else None)
+        elif is_changed and owner is not None:
+            self._arrived(going, owner)
+        elif owner is None and move.bundle in self.watch.split:
+            self._over(move, "skipped", "the bundle was split meanwhile", going)
+        elif going.request is not None and going.request.error is not None and owner is not None:
+            self._refused(going, going.request.error)
+        elif going.age_s > _STEP_S:
+            state = "has no owner" if owner is None else f"is still owned by {owner.broker}"
+            self._failed(going, f"{move}: {_STEP_S:g} s after the request the bundle {state}")
+
+    def _resume(self, going: _Going, owner: Owned | None) -> None:
+        """Take up a step that an earlier process asked for, or was about to."""
+        requested = going.move.requested or {}
+        if owner is not None and bool(requested.get("back")) == going.move.is_back:
+            self._arrived(going, owner)
+            return
+        # It was not carried out; or it was one of the way there, whatever became of it.
+        self._going.remove(going)
+        self._waiting.appendleft(replace(going.move, requested=None))
+
+    def _arrived(self, going: _Going, owner: Owned) -> None:
+        others = self.watch.releases[going.move.bundle] - going.releases > 1 and going.request is not None
+        if owner.broker == going.move.destination:
+            self._over(going.move, "moved", "somebody else unloaded it as well" if others else "", going)
+        else:
+            self._over(going.move, "elsewhere", f"{owner.broker} owns the bundle now", going, owner=owner.broker)
+
+    def _refused(self, going: _Going, error: Exception) -> None:
+        """End a step whose request failed while nothing was seen to happen."""
+        is_refusal = isinstance(error, AdminRefusedError)
+        # What somebody else did first may be the reason of the refusal, and its record on its way.
+        if going.age_s < (_REFUSED_S if is_refusal else _TRACELESS_S):
+            return
+        sentence = f"{going.move}: {refusal(error)}"
+        self._failed(going, sentence)
+        if isinstance(error, AdminRefusedError) and error.status in (401, 403):
+            raise InputError(sentence)
+
+    def _failed(self, going: _Going, sentence: str) -> None:
+        self._going.remove(going)
+        self._done.left += 1
+        self._done.outcomes.append(going.move.ended("failed", sentence))
+        self.journal.write("failed", **going.move.place, **_asked(going.move, going.before), reason=sentence)
+        if self._done.stopped is None:
+            self._end(sentence)
+
+    def _over(self, move: Transfer, event: str, reason: str, going: _Going | None = None, **values: str) -> None:
+        """End a step for good."""
+        if going is not None:
+            self._going.remove(going)
+            # Finished moves are paced as well, not only those that begin.
+            self._next_at = max(self._next_at, time.monotonic() + self.pace.interval_s)
+        self.journal.write(event, **move.place, **values, **({"reason": reason} if reason else {}))
+        self._done.outcomes.append(move.ended(event, reason))
+        self.say(f"{move}: {event}{f', {reason}' if reason else ''}")
+
+
+def _asked(move: Transfer, before: Owned) -> dict[str, Any]:
+    return {"from": before.broker, "to": move.destination, "since_us": before.since_us}

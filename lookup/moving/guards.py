@@ -1,0 +1,247 @@
+"""Guards of an apply: each is looked at before every step, and says in one sentence why no further step may begin."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from lookup.collect.collector import Endpoints
+from lookup.collect.sources import AdminRest, Credentials, reason_of
+from lookup.errors import InputError
+from lookup.model.quoting import listed, shown
+from lookup.moving.plan import MovePlan
+from lookup.moving.watching import OwnerWatch
+
+__all__ = ["Guard", "Tolerances", "guards_of", "stopped_by"]
+
+#: Metrics of a broker as a whole; those of topics, which may be many thousands, are passed over.
+_LATENCY, _BACKLOG = "pulsar_broker_publish_latency", "pulsar_broker_msg_backlog"
+_METRIC = re.compile(rf"^(?P<name>{_LATENCY}|{_BACKLOG})\{{(?P<labels>.*)\}} (?P<value>\S+)", re.MULTILINE)
+_QUANTILE = 'quantile="0.99"'
+
+
+class Guard(Protocol):
+    """One thing that is looked at."""
+
+    def look(self) -> str | None:
+        """Return why to stop, None to go on.
+
+        Raises:
+            OSError: if it cannot be looked at, which is a reason as well.
+            ValueError: if what was looked at is not what it should be.
+        """
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What guards allow; None: not looked at."""
+
+    #: seconds
+    max_load_age_s: float = 1200.0
+    #: 99th percentile of any broker, as that measures it
+    max_publish_latency_ms: float | None = None
+    #: messages of all topics of a broker
+    max_backlog: float | None = None
+    #: address of Prometheus, and queries that should give nothing, or 0
+    prometheus: str | None = None
+    queries: tuple[str, ...] = ()
+
+
+def guards_of(
+    tolerances: Tolerances,
+    endpoints: Endpoints,
+    rest: AdminRest,
+    watch: OwnerWatch,
+    brokers: Sequence[str],
+    plan: MovePlan,
+) -> list[Guard]:
+    """Return the guards of an apply.
+
+    Args:
+        brokers: ids of those that must be there and well.
+    """
+    urls = {broker.id: broker.web_url or f"http://{broker.id}" for broker in plan.brokers if broker.id in brokers}
+    doors = {broker: _door(url, endpoints) for broker, url in urls.items()}
+    guards: list[Guard] = [
+        _Registered(rest, plan.cluster, brokers, doors),
+        _Followed(watch),
+        _Reporting(watch, brokers, tolerances.max_load_age_s),
+    ]
+    if tolerances.max_publish_latency_ms is not None or tolerances.max_backlog is not None:
+        guards.append(_Measured(doors, tolerances.max_publish_latency_ms, tolerances.max_backlog))
+    if tolerances.prometheus is not None:
+        prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
+        guards += [_Queried(prometheus, tolerances.prometheus, query) for query in tolerances.queries]
+    return guards
+
+
+def stopped_by(guards: Iterable[Guard]) -> str | None:
+    """Return the sentence of the first guard that says to stop."""
+    for guard in guards:
+        try:
+            sentence = guard.look()
+        # What cannot be looked at is not known to be well.
+        except (OSError, ValueError, InputError) as error:
+            sentence = f"it is not known whether {guard}: {reason_of(error)}"
+        if sentence is not None:
+            return sentence
+    return None
+
+
+def _door(url: str, endpoints: Endpoints) -> AdminRest:
+    """Return the REST of one broker, with the token only if its address is one that was given."""
+    given, credentials = endpoints.admin or "", endpoints.credentials
+    scheme, _, hosts = given.partition("://")
+    is_given = url.rstrip("/") in {f"{scheme}://{host.strip('/ ')}" for host in hosts.split(",")}
+    bare = Credentials(tls_ca=credentials.tls_ca, tls_cert=credentials.tls_cert, tls_key=credentials.tls_key)
+    return AdminRest(url, credentials if is_given else bare)
+
+
+class _Registered:
+    """All brokers are registered; those whose own address could be reached at the start can be reached."""
+
+    def __init__(self, rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> None:
+        self._rest, self._cluster, self._brokers = rest, cluster, brokers
+        # Behind a proxy no broker can be reached by itself.
+        self._doors = {broker: door for broker, door in doors.items() if _answers(door) is None}
+
+    def __str__(self) -> str:
+        return "all brokers of the plan are registered and answer"
+
+    def look(self) -> str | None:
+        registered = self._rest.brokers(self._cluster)
+        lost = [broker for broker in self._brokers if broker not in registered]
+        if lost:
+            return f"lost: {listed(lost)} is not registered any more"
+        for broker, door in self._doors.items():
+            reason = _answers(door)
+            if reason is not None:
+                return f"lost: {broker} does not answer any more: {reason}"
+        return None
+
+
+def _answers(door: AdminRest) -> str | None:
+    """Return why a broker cannot be reached; that it refuses is an answer."""
+    try:
+        door.fetch("admin/v2/brokers/ready", bytes)
+    except OSError as error:
+        return None if getattr(error, "code", None) in (401, 403) else reason_of(error)
+    except ValueError as error:
+        return reason_of(error)
+    return None
+
+
+class _Followed:
+    """The owners of bundles are known."""
+
+    def __init__(self, watch: OwnerWatch) -> None:
+        self._watch = watch
+
+    def __str__(self) -> str:
+        return "the state topic can be read"
+
+    def look(self) -> str | None:
+        trouble = self._watch.trouble
+        return None if trouble is None else f"the state topic cannot be read: {trouble}"
+
+
+class _Reporting:
+    """Every broker reports its load."""
+
+    def __init__(self, watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> None:
+        self._watch, self._brokers, self._max_age_s = watch, brokers, max_age_s
+
+    def __str__(self) -> str:
+        return f"no broker's latest load report is older than {self._max_age_s:g} s"
+
+    def look(self) -> str | None:
+        now = time.monotonic()
+        # A new reader sees no report before the next one.
+        ages = {broker: now - self._watch.reported.get(broker, self._watch.began) for broker in self._brokers}
+        oldest = max(ages, key=ages.__getitem__, default=None)
+        if oldest is None or ages[oldest] <= self._max_age_s:
+            return None
+        return f"{oldest} has not reported its load for {ages[oldest]:.0f} s; {self._max_age_s:g} s are allowed"
+
+
+class _Measured:
+    """No broker is slow or behind, by its own metrics."""
+
+    def __init__(self, doors: dict[str, AdminRest], latency_ms: float | None, backlog: float | None) -> None:
+        self._doors = doors
+        self._limits = {_LATENCY: latency_ms, _BACKLOG: backlog}
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{name} of every broker is at most {limit:g}" for name, limit in self._limits.items() if limit
+        )
+
+    def look(self) -> str | None:
+        for broker, door in self._doors.items():
+            try:
+                values = door.fetch("metrics/", _metrics)
+            except (OSError, ValueError) as error:
+                return f"the metrics of {broker} cannot be read: {reason_of(error)}"
+            for name, limit in self._limits.items():
+                if limit is None:
+                    continue
+                if name not in values:
+                    return f"the metrics of {broker} have no {name}"
+                if values[name] > limit:
+                    what = "publish latency" if name == _LATENCY else "backlog"
+                    unit = "ms (99th percentile)" if name == _LATENCY else "messages"
+                    return f"the {what} of {broker} is {values[name]:,.6g} {unit}; {limit:g} are allowed"
+        return None
+
+
+def _metrics(content: bytes) -> dict[str, float]:
+    """Return the publish latency, ms, and the backlog, messages, of a broker; a latency that is not known is 0."""
+    found: dict[str, float] = {}
+    for match in _METRIC.finditer(content.decode(errors="replace")):
+        name = match["name"]
+        if name == _BACKLOG or (name == _LATENCY and _QUANTILE in match["labels"]):
+            value = float(match["value"])
+            # NaN: there was no message in the broker's last interval.
+            found[name] = 0.0 if math.isnan(value) else value
+    return found
+
+
+class _Queried:
+    """A query of Prometheus gives nothing, or 0."""
+
+    def __init__(self, prometheus: AdminRest, address: str, query: str) -> None:
+        self._prometheus, self._address, self._query = prometheus, address, query
+
+    def __str__(self) -> str:
+        return f"the query {self._query} gives nothing, or 0"
+
+    def look(self) -> str | None:
+        path = f"api/v1/query?{urlencode({'query': self._query})}"
+        for labels, value in self._prometheus.fetch(path, _samples):
+            # NaN as well: it is not 0.
+            if value != 0:
+                where = f" for {labels}" if labels else ""
+                return f"the query {self._query} gives {value:g}{where}; it should give nothing, or 0"
+        return None
+
+
+def _samples(content: bytes) -> list[tuple[str, float]]:
+    """Return labels and value of each sample that Prometheus answers."""
+    try:
+        data = json.loads(content)["data"]
+        result = [{"metric": {}, "value": data["result"]}] if data["resultType"] in ("scalar",) else data["result"]
+        return [(_labels(sample["metric"]), float(sample["value"][1])) for sample in result]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        raise ValueError(
+            f"no answer of Prometheus to an instant query: {shown(content[:80].decode(errors='replace'))}"
+        ) from None
+
+
+def _labels(metric: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(metric.items()))

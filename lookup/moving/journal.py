@@ -1,0 +1,154 @@
+"""Keep the journal of an apply: what was found, asked for and seen, each on the disk before anything follows it.
+
+A file of JSON lines beside the plan. The first line holds the whole plan, so that the journal alone is the way back; a
+last line that was cut off by a crash never happened. One process writes at a time.
+
+    begun       the plan, and that nothing has been done
+    freezing    the value of `loadBalancerSheddingEnabled` that was found, before it is set to false
+    thawed      it is as it was found
+    requested   a step, before the request is sent: its bundle, `from`, `to`, and since when `from` owns it
+    moved       the destination owns the bundle
+    elsewhere   the bundle has left its owner, and another broker than the destination owns it: `owner`
+    skipped     the step was not made, with the reason
+    failed      it is not known, or the cluster refused; looked up when the journal is gone on with
+    stopped     no further step was begun, with the reason
+
+Steps of the way back have `back`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+from lookup.errors import InputError
+from lookup.model.quoting import shown
+from lookup.moving.plan import MovePlan, plan_bytes, plan_of
+
+__all__ = ["FINAL", "Journal", "read_journal"]
+
+#: Version of the format.
+_VERSION: Final = 1
+#: Events after which a step is over.
+FINAL = frozenset({"moved", "elsewhere", "skipped"})
+_STEPS = FINAL | {"requested", "failed"}
+
+
+class Journal:
+    """The journal of one plan; a context that keeps others from writing it, if it is not only read.
+
+    Raises:
+        InputError: if the file is no journal, is damaged, or another process writes it.
+        OSError: if it cannot be read or written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.plan: MovePlan | None = None
+        #: the latest entry of each step, on the way there and on the way back
+        self.there: dict[int, dict[str, Any]] = {}
+        self.back: dict[int, dict[str, Any]] = {}
+        #: the latest entry of shedding; None: it was never touched
+        self._shedding: dict[str, Any] | None = None
+        #: when the latest move was seen to be over, as ISO time; None: none was
+        self.moved_at: str | None = None
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Journal:
+        file = self.path.open("a+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.seek(0)
+            content = file.read()
+            whole = content[: content.rfind(b"\n") + 1]
+            self._read(whole)
+            # What was cut off would spoil the next line.
+            file.truncate(len(whole))
+        except BlockingIOError:
+            file.close()
+            raise InputError(
+                f"{self.path} is being written by another `lookup apply`; wait until that has ended"
+            ) from None
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether nothing is in it yet."""
+        return self.plan is None
+
+    @property
+    def frozen(self) -> Mapping[str, Any] | None:
+        """Return the entry that says what `loadBalancerSheddingEnabled` was, if it was not put back; else None."""
+        return self._shedding if self._shedding is not None and self._shedding["event"] == "freezing" else None
+
+    def begin(self, plan: MovePlan) -> None:
+        """Write the first entry."""
+        self.write("begun", journal=_VERSION, plan=json.loads(plan_bytes(plan)))
+
+    def write(self, event: str, **values: Any) -> None:
+        """Add an entry; it is on the disk when this returns.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        assert self._file is not None
+        entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
+        self._file.write((json.dumps(entry, ensure_ascii=False) + "\n").encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._take(entry)
+
+    def _read(self, content: bytes) -> None:
+        for number, line in enumerate(content.splitlines(), 1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                text = shown(line[:60].decode(errors="replace"))
+                raise InputError(
+                    f"{self.path}, line {number} is no entry of a journal: {text}; name one that `lookup apply` wrote"
+                ) from error
+        if content and self.plan is None:
+            raise InputError(f"{self.path} is no journal of `lookup apply`: it begins without a plan")
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        event = entry["event"]
+        if event == "begun":
+            if entry["journal"] != _VERSION:
+                raise InputError(
+                    f"{self.path} is a journal of version {shown(entry['journal'])}, and {_VERSION} can be read; go on "
+                    "with the release that wrote it"
+                )
+            self.plan = plan_of(entry["plan"], f"the plan in {self.path}")
+        elif event in _STEPS:
+            (self.back if entry.get("back") else self.there)[int(entry["step"])] = entry
+            self.moved_at = entry["at"] if event in ("moved", "elsewhere") else self.moved_at
+        elif event in ("freezing", "thawed"):
+            self._shedding = entry
+
+
+def read_journal(path: str | Path) -> Journal:
+    """Read a journal that another process may be writing.
+
+    Raises:
+        InputError: if the file is no journal, or is damaged.
+        OSError: if it cannot be read.
+    """
+    journal = Journal(path)
+    content = journal.path.read_bytes()
+    journal._read(content[: content.rfind(b"\n") + 1])
+    if journal.plan is None:
+        raise InputError(f"{path} is no journal of `lookup apply`: it is empty")
+    return journal

@@ -1,0 +1,109 @@
+"""Keep the cluster's own shedder still while bundles are moved, and put its switch back as it was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
+from lookup.errors import InputError, StateError
+from lookup.model.quoting import shown
+from lookup.moving.journal import Journal
+
+__all__ = ["KEY", "frozen_shedding", "put_back"]
+
+#: Dynamic configuration; absent: what the brokers' broker.conf says holds.
+KEY = "loadBalancerSheddingEnabled"
+_OFF = "false"
+#: Seconds for which putting the switch back is tried, and between two tries.
+_PATIENCE_S, _AGAIN_S = 60.0, 2.0
+
+
+@contextmanager
+def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> Iterator[None]:
+    """Switch shedding off while the body runs, whatever ends it.
+
+    Raises:
+        InputError: if it cannot be switched.
+        StateError: if it cannot be switched back; the journal says what it was.
+    """
+    before = _values(rest).get(KEY)
+    if before == _OFF:
+        say(f"{KEY} is false already by dynamic configuration, and stays so: if an `apply` that was killed left it, "
+            "`lookup apply --recover` with its journal puts it back")  # fmt: skip
+        yield
+        return
+    try:
+        # On the disk before anything is switched: after a kill nobody else knows.
+        journal.write("freezing", found=before)
+        try:
+            rest.send("POST", f"brokers/configuration/{KEY}/{_OFF}")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{KEY} cannot be switched off: {refusal(error)}") from None
+        yield
+    finally:
+        put_back(rest, journal, say)
+
+
+def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> bool:
+    """Put shedding back as a journal says it was found; return whether it says that it was touched.
+
+    What somebody else has set meanwhile stays.
+
+    Raises:
+        StateError: if that cannot be done within a minute.
+    """
+    entry = journal.frozen
+    if entry is None:
+        return False
+    found, deadline = entry["found"], time.monotonic() + _PATIENCE_S
+    now: object = None
+    while True:
+        try:
+            now = _values(rest).get(KEY)
+            if now == _OFF:
+                if found is None:
+                    rest.send("DELETE", f"brokers/configuration/{KEY}")
+                else:
+                    rest.send("POST", f"brokers/configuration/{KEY}/{found}")
+            break
+        except (OSError, ValueError, InputError) as error:
+            is_final = isinstance(error, AdminRefusedError) and error.status in (401, 403)
+            if is_final or time.monotonic() > deadline:
+                raise StateError(
+                    f"{KEY} is still false and was {_worded(found)}: {refusal(error)}; "
+                    f"`lookup apply --recover {journal.path}` puts it back"
+                ) from None
+            time.sleep(_AGAIN_S)
+    journal.write("thawed")
+    if now == _OFF:
+        say(f"{KEY} is {_worded(found)} again, as it was found")
+    elif now != found:
+        say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
+    return True
+
+
+def refusal(error: Exception) -> str:
+    """Return why the admin REST did not carry a change out, and the right that is missing if it is one."""
+    if isinstance(error, AdminRefusedError) and error.status in (401, 403):
+        return (
+            f"the admin REST says {error.status}, {error.reason}: to unload bundles and to set dynamic configuration, "
+            "the token must be that of a superuser (superUserRoles in broker.conf)"
+        )
+    return f"the admin REST: {reason_of(error)}"
+
+
+def _worded(found: str | None) -> str:
+    return "not set" if found is None else found
+
+
+def _values(rest: AdminRest) -> dict[str, Any]:
+    return rest.get("brokers/configuration/values", _object)
+
+
+def _object(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise ValueError("no dynamic configuration")
+    return answer

@@ -1,0 +1,110 @@
+"""`lookup apply` refuses what cannot work in a sentence, with exit code 2, before anything is changed or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lookup.cli import main
+from lookup.moving.journal import Journal
+from lookup.moving.shedding import KEY
+from tests.moving.plans import written
+from tests.moving.standin import StandIn, running
+
+_URL = "pulsar://127.0.0.1:1"
+
+
+@pytest.fixture
+def standin() -> Iterator[StandIn]:
+    """Run a cluster whose state topic nobody can read."""
+    with running() as started:
+        yield started
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the sentences of a run that is refused."""
+    assert main(["apply", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given"),
+        (("p", "--recover", "j"), "one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given"),
+        (("--rollback", "j", "--journal", "j"), "--journal: --rollback and --recover name the journal themselves"),
+        (("p", "--rate", "2"), "--rate: '2' is not a rate like 2/min, 10/h or 1/s"),
+        (("p", "--rate", "0/min"), "--rate: '0/min' is not a rate like 2/min, 10/h or 1/s"),
+        (("p", "--in-flight", "0"), "--in-flight: 0 should be above 0"),
+        (("p", "--max-backlog", "-1"), "--max-backlog: -1 should be above 0"),
+        (("p", "--guard", "up"), "--prometheus, --guard: one needs the other"),
+        (("p", "--admin", "b0:8080"), "--admin: should be of the form http://HOST:PORT or https://HOST:PORT"),
+        (("p", "--prometheus", "x", "--guard", "up"), "--prometheus: should be of the form http://HOST:PORT"),
+    ],
+)
+def test_flags_that_cannot_work(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
+    """Each names the flag, and what would be right."""
+    assert sentence in _refused(capsys, *words)
+
+
+def test_plans_that_cannot_be_used(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is not there, half, edited, of another version or another cluster."""
+    path, to = written(standin.plan(), tmp_path), ("--admin", standin.url, "--service-url", _URL)
+    whole = path.read_text()
+    other = json.loads(whole) | {"plan": 2}
+    for text, sentence in (
+        (whole[:300], f"{path} is no whole JSON document"),
+        (whole.replace('"to": "b:8080"', '"to": "c:8080"'), f"{path} was changed since it was written"),
+        (json.dumps(other), f"{path} is a plan of version 2, and 1 can be read"),
+        ("{}", f"{path} is no plan"),
+    ):
+        path.write_text(text)
+        assert sentence in _refused(capsys, str(path), *to, "--yes")
+    written(standin.plan(cluster="west"), tmp_path)
+    assert "the plan is of cluster 'west', and --admin leads to 'east'" in _refused(capsys, str(path), *to, "--yes")
+    assert "No such file" in _refused(capsys, str(tmp_path / "none"), *to)
+
+    assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_what_must_be_given(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The REST moves bundles, the topic says where they are."""
+    path = str(written(standin.plan(), tmp_path))
+
+    assert "--admin must be given" in _refused(capsys, path, "--service-url", _URL)
+    assert "--service-url must be given" in _refused(capsys, path, "--admin", standin.url)
+
+
+def test_a_journal_of_another_plan_is_refused(
+    standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what is no journal at all."""
+    path, journal = str(written(standin.plan(), tmp_path)), tmp_path / "journal"
+    with Journal(journal) as opened:
+        opened.begin(standin.plan(2))
+    to = ("--admin", standin.url, "--service-url", _URL, "--yes")
+
+    said = _refused(capsys, path, "--journal", str(journal), *to)
+    assert f"{journal} is the journal of another plan than {path}; --journal names one" in said
+    journal.write_text("mine\n")
+    assert "line 1 is no entry of a journal: 'mine'" in _refused(capsys, path, "--journal", str(journal), *to)
+    assert journal.read_text() == "mine\n"
+
+
+def test_recover_puts_shedding_back(standin: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it was found; a second time there is nothing to do. The service URL is not needed."""
+    path, standin.configuration[KEY] = tmp_path / "journal", "false"
+    with Journal(path) as journal:
+        journal.begin(standin.plan())
+        journal.write("freezing", found="true")
+
+    assert main(["apply", "--recover", str(path), "--admin", standin.url]) == 0
+    assert standin.configuration == {KEY: "true"}
+    assert f"{KEY} is true again, as it was found" in capsys.readouterr().err
+    assert main(["apply", "--recover", str(path), "--admin", standin.url]) == 0
+    assert "nothing was changed" in capsys.readouterr().err

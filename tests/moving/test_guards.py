@@ -1,0 +1,120 @@
+"""Every guard lets a cluster that is well pass, and says in one sentence what is not well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from lookup.collect.collector import Endpoints
+from lookup.collect.observing import Record
+from lookup.collect.sources import AdminRest, Credentials
+from lookup.moving.guards import Tolerances, guards_of, stopped_by
+from lookup.moving.watching import OwnerWatch
+from tests.moving.standin import BROKERS, StandIn, running
+
+_METRICS = """# TYPE pulsar_broker_publish_latency summary
+pulsar_broker_publish_latency{cluster="east",quantile="0.5"} 1.5
+pulsar_broker_publish_latency{cluster="east",quantile="0.99"} 12.25
+pulsar_broker_publish_latency_count{cluster="east"} 888.0
+# TYPE pulsar_broker_msg_backlog gauge
+pulsar_broker_msg_backlog{cluster="east"} 444
+pulsar_msg_backlog{cluster="east",topic="persistent://a/b/pulsar_broker_msg_backlog"} 9999999
+"""
+
+
+@pytest.fixture
+def standin() -> Iterator[StandIn]:
+    """Run a cluster, with metrics."""
+    with running() as started:
+        started.answers["/metrics/"] = (200, _METRICS)
+        yield started
+
+
+def _stopped(standin: StandIn, **tolerances: Any) -> str | None:
+    """Return what the guards say."""
+    endpoints, records = Endpoints("east", standin.url), Queue[Record]()
+    rest, watch = AdminRest(standin.url, Credentials()), OwnerWatch("east", records)
+    guards = guards_of(Tolerances(**tolerances), endpoints, rest, watch, BROKERS, standin.plan())
+    return stopped_by(guards)
+
+
+def _samples(*values: float) -> tuple[int, str]:
+    result = [{"metric": {"alertname": "lag", "broker": "a"}, "value": [1, str(value)]} for value in values]
+    return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+
+@pytest.mark.parametrize(
+    ("tolerances", "sentence"),
+    [
+        ({}, None),
+        ({"max_publish_latency_ms": 12.25, "max_backlog": 444}, None),
+        (
+            {"max_publish_latency_ms": 12},
+            "the publish latency of a:8080 is 12.25 ms (99th percentile); 12 are allowed",
+        ),
+        ({"max_backlog": 443}, "the backlog of a:8080 is 444 messages; 443 are allowed"),
+    ],
+)
+def test_metrics_of_brokers(standin: StandIn, tolerances: dict[str, float], sentence: str | None) -> None:
+    """The 99th percentile and the backlog of the broker as a whole count, and nothing else."""
+    assert _stopped(standin, **tolerances) == sentence
+
+
+def test_a_latency_that_is_not_known_is_none(standin: StandIn) -> None:
+    """A broker without messages in its last interval is not slow."""
+    standin.answers["/metrics/"] = (200, _METRICS.replace("12.25", "NaN"))
+
+    assert _stopped(standin, max_publish_latency_ms=1) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((200, "<html>"), "the metrics of a:8080 have no pulsar_broker_msg_backlog"),
+        ((401, ""), "the metrics of a:8080 cannot be read: HTTP status 401"),
+    ],
+)
+def test_metrics_that_cannot_be_read_stop_it(standin: StandIn, answer: tuple[int, str], sentence: str) -> None:
+    """A guard that was asked for and cannot look is no guard."""
+    standin.answers["/metrics/"] = answer
+
+    assert _stopped(standin, max_backlog=1) == sentence
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (_samples(), None),
+        (_samples(0.0, 0.0), None),
+        (_samples(0.0, 2.5), "the query up < 1 gives 2.5 for alertname=lag, broker=a; it should give nothing, or 0"),
+        ((200, '{"data": {"resultType": "scalar", "result": [1, "0"]}}'), None),
+        ((200, '{"data": {"resultType": "scalar", "result": [1, "NaN"]}}'), "the query up < 1 gives nan; it should"),
+        ((400, ""), "it is not known whether the query up < 1 gives nothing, or 0: HTTP status 400"),
+        ((200, "<html>"), "it is not known whether the query up < 1 gives nothing, or 0: http://127"),
+    ],
+)
+def test_queries_of_prometheus(standin: StandIn, answer: tuple[int, str], sentence: str | None) -> None:
+    """Nothing or 0 lets pass; a value, an error and an answer of another form do not."""
+    standin.answers["/api/v1/query"] = answer
+
+    said = _stopped(standin, prometheus=standin.url, queries=("up < 1",))
+
+    assert said == sentence or str(said).startswith(str(sentence))
+
+
+def test_a_broker_that_does_not_answer_any_more_is_lost(standin: StandIn) -> None:
+    """Also while it is still registered; one that could not be reached from the start is not asked."""
+    with running() as other:
+        plan = standin.plan()
+        brokers = (plan.brokers[0], plan.brokers[1].model_copy(update={"web_url": other.url}), plan.brokers[2])
+        dead = brokers[2].model_copy(update={"web_url": "http://127.0.0.1:1"})
+        plan = plan.model_copy(update={"brokers": (*brokers[:2], dead)})
+        rest, watch = AdminRest(standin.url, Credentials()), OwnerWatch("east", Queue[Record]())
+        guards = guards_of(Tolerances(), Endpoints("east", standin.url), rest, watch, BROKERS, plan)
+        assert stopped_by(guards) is None
+
+    assert str(stopped_by(guards)).startswith("lost: b:8080 does not answer any more: ")

@@ -1,0 +1,88 @@
+"""A journal is read as it was written, refused if it is none, and written by one process at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lookup.errors import InputError
+from lookup.moving.journal import Journal, read_journal
+from tests.moving.plans import plan_of_moves
+
+_PLAN = plan_of_moves([("a/b/0x00000000_0xffffffff", "a:1", "b:1", 1)], ["a:1", "b:1"])
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    """The plan, the latest entry of each step there and back, and what shedding was."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.begin(_PLAN)
+        journal.write("freezing", found="true")
+        journal.write("requested", step=1, bundle="b")
+        journal.write("moved", step=1, bundle="b")
+        journal.write("skipped", step=1, bundle="b", back=True, reason="lost")
+
+    read = read_journal(path)
+
+    assert read.plan == _PLAN
+    assert (read.there[1]["event"], read.back[1]["reason"]) == ("moved", "lost")
+    assert read.frozen is not None
+    assert read.frozen["found"] == "true"
+    with Journal(path) as journal:
+        journal.write("thawed")
+    assert read_journal(path).frozen is None
+
+
+def test_two_processes_do_not_write_one_journal(tmp_path: Path) -> None:
+    """The second is refused; reading is free."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.begin(_PLAN)
+        with pytest.raises(InputError, match="is being written by another `lookup apply`"), Journal(path):
+            pass
+        assert read_journal(path).plan == _PLAN
+
+
+def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
+    """Its number and what stands there; an entry that is not the last is never half."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.begin(_PLAN)
+    path.write_bytes(path.read_bytes() + b"mine\n" + b'{"event": "thawed"}\n')
+
+    with pytest.raises(InputError, match=r"journal, line 2 is no entry of a journal: 'mine'; name one"):
+        read_journal(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is no journal of `lookup apply`: it is empty"),
+        (b'{"event": "thawed", "at": "x"}\n', "it begins without a plan"),
+        (b'{"event": "begun", "journal": 2, "at": "x", "plan": {}}\n', "is a journal of version 2, and 1 can be read"),
+        (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "the plan in .*journal is no plan"),
+        (b"[]\n", "line 1 is no entry"),
+    ],
+)
+def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    """Each in one sentence."""
+    path = tmp_path / "journal"
+    path.write_bytes(content)
+
+    with pytest.raises(InputError, match=sentence):
+        read_journal(path)
+
+
+def test_a_plan_that_was_edited_in_the_journal_is_refused(tmp_path: Path) -> None:
+    """It is the way back, so its checksum counts there as well."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.begin(_PLAN)
+    entry = json.loads(path.read_text())
+    entry["plan"]["steps"][0]["to"] = "c:1"
+    path.write_text(json.dumps(entry) + "\n")
+
+    with pytest.raises(InputError, match="was changed since it was written"):
+        read_journal(path)
