@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookup import errors as errors
+    from lookup.api.applying import apply as apply
+    from lookup.api.applying import recover as recover
+    from lookup.api.applying import rollback as rollback
     from lookup.api.comparing import diff as diff
     from lookup.api.evaluating import confirm as confirm
     from lookup.api.evaluating import evaluate as evaluate
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from lookup.api.simulating import simulate_matrix as simulate_matrix
     from lookup.api.tuning import open_tuning as open_tuning
     from lookup.api.tuning import tune as tune
+    from lookup.api.verifying import verify as verify
     from lookup.hooks import *
     from lookup.model import *
     from lookup.placement import best_placement as best_placement
@@ -40,6 +44,9 @@ __all__: list[str]
 _WHOLE = ("lookup.hooks", "lookup.model")
 #: Modules of functions for programs, by name.
 _FUNCTIONS = {
+    "apply": "lookup.api.applying",
+    "recover": "lookup.api.applying",
+    "rollback": "lookup.api.applying",
     "best_placement": "lookup.placement",
     "diff": "lookup.api.comparing",
     "confirm": "lookup.api.evaluating",
@@ -60,6 +67,7 @@ _FUNCTIONS = {
     "simulate_matrix": "lookup.api.simulating",
     "open_tuning": "lookup.api.tuning",
     "tune": "lookup.api.tuning",
+    "verify": "lookup.api.verifying",
 }
 
 

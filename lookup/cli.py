@@ -56,7 +56,7 @@ _MODULES = {
     "tune": ("tune",),
     "apply": ("apply",),
     "serve": ("serve",),
-    "verify": ("serve",),
+    "verify": ("verify",),
     "plugins": ("plugins",),
     "config": ("show", "check"),
     "topics": ("topics", "topic_pairs", "topic_watch"),

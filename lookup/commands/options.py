@@ -245,6 +245,7 @@ def add_master(
     parser: Parser,
     what: str = "Spark's master, like local[*] or spark://host:7077; none: this process, without Java; default: this "
     "process below 200,000 rows, else local[*], all cores of this machine",
+    awaited: str = "a first worker of a Spark cluster, like 30s, 10m; default: 10m",
 ) -> None:
     """Add `--master` and `--wait`."""
     parser.add_argument("--master", metavar="URL", help=what)
@@ -253,7 +254,7 @@ def add_master(
         type=duration,
         dest="wait_s",
         metavar="TIME",
-        help="how long to wait for a first worker of a Spark cluster, like 30s, 10m; default: 10m",
+        help=f"how long to wait for {awaited}",
     )
 
 

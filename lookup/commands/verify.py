@@ -1,0 +1,162 @@
+"""Carry out `lookup verify`: take recorded decisions again, or measure what a plan of moves predicted."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lookup.commands.cluster_flags import add_cluster
+from lookup.commands.options import Command, Parser, add_format, add_master, add_plugin_files, moment, require_extra
+from lookup.commands.plan import source_of
+from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress
+from lookup.errors import SettingsError
+from lookup.model.quoting import quantity
+
+if TYPE_CHECKING:
+    from lookup.moving.verifying import FigureMeasured, PlanMeasured
+    from lookup.serve.verifying import Verified
+
+__all__ = ["COMMAND", "add_arguments", "run"]
+
+#: Seconds that brokers have to report.
+_REPORTS_S = 60.0
+#: Exit codes: a decision was not the same; a prediction was wrong; it cannot be judged.
+_DIFFERENT, _WRONG, _UNDECIDED = 1, 3, 4
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the flags of `lookup verify`."""
+    parser.need(
+        "recorded",
+        nargs="?",
+        metavar="RECORD",
+        help="folder or URI in which `lookup serve` recorded; or the journal of a plan, as with --plan",
+    )
+    parser.add_argument(
+        "--plan",
+        metavar="JOURNAL",
+        help="in place of decisions: measure what the plan predicted that `lookup apply` has carried out",
+    )
+    parser.instead["recorded"] = "plan"
+    parser.add_argument(
+        "--record", metavar="DIR", help="with --plan: a folder of `lookup collect`, in place of a cluster"
+    )
+    parser.add_argument("--at", type=moment, metavar="TIME", help="instant of --record; default: its end")
+    add_cluster(parser)
+    # What else a plan is made of.
+    parser.set_defaults(reports=1, namespaces=None)
+    add_master(
+        parser,
+        "verify decisions on Spark, with this master, like local[*]; default: in this process",
+        "a first worker of a Spark cluster (default: 10m), or reports of all brokers (default: 60s)",
+    )
+    add_plugin_files(parser, "parts of the policies")
+    add_format(parser, "table", "json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify decisions or a plan, and return 0 if all was as it should be."""
+    journal = arguments.plan
+    if journal is None and Path(arguments.recorded).is_file():
+        journal = arguments.recorded
+    elif journal is not None and arguments.recorded is not None:
+        raise SettingsError("RECORD and --plan: verify decisions or a plan; give one of them")
+    return _verify_decisions(arguments) if journal is None else _verify_plan(journal, arguments)
+
+
+def _verify_decisions(arguments: argparse.Namespace) -> int:
+    """Verify a record, print the share that agrees and what does not, and return 0, or 1 if anything does not."""
+    require_extra("verify", "pyarrow", extra="serve")
+    from lookup.serve.verifying import verify
+
+    files = tuple(arguments.plugin_file)
+    if arguments.master is None:
+        verified = verify(arguments.recorded, plugin_files=files)
+    else:
+        require_extra("verify", "pyspark", "pandas")
+        from lookup.commands.sessions import spark_session
+        from lookup.logs.jobs import run_tasks
+
+        with spark_session(arguments.master, wait_s=arguments.wait_s) as spark:
+            verified = verify(
+                arguments.recorded,
+                plugin_files=files,
+                run_tasks=lambda chunks, job, task: run_tasks(spark, chunks, job, task),
+            )
+    _print_verified(verified, arguments.format)
+    return 0 if verified.agree == verified.decisions else _DIFFERENT
+
+
+def _print_verified(verified: Verified, form: str) -> None:
+    if form == "json":
+        examples = [asdict(entry) for entry in verified.examples]
+        figures = {"decisions": verified.decisions, "agree": verified.agree, "share": verified.share}
+        print_json({**figures, "causes": dict(verified.causes), "examples": examples})
+        return
+    console = data_console()
+    share = f"{verified.agree:,} of {quantity(verified.decisions, 'decision')} agree, {verified.share:.2%}"
+    console.print(plain(share))
+    for cause, count in verified.causes.most_common():
+        console.print(plain(f"{count:,} do not, by their {cause}"))
+    for entry in verified.examples:
+        console.print(plain(f"{entry.decision} of {entry.policy}, {entry.cause}: {entry.detail}"), soft_wrap=True)
+
+
+def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
+    """Print what a plan predicted beside what is measured; return 3 if it was wrong, 4 if that cannot be said."""
+    arguments.wait_s = arguments.wait_s or _REPORTS_S
+    source = source_of(arguments)
+    from lookup.api.verifying import verify
+    from lookup.moving.verifying import keep_prediction
+
+    with progress("verifying a plan") as report_stage:
+        measured = verify(journal, source, progress=report_stage)
+    right, count = keep_prediction(Path(journal).parent, measured)
+    if arguments.format == "json":
+        print_json(measured.document() | {"predictions": {"right": right, "of": count}})
+    else:
+        _print_measured(measured)
+    if count:
+        note(f"of {quantity(count, 'prediction')} in {Path(journal).parent} {right} were right")
+    return {True: 0, False: _WRONG, None: _UNDECIDED}[measured.is_right]
+
+
+def _print_measured(measured: PlanMeasured) -> None:
+    console = data_console()
+    figures = [(name, *_figure(of)) for name, of in measured.figures.items()]
+    plain_table(console, ("figure", "before", "predicted", "interval", "measured", "inside"), figures)
+    brokers = [(one.broker, _load(one.before), _load(one.predicted), _load(one.measured)) for one in measured.brokers]
+    plain_table(console, ("broker", "B/s before", "B/s predicted", "B/s measured"), brokers)
+    console.print(plain(measured.verdict), soft_wrap=True)
+
+
+def _figure(of: FigureMeasured) -> tuple[str, ...]:
+    interval = "-" if of.low is None or of.high is None else f"{of.low:.3f} to {of.high:.3f}"
+    inside = {True: "yes", False: "no", None: "-"}[of.is_inside]
+    return f"{of.before:.3f}", f"{of.predicted:.3f}", interval, f"{of.measured:.3f}", inside
+
+
+def _load(load: float | None) -> str:
+    return "-" if load is None else f"{load:,.0f}"
+
+
+COMMAND = Command(
+    name="verify",
+    summary="take recorded decisions of a live cluster again, or measure what a plan of moves predicted",
+    examples=(
+        ("lookup verify record", "everything that `lookup serve` recorded there; 1 if a decision differs"),
+        ("lookup verify record --master 'local[*]' --format json", "a large record on Spark, for a program"),
+        (
+            "lookup verify --plan plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
+            "after `lookup apply`: 0 if every figure is in its interval, 3 if one is not, 4 if that cannot be said",
+        ),
+        (
+            "lookup verify --plan plan.json.journal --record collected",
+            "the same by the record of `lookup collect`",
+        ),
+    ),
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,163 @@
+"""What a plan predicted is held against what is measured after it, and kept, so that predictions can be counted."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup import plan as make_plan
+from lookup import verify
+from lookup.cli import main
+from lookup.errors import InputError
+from lookup.model.time import moment_at
+from lookup.moving.journal import Journal
+from lookup.moving.plan import MovePlan
+from lookup.moving.verifying import PREDICTIONS
+from tests.moving.worlds import START_US, World, broker
+
+
+def _entry(event: str, **values: Any) -> bytes:
+    """Return an entry of a journal as of the third minute of a world's record."""
+    at = (moment_at(START_US) + timedelta(minutes=3)).isoformat().replace("+00:00", "Z")
+    return (json.dumps({"at": at, "event": event, **values}) + "\n").encode()
+
+
+def _carried_out(plan: MovePlan, path: Path, *, skipped: int = 0, back: bool = False) -> Path:
+    """Write the journal of a plan that was carried out, but for its first steps."""
+    with Journal(path) as journal:
+        journal.begin(plan)
+    entries = [
+        _entry("skipped" if step.number <= skipped else "moved", step=step.number, bundle=step.bundle)
+        for step in plan.steps
+    ]
+    entries += [_entry("moved", step=1, bundle="b", back=True)] if back else []
+    path.write_bytes(path.read_bytes() + b"".join(entries))
+    return path
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster whose first broker has most."""
+    return World.crowded()
+
+
+@pytest.fixture
+def plan(world: World, tmp_path: Path) -> MovePlan:
+    """A plan for it."""
+    return make_plan(world.write(tmp_path / "before")).plan
+
+
+def _after(world: World, plan: MovePlan, folder: Path) -> str:
+    """Return the record of the cluster after the plan."""
+    for step in plan.steps:
+        world.owners[step.bundle] = step.destination
+    return str(world.write(folder / "after"))
+
+
+def test_a_prediction_that_holds_is_right(world: World, plan: MovePlan, tmp_path: Path) -> None:
+    """Figures and loads are those of the record after it."""
+    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+
+    measured = verify(journal, _after(world, plan, tmp_path))
+
+    assert (measured.is_right, measured.unmade) == (True, ())
+    assert measured.figures["imbalance"].measured < plan.before["imbalance"]
+    loads = {one.broker: (one.predicted, one.measured) for one in measured.brokers}
+    assert all(now == pytest.approx(predicted, rel=0.2) for predicted, now in loads.values())
+
+
+def test_a_prediction_that_does_not_hold_is_wrong(world: World, plan: MovePlan, tmp_path: Path) -> None:
+    """What has grown since is outside the interval, and the figures are named."""
+    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    world.besides[broker(1)] = 3e8
+
+    measured = verify(journal, _after(world, plan, tmp_path))
+
+    assert measured.is_right is False
+    assert measured.verdict.startswith("the prediction was wrong: ")
+    assert "imbalance" in measured.verdict
+
+
+def test_a_plan_that_was_made_in_part_is_not_judged(world: World, plan: MovePlan, tmp_path: Path) -> None:
+    """Its prediction is of all steps."""
+    journal = _carried_out(plan, tmp_path / "plan.json.journal", skipped=1)
+
+    measured = verify(journal, _after(world, plan, tmp_path))
+
+    assert (measured.is_right, measured.unmade) == (None, (1,))
+    assert "1 step of" in measured.verdict
+
+
+def test_without_intervals_nothing_is_judged(world: World, tmp_path: Path) -> None:
+    """A single report does not say how loads vary, and the plan says so."""
+    world.minutes = 1
+    plan = make_plan(world.write(tmp_path / "before")).plan
+    world.minutes = 10
+    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+
+    measured = verify(journal, _after(world, plan, tmp_path))
+
+    assert measured.is_right is None
+    assert measured.verdict.startswith("not judged: the plan has no intervals")
+
+
+def test_reports_of_before_the_last_move_do_not_count(world: World, plan: MovePlan, tmp_path: Path) -> None:
+    """Nor those of the minute after it, in which brokers have rates of before."""
+    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    world.minutes = 4
+
+    with pytest.raises(InputError, match=r"8080 reported no load since 2026-11-26T12:04:00Z, a minute after"):
+        verify(journal, _after(world, plan, tmp_path))
+
+
+def test_what_cannot_be_verified(world: World, plan: MovePlan, tmp_path: Path) -> None:
+    """A plan of which nothing was made, one that was taken back, another cluster: one sentence each."""
+    after = _after(world, plan, tmp_path)
+    with Journal(tmp_path / "new") as journal:
+        journal.begin(plan)
+    with pytest.raises(InputError, match="no bundle has moved yet"):
+        verify(tmp_path / "new", after)
+    with pytest.raises(InputError, match="was taken back"):
+        verify(_carried_out(plan, tmp_path / "back", back=True), after)
+    world.cluster = "west"
+    with pytest.raises(InputError, match="the plan is of cluster 'east', and this is 'west'"):
+        verify(_carried_out(plan, tmp_path / "other"), str(world.write(tmp_path / "west")))
+
+
+def test_the_command_says_and_keeps_it(
+    world: World, plan: MovePlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 if it was right, 3 if not, 4 if that cannot be said; a plan that is verified again counts once."""
+    journal = str(_carried_out(plan, tmp_path / "plan.json.journal"))
+    right = _after(world, plan, tmp_path)
+    world.besides[broker(1)] = 3e8
+    wrong = str(world.write(tmp_path / "wrong"))
+
+    assert main(["verify", "--plan", journal, "--record", right]) == 0
+    printed = capsys.readouterr()
+    assert "the prediction was right: every figure was measured in its interval" in printed.out
+    assert f"of 1 prediction in {tmp_path} 1 were right" in printed.err
+    assert main(["verify", journal, "--record", wrong, "--format", "json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["right"], document["predictions"]) == (False, {"right": 0, "of": 1})
+    partly = str(_carried_out(plan, tmp_path / "partly", skipped=1))
+    assert main(["verify", "--plan", partly, "--record", right]) == 4
+    assert len((tmp_path / PREDICTIONS).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--plan", "journal"), "no cluster is named: give --record, or --admin, --service-url and --zookeeper"),
+        (("record", "--plan", "journal"), "RECORD and --plan: verify decisions or a plan; give one of them"),
+        (("--plan", "no-journal", "--record", "."), "no-journal: No such file or directory"),
+    ],
+)
+def test_mistakes_are_said(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
+    """In one sentence, with exit code 2."""
+    assert main(["verify", *words]) == 2
+    assert sentence in capsys.readouterr().err
