@@ -47,9 +47,14 @@ class How:
     read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
 
 
+def _plan_file(plan: str | Path) -> Path:
+    """Return the file of a plan that may be given by its folder."""
+    return Path(plan, "plan.json") if Path(plan).is_dir() else Path(plan)
+
+
 def journal_of(plan: str | Path) -> str:
     """Return where the journal of a plan is, if nothing else is said."""
-    return f"{plan}.journal"
+    return f"{_plan_file(plan)}.journal"
 
 
 def apply(
@@ -63,7 +68,7 @@ def apply(
     """Carry out the steps of a plan that are not over, or say what would be done.
 
     Args:
-        plan: path of a `plan.json`.
+        plan: path of a `plan.json`, or of its folder.
         endpoints: `admin` and `service_url` must be given.
         yes: unload bundles; else everything is looked at and nothing changed.
         journal: path; default: that of the plan with `.journal` behind it.
@@ -72,7 +77,7 @@ def apply(
         InputError: if plan, journal or cluster do not fit together, owners cannot be read, or the token may not unload.
         StateError: if shedding cannot be switched on again.
     """
-    content = read_plan(plan)
+    content = read_plan(_plan_file(plan))
     path = Path(journal or journal_of(plan))
     if path.exists() and path.stat().st_size:
         before = read_journal(path)

@@ -120,8 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
         prometheus=arguments.prometheus,
         queries=tuple(arguments.guard),
     )
+
+    def said(sentence: str) -> None:
+        note(arguments.parser.in_flags(sentence))
+
     pace = Pace(arguments.rate, arguments.in_flight, arguments.max_moves)
-    how = How(pace, tolerances, freeze_shedding=arguments.freeze_shedding, stop=Event(), say=note)
+    how = How(pace, tolerances, freeze_shedding=arguments.freeze_shedding, stop=Event(), say=said)
     with _stopping(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
         if arguments.rollback is not None:
             done = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=how)

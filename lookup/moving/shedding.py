@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
-from lookup.errors import InputError, StateError
+from lookup.errors import Argument, InputError, Sentence, StateError
 from lookup.model.quoting import shown
 from lookup.moving.journal import Journal
 
@@ -31,8 +31,8 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
     """
     before = _values(rest).get(KEY)
     if before == _OFF:
-        say(f"{KEY} is false already by dynamic configuration, and stays so: if an `apply` that was killed left it, "
-            "`lookup apply --recover` with its journal puts it back")  # fmt: skip
+        why = f"{KEY} is false already by dynamic configuration, and stays so; if an apply that was killed left it, "
+        say(Sentence(why, Argument("recover"), " with its journal puts it back"))
         yield
         return
     try:
@@ -73,8 +73,9 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
             is_final = isinstance(error, AdminRefusedError) and error.status in (401, 403)
             if is_final or time.monotonic() > deadline:
                 raise StateError(
-                    f"{KEY} is still false and was {_worded(found)}: {refusal(error)}; "
-                    f"`lookup apply --recover {journal.path}` puts it back"
+                    f"{KEY} is still false and was {_worded(found)}: {refusal(error)}; ",
+                    Argument("recover", str(journal.path)),
+                    " puts it back",
                 ) from None
             time.sleep(_AGAIN_S)
     journal.write("thawed")
