@@ -11,7 +11,7 @@ from threading import Event
 
 from lookup.collect.collector import Endpoints, asked_name, reading
 from lookup.collect.observing import Record
-from lookup.collect.sources import AdminRest
+from lookup.collect.sources import AdminRest, reason_of
 from lookup.errors import Argument, InputError
 from lookup.moving.applying import Applied, Mover, Pace, moves_back, moves_there, obstacle
 from lookup.moving.guards import Tolerances, guards_of, stopped_by
@@ -120,7 +120,7 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
             journal = read_journal(path) if path.exists() else Journal(path)
         watch = OwnerWatch(plan.cluster, stack.enter_context(how.read(endpoints, plan.cluster)))
         watch.settle(_OWNERS_S)
-        registered = rest.brokers(plan.cluster)
+        registered = _registered(rest, plan.cluster)
         if yes and journal.is_new:
             journal.begin(plan)
         journal.plan = plan
@@ -138,6 +138,19 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
         if how.freeze_shedding:
             stack.enter_context(frozen_shedding(rest, journal, how.say))
         return Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves)
+
+
+def _registered(rest: AdminRest, cluster: str) -> list[str]:
+    """Return the ids of all brokers.
+
+    Raises:
+        InputError: if they cannot be asked for.
+    """
+    try:
+        return rest.brokers(cluster)
+    except (OSError, ValueError) as error:
+        what = f" cannot be asked for the brokers of cluster {cluster}: {reason_of(error)}"
+        raise InputError(Argument("admin"), what) from None
 
 
 def _rest_of(plan: MovePlan, endpoints: Endpoints, *needed: str) -> AdminRest:

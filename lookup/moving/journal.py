@@ -82,6 +82,9 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
+            # A run that ended before it began leaves nothing behind.
+            if self.is_new:
+                self.path.unlink()
             self._file.close()
 
     @property

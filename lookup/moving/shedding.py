@@ -29,7 +29,10 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         InputError: if it cannot be switched.
         StateError: if it cannot be switched back; the journal says what it was.
     """
-    before = _values(rest).get(KEY)
+    try:
+        before = _values(rest).get(KEY)
+    except (OSError, ValueError) as error:
+        raise InputError(f"it cannot be read whether {KEY} is set: {refusal(error)}") from None
     if before == _OFF:
         why = f"{KEY} is false already by dynamic configuration, and stays so; if an apply that was killed left it, "
         say(Sentence(why, Argument("recover"), " with its journal puts it back"))
@@ -87,7 +90,7 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
 
 
 def refusal(error: Exception) -> str:
-    """Return why the admin REST did not carry a change out, and the right that is missing if it is one."""
+    """Return why the admin REST did not do what it was asked for, and the right that is missing if it is one."""
     if isinstance(error, AdminRefusedError) and error.status in (401, 403):
         return (
             f"the admin REST says {error.status}, {error.reason}: to unload bundles and to set dynamic configuration, "

@@ -173,6 +173,25 @@ def test_a_token_that_may_not_set_configuration_moves_nothing(standin: StandIn, 
     assert (standin.unloads, standin.configuration) == ([], {})
 
 
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("brokers/east", "admin cannot be asked for the brokers of cluster east: HTTP status 401"),
+        ("brokers/configuration/values", f"it cannot be read whether {KEY} is set: the admin REST: HTTP status 401"),
+    ],
+)
+def test_a_token_that_may_not_read_is_said_before_anything_moves(
+    standin: StandIn, tmp_path: Path, path: str, sentence: str
+) -> None:
+    """Brokers and configuration are for superusers as well."""
+    standin.answers[path] = (401, "")
+
+    with pytest.raises(InputError, match=sentence):
+        _applied(standin, tmp_path, freeze_shedding=True)
+
+    assert (standin.unloads, standin.configuration) == ([], {})
+
+
 @pytest.mark.parametrize("found", [None, "true", "false"])
 def test_shedding_is_off_meanwhile_and_then_as_it_was(standin: StandIn, tmp_path: Path, found: str | None) -> None:
     """With a value, or without one; what was off already is not touched at all."""
@@ -234,13 +253,23 @@ def test_the_way_back_restores_every_owner(standin: StandIn, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_steps_begin_and_end_at_the_rate(standin: StandIn, tmp_path: Path, in_flight: int) -> None:
-    """However many may be under way, and never more of them."""
-    times: list[float] = []
-    standin.on_change = lambda when, what: times.append(time.monotonic()) if when == "before" else None
+    """However many may be under way: neither more are begun than allowed, nor does one follow the end of another."""
+    times: dict[str, list[float]] = {"before": [], "after": []}
+
+    def wait(when: str, what: str) -> None:
+        if when == "before":
+            times[when].append(time.monotonic())
+            time.sleep(0.4)
+        else:
+            times[when].append(time.monotonic())
+
+    standin.on_change = wait
 
     _applied(standin, tmp_path, standin.plan(4), pace=Pace(0.3, in_flight))
 
-    assert min(later - sooner for sooner, later in pairwise(times)) >= 0.3
+    begun, ended = times["before"], times["after"]
+    assert min(later - sooner for sooner, later in pairwise(begun)) >= 0.3
+    assert in_flight > 1 or min(later - end for end, later in zip(ended, begun[1:], strict=False)) >= 0.3
 
 
 def test_several_steps_are_under_way_if_wanted(standin: StandIn, tmp_path: Path) -> None:

@@ -35,6 +35,14 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_journal(path).frozen is None
 
 
+def test_a_journal_without_entries_is_not_left_behind(tmp_path: Path) -> None:
+    """A run that is refused after it has taken the journal leaves the disk as it was."""
+    with Journal(tmp_path / "journal") as journal:
+        assert journal.is_new
+
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_two_processes_do_not_write_one_journal(tmp_path: Path) -> None:
     """The second is refused; reading is free."""
     path = tmp_path / "journal"

@@ -272,3 +272,53 @@ def test_kills_leave_shedding_as_it_was_and_nothing_moves_twice(world: _World) -
         watch = OwnerWatch(CLUSTER, records)
         watch.settle(60.0)
         assert {watch.releases[bundle] for bundle, _, _ in world.steps} == {1}
+
+
+def test_it_ends_after_the_step_under_way(world: _World) -> None:
+    """SIGTERM lets the step end and puts shedding back; the same command makes the rest."""
+    process = world.begin(str(world.plan), "--freeze-shedding", rate="2/s")
+    awaited(lambda: len(world.entries("moved")) >= 2)
+    process.send_signal(signal.SIGTERM)
+    code, said = _ended(process)
+
+    assert (code, world.shedding) == (130, None), said
+    assert len(world.entries("requested")) == len(world.entries("moved")) < _MOVES
+    assert world.run(str(world.plan), rate="10/s")[0] == 0
+    assert len(world.entries("requested")) == _MOVES
+
+
+def test_a_broker_is_drained_as_planned_and_what_was_predicted_is_measured(world: _World) -> None:
+    """From `lookup plan` through `lookup apply` to `lookup verify`, as they are typed; the way back restores it."""
+    drained = world.cluster.brokers["B"]
+    admin = "http://" + ",".join(broker.id for broker in world.cluster.brokers.values())
+    to = ("--admin", admin, "--service-url", world.cluster.service_url, "--zookeeper", world.cluster.zookeeper)
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lookup", *words, *to],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    folder = str(world.folder / "drain")
+    with _traffic(world, [*world.topics.values()][:12]) as counts:
+        planned = typed("plan", "--drain", drained.id, "--only", world.namespace, "--reports", "4", "--output", folder)
+        assert planned.returncode == 0, planned.stderr
+        applied = typed("apply", folder, "--yes", "--rate", "10/s", "--freeze-shedding")
+        assert applied.returncode == 0, applied.stdout + applied.stderr
+        assert drained.id not in {world.owners()[bundle] for bundle in world.topics}
+        verified = typed("verify", "--plan", f"{folder}/plan.json.journal", "--format", "json")
+    back = typed("apply", "--rollback", f"{folder}/plan.json.journal", "--yes", "--rate", "10/s")
+
+    # Of so little traffic the loads of these brokers may vary as they like.
+    assert verified.returncode in (0, 3), planned.stdout + planned.stderr + verified.stdout
+    document = json.loads(verified.stdout)
+    assert document["figures"]["imbalance"]["measured"] > 0.0
+    assert document["predictions"]["of"] == 1
+    assert back.returncode == 0, back.stdout
+    assert {bundle: world.owners()[bundle] for bundle in world.topics} == {
+        bundle: owned.broker for bundle, owned in world.before.items()
+    }
+    assert set(counts) == {"sent", "received"}
