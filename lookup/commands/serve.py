@@ -21,11 +21,12 @@ from lookup.commands.options import (
 )
 from lookup.commands.streams import say
 from lookup.errors import InputError
-from lookup.settings import CollectSection, load_serving
+from lookup.settings import BalanceSection, CollectSection, load_serving
 
 if TYPE_CHECKING:
     from lookup.collect.observing import Record
     from lookup.collect.sources import AdminRest, Credentials, Source
+    from lookup.moving.plan import MovePlan
 
 __all__ = ["COMMAND", "add_arguments", "credentials_of", "run"]
 
@@ -49,8 +50,27 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic, _admin_rest))
+    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic, _admin_rest, _proposed))
     return 0
+
+
+def _proposed(cluster: str, section: BalanceSection) -> MovePlan:
+    """Make a plan of what is recorded, and write it with its page over the one before.
+
+    Raises:
+        PulsarLookupError: in one sentence, if none can be made.
+    """
+    from lookup.api.moving import Source, plan
+    from lookup.collect.collector import Endpoints
+
+    made = plan(
+        Source(section.record, endpoints=Endpoints(cluster)),
+        policy=section.policy,
+        max_moves=section.max_moves,
+        max_weight=section.max_weight,
+    )
+    made.write(section.plans, force=True)
+    return made.plan
 
 
 @contextmanager

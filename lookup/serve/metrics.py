@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -45,6 +47,9 @@ class Metrics:
         self.owners_refused = gauge(
             "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
         )
+        self.looks = counter("lookup_balance_looks", "looks at the cluster for a plan, by outcome", ["outcome"])
+        self.steps = gauge("lookup_balance_steps", "moves that the latest plan proposes")
+        self.imbalance = gauge("lookup_balance_imbalance", "busiest broker over the mean: now, planned, bound", ["of"])
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
 
     def count_request(self, path: str, status: int) -> None:
@@ -54,6 +59,16 @@ class Metrics:
     def count_decision(self, policy: str, outcome: str) -> None:
         """Count an answer of a policy."""
         self._decisions(policy, outcome).inc()
+
+    def show_look(self, look: Mapping[str, Any]) -> None:
+        """Take over what a look at the cluster led to; of one that failed, that it did."""
+        if "trouble" in look:
+            self.looks.labels("trouble").inc()
+            return
+        self.looks.labels("moves" if look["steps"] else "nothing").inc()
+        self.steps.set(look["steps"])
+        for of, value in look["imbalance"].items():
+            self.imbalance.labels(of).set(float("nan") if value is None else value)
 
     def show_owners(self, follower: Follower, owners: Owners) -> None:
         """Take over the figures of the owners as they are now."""

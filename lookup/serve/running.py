@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from aiohttp import web
 
 from lookup.errors import InputError
+from lookup.serve.balancing import Propose
 from lookup.serve.following import Connect, Follower
 from lookup.serve.server import DecisionServer
 from lookup.serve.topics import Reach, ServedTopics, served_topics
@@ -28,6 +29,7 @@ async def serve(
     report: Callable[[str], None],
     connect: Connect,
     reach: Reach,
+    propose: Propose,
     *,
     until: asyncio.Event | None = None,
 ) -> None:
@@ -38,6 +40,7 @@ async def serve(
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
+        propose: makes a plan of moves, likewise.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -51,7 +54,7 @@ async def serve(
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
         topics = served_topics(settings, reach, report)
-        server = DecisionServer(settings, report, follower, topics)
+        server = DecisionServer(settings, report, follower, topics, propose)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
@@ -89,6 +92,8 @@ async def _listen(
     jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
     if topics is not None:
         jobs += topics.jobs()
+    if server.balancer is not None:
+        jobs.append(server.balancer.work())
     work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:

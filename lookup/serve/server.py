@@ -20,6 +20,7 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
+from lookup.serve.balancing import Balancer, Propose
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
@@ -92,6 +93,7 @@ class DecisionServer:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
         topics: the topics of the cluster, if the settings have a table of them.
+        propose: makes a plan of moves, if the settings ask for plans.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
@@ -104,6 +106,7 @@ class DecisionServer:
         report: Callable[[str], None],
         follower: Follower | None = None,
         topics: ServedTopics | None = None,
+        propose: Propose | None = None,
     ) -> None:
         self._report, self._follower, self._topics = report, follower, topics
         #: what the clock said last, and the time of the latest decision, which never goes back
@@ -123,6 +126,9 @@ class DecisionServer:
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
+        self.balancer: Balancer | None = None
+        if settings.balance is not None and propose is not None:
+            self.balancer = Balancer(section.cluster, settings.balance, propose, self.metrics, report)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
@@ -136,6 +142,7 @@ class DecisionServer:
             web.get("/health", self._health),
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
+            web.get("/balance", self._balance),
         ]
         self._topic_routes = TopicRequests(topics).routes()
         # Requests about topics may wait for the cluster, so they are counted apart from all others.
@@ -275,6 +282,8 @@ class DecisionServer:
             problems.append(lost)
         if self._topics is not None and self._topics.trouble is not None:
             problems.append(self._topics.trouble)
+        if self.balancer is not None and self.balancer.trouble is not None:
+            problems.append(f"balance: {self.balancer.trouble}")
         content: dict[str, Any] = {
             "status": "failing" if problems else "ok",
             "protocol": PROTOCOL,
@@ -301,6 +310,11 @@ class DecisionServer:
         if answer is None:
             return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))
+
+    async def _balance(self, _: web.Request) -> web.StreamResponse:
+        if self.balancer is None:
+            return _problem(404, "this server makes no plans: its settings have no table [balance]")
+        return web.json_response(self.balancer.document())
 
     # Work behind the answers
 
@@ -467,7 +481,7 @@ def _require_same(configured: _Configured, before: _Configured) -> None:
     """Refuse new settings that differ in what cannot change while the server runs."""
     changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
     new, old = configured.settings, before.settings
-    changed += [table for table in ("collect", "topics") if getattr(new, table) != getattr(old, table)]
+    changed += [table for table in ("balance", "collect", "topics") if getattr(new, table) != getattr(old, table)]
     if changed:
         raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
 

@@ -28,12 +28,12 @@ from lookup.settings.resolve import (
     namespace_policies,
     topology,
 )
-from lookup.settings.serving import CollectSection, ServingFile, ServingSection
+from lookup.settings.serving import BalanceSection, CollectSection, ServingFile, ServingSection
 from lookup.settings.topics import ListingSection, TopicsFile, TopicsSection
 
 __all__ = [
-    "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch", "ClientRule",
-    "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
+    "BalanceSection", "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch",
+    "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
     "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile",
     "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe", "examine_settings",

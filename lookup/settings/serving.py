@@ -19,7 +19,7 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc
 from lookup.settings.topics import ListingSection
 
-__all__ = ["CollectSection", "ServingFile", "ServingSection"]
+__all__ = ["BalanceSection", "CollectSection", "ServingFile", "ServingSection"]
 
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
@@ -153,6 +153,25 @@ class CollectSection(Strict):
         return self
 
 
+class BalanceSection(Strict):
+    """Plans of moves, made again and again from what a collector records; nothing is moved."""
+
+    record: Text
+    """Path of the folder in which `lookup collect` records the cluster."""
+    plans: Text
+    """Path of the folder of the latest plan, and of what each look at the cluster led to."""
+    every_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 600.0
+    """Seconds between two looks."""
+    policy: Text = "shipped:rebalance"
+    """Path of a file with the policy whose shedder plans, or what ships under a name."""
+    max_moves: Positive | None = None
+    """Most bundles that a plan moves; absent: as many as the shedder does in a cycle."""
+    max_weight: Annotated[float, Field(strict=True, gt=0)] | None = None
+    """Most load that a plan moves, bytes per second; absent: as much as the shedder does in a cycle."""
+    stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 900.0
+    """Seconds that the end of the record may be old; beyond, no plan of it is relied on."""
+
+
 # As written an entry may also be the path of a file, which the loader replaces by what the file holds.
 _Policies = Annotated[
     tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
@@ -168,6 +187,8 @@ class ServingFile(WholeFile):
     """Collector of owners and topics; without `service_url` policies that read `view.ownership` are refused."""
     topics: ListingSection | None = None
     """Catalog and lister that answer brokers and clients that list topics; absent: no topics are listed."""
+    balance: BalanceSection | None = None
+    """Plans of moves, made again and again and not carried out; absent: none are made."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     namespaces: tuple[NamespaceEntry, ...] = ()

@@ -59,6 +59,8 @@ class World:
     #: by how much loads vary from minute to minute, as a ratio
     sway: float = 0.1
     cluster: str = "east"
+    #: of the record
+    start_us: int = START_US
 
     @classmethod
     def crowded(cls) -> World:
@@ -82,11 +84,11 @@ class World:
     def records(self) -> Iterator[Record]:
         """Yield what the cluster publishes."""
         registry: Mapping[str, str] = {name: self._lookup_data(name) for name in self.ids}
-        yield BrokerRegistry(registry, START_US)
+        yield BrokerRegistry(registry, self.start_us)
         for place, (name, owner) in enumerate(sorted(self.owners.items())):
-            state = {"state": "Owned", "dstBroker": owner, "timestamp": START_US // 1000, "versionId": 1}
-            yield StateRecord(name, json.dumps(state), START_US, (1, place, -1))
-        yield CaughtUp(START_US)
+            state = {"state": "Owned", "dstBroker": owner, "timestamp": self.start_us // 1000, "versionId": 1}
+            yield StateRecord(name, json.dumps(state), self.start_us, (1, place, -1))
+        yield CaughtUp(self.start_us)
         for minute in range(self.minutes):
             for name in self.ids:
                 if name not in self.silent:
@@ -98,13 +100,13 @@ class World:
             "webServiceUrl": f"http://{name}",
             "pulsarServiceUrl": f"pulsar://{host}:6650",
             "loadManagerClassName": self.managers.get(name, EXTENSIBLE_MANAGER),
-            "startTimestamp": START_US // 1000 + 60_000 * self.started.get(name, 0),
+            "startTimestamp": self.start_us // 1000 + 60_000 * self.started.get(name, 0),
             "properties": {"lookup.rack": f"rack-{host[-1]}"},
         }
         return json.dumps(data)
 
     def _reports(self, name: str, minute: int) -> Iterator[Record]:
-        ts_us = START_US + minute * _MINUTE_US
+        ts_us = self.start_us + minute * _MINUTE_US
         loads = {one: self.load(one, minute) for one in self.loads if self.owners.get(one) == name}
         total = sum(loads.values()) + self.besides.get(name, 0.0)
         half, usage = total / 2, min(1.0, total / _FULL)
@@ -137,13 +139,13 @@ class World:
         """Record the cluster into a folder, and return it."""
         observer = Observer(self.cluster)
         with RecordFolder(str(folder)) as into:
-            observer.note("started", START_US)
+            observer.note("started", self.start_us)
             for record in self.records():
                 observer.take(record)
             assert not observer.refused, observer.reasons
             for table, rows in observer.pending.items():
                 if rows:
-                    into.write(table, rows, until_us=START_US, position=observer.position)
+                    into.write(table, rows, until_us=self.start_us, position=observer.position)
         return folder
 
     def state(self, folder: Path) -> ClusterState:
