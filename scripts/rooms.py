@@ -17,9 +17,9 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 3_900,
+    "lookup/api": 4_100,
     "lookup/collect": 1_600,
-    "lookup/commands": 6_500,
+    "lookup/commands": 6_600,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,
     "lookup/logs": 7_700,
@@ -29,7 +29,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/replay": 9_600,
     "lookup/report": 6_500,
     "lookup/score": 2_700,
-    "lookup/serve": 4_000,
+    "lookup/serve": 4_200,
     "lookup/settings": 3_900,
     "lookup/simulation": 1_100,
     "lookup/spark": 800,
