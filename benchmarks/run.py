@@ -3,7 +3,7 @@
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
                                                   small, tables, steady, shared, closed, decision, serving,
-                                                  topics, watches, optimum, tuning, live
+                                                  topics, watches, optimum, tuning, plan, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -26,6 +26,7 @@ from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
 from optimum import measure_optimum
+from plan import measure_plan
 from polls import measure_polls
 from processes import Measured, run_measured
 from serve import measure_serving
@@ -375,6 +376,10 @@ def _tuning(_: _Bench) -> Iterator[Figure]:
     yield from measure_tuning()
 
 
+def _plan(_: _Bench) -> Iterator[Figure]:
+    yield from measure_plan()
+
+
 def _live(_: _Bench) -> Iterator[Figure]:
     print("... live, some five minutes", file=sys.stderr, flush=True)
     # It steers a cluster as the tests do.
@@ -407,6 +412,7 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "watches": _watches,
     "optimum": _optimum,
     "tuning": _tuning,
+    "plan": _plan,
     "live": _live,
 }
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import names_of, require_path
 from lookup.api.outputs import as_html, data_frame
-from lookup.api.tuning import open_tuning
 from lookup.collect.collector import Endpoints
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
@@ -232,6 +231,9 @@ def _policy(
 
 def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:
     """Return a finalist of a search as a table of `[[policies]]`."""
+    # With all that a search needs: two seconds that no other plan takes.
+    from lookup.api.tuning import open_tuning
+
     tuning = open_tuning(folder)
     finalists = {entry["candidate"]: entry for entry in tuning.document()["finalists"]}
     if candidate is None:

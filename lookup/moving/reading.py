@@ -38,6 +38,7 @@ _REPORTS: tuple[TableName, ...] = ("loads", "bundles")
 _ROWS = 100_000
 #: Seconds after which a source that has not been read once is given up.
 _PATIENCE_S = 15.0
+_QUIET = "a broker whose load hardly changes reports every 15 minutes: wait longer, or plan from a record"
 _UNKNOWN = "isolation policies and anti-affinity groups are not known, and no move was held against them"
 
 
@@ -197,7 +198,7 @@ def read_now(
             vain = seen.in_vain(observer)
             if vain is not None and time.monotonic() > began + min(wait_s, _PATIENCE_S):
                 break
-    seen.require(observer)
+    seen.require(observer, wait_s)
     tables = {table: _table_of(observer, table) for table in COLLECTED}
     last = (pc.max(rows.column("ts")).cast(pa.int64()).as_py() for rows in tables.values() if len(rows))
     # Brokers' clocks may be ahead of this one.
@@ -273,8 +274,8 @@ class _Seen:
         ]
         return found[0] if found else None
 
-    def require(self, observer: Observer) -> None:
-        """Refuse to go on without brokers and owners.
+    def require(self, observer: Observer, wait_s: float) -> None:
+        """Refuse to go on without brokers, owners and loads.
 
         Raises:
             InputError: saying which of them, and why.
@@ -284,14 +285,17 @@ class _Seen:
             raise InputError(f"cluster {observer.cluster}: no broker is known: {why}")
         if not self.has_owners:
             raise InputError(f"cluster {observer.cluster}: no owner is known: {why}")
+        if not self.loads:
+            trouble = observer.troubles.get("loads")
+            why = f"none was reported within {wait_s:g} s; {_QUIET}" if trouble is None else trouble
+            raise InputError(f"cluster {observer.cluster}: no load of a broker is known: {why}")
 
     def missing(self, observer: Observer, wait_s: float) -> Iterator[str]:
         """Yield a sentence for what did not come in time, and for messages that are not what Pulsar writes."""
         late = list(self._late(observer))
         if late:
             times = "" if self.reports == 1 else f" {self.reports} times"
-            why = "one whose load hardly changes reports every 15 minutes: wait longer, or plan from a record"
-            yield f"{listed(late)} did not report load and bundles{times} within {wait_s:g} s; {why}"
+            yield f"{listed(late)} did not report load and bundles{times} within {wait_s:g} s; {_QUIET}"
         for source, reason in observer.troubles.items():
             yield f"{READABLE[source]} cannot be read: {reason}"
         for source, count in observer.refused.items():
