@@ -122,42 +122,46 @@ def world(cluster: Cluster, java: JavaClients, tmp_path: Path) -> _World:
     return _World(cluster, tmp_path, namespace, topics, before, plan, [move[:3] for move in moves])
 
 
+def _produce(producers: Sequence[pulsar.Producer], counts: Counter[str], ended: threading.Event) -> None:
+    for producer in itertools.cycle(producers):
+        if ended.wait(0.01):
+            return
+        try:
+            producer.send(str(counts["sent"]).encode())
+            counts["sent"] += 1
+        except pulsar.PulsarException as error:
+            counts[f"send: {error}"] += 1
+
+
+def _consume(consumer: pulsar.Consumer, counts: Counter[str], ended: threading.Event) -> None:
+    seen = set[bytes]()
+    while not (ended.is_set() and counts["received"] >= counts["sent"]):
+        try:
+            message = consumer.receive(5_000)
+            consumer.acknowledge(message)
+        except pulsar.PulsarException as error:
+            counts[f"receive: {error}"] += 1
+            return
+        seen.add(message.data())
+        counts["received"] = len(seen)
+
+
 @contextmanager
 def _traffic(world: _World, topics: Sequence[str]) -> Iterator[Counter[str]]:
     """Produce into some topics and consume from them, with the Python client, until the block ends; count all.
 
     A message that is received again counts once: an unload ends connections before acknowledgements are answered.
     """
-    counts, ended = Counter[str](), threading.Event()
+    counts, ended = Counter[str](hangs=0), threading.Event()
     client = pulsar.Client(
         world.cluster.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, str(world.folder / "client.log"))
     )
     producers = [client.create_producer(topic) for topic in topics]
     consumer = client.subscribe(list(topics), "moves")
-
-    def produce() -> None:
-        for producer in itertools.cycle(producers):
-            if ended.wait(0.01):
-                return
-            try:
-                producer.send(str(counts["sent"]).encode())
-                counts["sent"] += 1
-            except pulsar.PulsarException as error:
-                counts[f"send: {error}"] += 1
-
-    def consume() -> None:
-        seen = set[bytes]()
-        while not (ended.is_set() and counts["received"] >= counts["sent"]):
-            try:
-                message = consumer.receive(5_000)
-                consumer.acknowledge(message)
-                seen.add(message.data())
-                counts["received"] = len(seen)
-            except pulsar.PulsarException as error:
-                counts[f"receive: {error}"] += 1
-                return
-
-    threads = [threading.Thread(target=produce), threading.Thread(target=consume)]
+    threads = [
+        threading.Thread(target=_produce, args=(producers, counts, ended), daemon=True),
+        threading.Thread(target=_consume, args=(consumer, counts, ended), daemon=True),
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -165,8 +169,10 @@ def _traffic(world: _World, topics: Sequence[str]) -> Iterator[Counter[str]]:
     finally:
         ended.set()
         for thread in threads:
-            thread.join()
-        client.close()
+            thread.join(60.0)
+            counts["hangs"] += thread.is_alive()
+        if not counts["hangs"]:
+            client.close()
 
 
 def test_twenty_moves_beside_clients_and_back(world: _World, java: JavaClients) -> None:
@@ -185,7 +191,7 @@ def test_twenty_moves_beside_clients_and_back(world: _World, java: JavaClients) 
         bundle: owned.broker for bundle, owned in world.before.items()
     }
     assert counts["sent"] > 100
-    assert counts == {"sent": counts["sent"], "received": counts["sent"]}
+    assert counts == {"sent": counts["sent"], "received": counts["sent"], "hangs": 0}
     assert [answer.result(60.0)["error"] for answer in answers if "error" in answer.result(60.0)] == []
 
 
@@ -303,22 +309,21 @@ def test_a_broker_is_drained_as_planned_and_what_was_predicted_is_measured(world
         )
 
     folder = str(world.folder / "drain")
-    with _traffic(world, [*world.topics.values()][:12]) as counts:
-        planned = typed("plan", "--drain", drained.id, "--only", world.namespace, "--reports", "4", "--output", folder)
-        assert planned.returncode == 0, planned.stderr
-        applied = typed("apply", folder, "--yes", "--rate", "10/s", "--freeze-shedding")
-        assert applied.returncode == 0, applied.stdout + applied.stderr
-        assert drained.id not in {world.owners()[bundle] for bundle in world.topics}
-        verified = typed("verify", "--plan", f"{folder}/plan.json.journal", "--format", "json")
+    planned = typed("plan", "--drain", drained.id, "--only", world.namespace, "--output", folder)
+    assert planned.returncode == 0, planned.stderr
+    applied = typed("apply", folder, "--yes", "--rate", "10/s", "--freeze-shedding")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert drained.id not in {world.owners()[bundle] for bundle in world.topics}
+    verified = typed("verify", "--plan", f"{folder}/plan.json.journal", "--format", "json")
     back = typed("apply", "--rollback", f"{folder}/plan.json.journal", "--yes", "--rate", "10/s")
 
-    # Of so little traffic the loads of these brokers may vary as they like.
-    assert verified.returncode in (0, 3), planned.stdout + planned.stderr + verified.stdout
+    # Of one report of each broker a plan has no intervals.
+    assert verified.returncode == 4, verified.stderr
     document = json.loads(verified.stdout)
+    assert "no intervals" in document["verdict"]
     assert document["figures"]["imbalance"]["measured"] > 0.0
-    assert document["predictions"]["of"] == 1
+    assert {one["broker"] for one in document["brokers"]} == {broker.id for broker in world.cluster.running}
     assert back.returncode == 0, back.stdout
     assert {bundle: world.owners()[bundle] for bundle in world.topics} == {
         bundle: owned.broker for bundle, owned in world.before.items()
     }
-    assert set(counts) == {"sent", "received"}
