@@ -26,7 +26,8 @@ class Metrics:
         counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
         requests = counter("lookup_requests", "requests by path and status", ["path", "status"])
         decisions = counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"])
-        self._requests, self._decisions = cache(requests.labels), cache(decisions.labels)
+        shadow = counter("lookup_shadow_answers", "answers in shadow, by agreement", ["policy", "agreement"])
+        self._requests, self._decisions, self._shadow = map(cache, (requests.labels, decisions.labels, shadow.labels))
         self.lookups = counter("lookup_recorded_lookups", "lookups taken into the record")
         self.refused = counter("lookup_refused_lookups", "lookups that cannot be recorded")
         self.shadow_lost = counter("lookup_shadow_lost", "requests that policies in shadow were not asked")
@@ -59,6 +60,10 @@ class Metrics:
     def count_decision(self, policy: str, outcome: str) -> None:
         """Count an answer of a policy."""
         self._decisions(policy, outcome).inc()
+
+    def count_shadow(self, policy: str, *, agrees: bool) -> None:
+        """Count an answer of a policy in shadow: whether it is the broker that the active policy named."""
+        self._shadow(policy, "same" if agrees else "other").inc()
 
     def show_look(self, look: Mapping[str, Any]) -> None:
         """Take over what a look at the cluster led to; of one that failed, that it did."""

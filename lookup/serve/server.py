@@ -75,6 +75,8 @@ class _Question:
     #: name of the decision
     decision: str
     ts_us: int
+    #: what the active policy answered
+    broker: str | None
 
 
 def _configured(settings: ServingFile) -> _Configured:
@@ -260,7 +262,7 @@ class DecisionServer:
         self._explainable.keep(answer, configured.section.explained)
         if configured.served.shadows:
             if len(self._shadowed) < configured.section.shadow_queue:
-                self._shadowed.append(_Question(message, view, decision, now_us))
+                self._shadowed.append(_Question(message, view, decision, now_us, answer.broker))
                 self._has_shadowed.set()
             else:
                 self.metrics.shadow_lost.inc()
@@ -389,6 +391,7 @@ class DecisionServer:
             self.metrics.count_decision(policy.name, "error")
             return
         self._keep(answer, configured, is_carried=False)
+        self.metrics.count_shadow(policy.name, agrees=answer.broker == question.broker)
 
     async def work_on_record(self) -> None:
         """Write rows again and again."""

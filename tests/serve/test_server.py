@@ -145,6 +145,29 @@ def test_policy_in_shadow_is_recorded_and_not_answered(server: Server) -> None:
     assert (row["carried"], len(row["odds"])) == (False, 2)
 
 
+def test_agreement_of_a_policy_in_shadow_is_counted(server: Server) -> None:
+    """Each of its answers is the active policy's broker, or another one."""
+    before = _shadow_answers(server)
+    answers = [server.ask("POST", "/decide", decide(view("a", "b", "c")))[1] for _ in range(8)]
+    same, other = awaited(lambda: now if sum(now := _shadow_answers(server)) == sum(before) + 8 else None)
+
+    names = {answer["decision"] for answer in answers}
+
+    def both() -> list[dict[str, Any]] | None:
+        """Return the answers of both policies once all are in files."""
+        rows = [row for row in read_table(server.record, "decisions") if row["decision"] in names]
+        return rows if len(rows) == 2 * len(names) else None
+
+    brokers = {(row["decision"], row["policy"]): row["broker"] for row in awaited(both)}
+    agree = sum(brokers[name, "by-rack"] == brokers[name, "anywhere"] for name in names)
+    assert (same - before[0], other - before[1]) == (agree, 8 - agree)
+
+
+def _shadow_answers(server: Server) -> tuple[float, float]:
+    name = 'lookup_shadow_answers_total{agreement="%s",policy="anywhere"}'
+    return server.figure(name % "same"), server.figure(name % "other")
+
+
 def test_broker_in_shadow_carries_nothing_out(server: Server) -> None:
     """A broker that keeps its own choice gets an answer, which is recorded as not carried out."""
     _, content = server.ask("POST", "/decide", decide(view("a", "b"), shadow=True))
