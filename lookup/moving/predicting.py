@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 
 #: Share of measurements that an interval is to cover.
 _COVERED = 0.95
+#: Least half of an interval, as a share of the value: brokers measure over a minute, of which a move interrupts clients
+#: for up to 0.7 s (docs/plan.md).
+_LEAST = 0.7 / 60
 
 
 def predicted(
@@ -35,7 +38,7 @@ def predicted(
     intervals = {}
     for name, value in after.items():
         values = np.array([figures[name] for figures in past])
-        mean, half = float(values.mean()), times * float(values.std(ddof=1))
+        mean, half = float(values.mean()), max(times * float(values.std(ddof=1)), _LEAST * value)
         # The plan fits the loads of its instant: at others its placement is less even, so the mean belongs inside.
         low, high = min(value, mean) - half, max(value, mean) + half
         intervals[name] = Predicted(value=value, low=max(low, 0.0), high=high)
