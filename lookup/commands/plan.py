@@ -112,7 +112,7 @@ def source_of(arguments: argparse.Namespace) -> Source:
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
         raise SettingsError(problems)
-    require_extra("plan", "pyarrow", "scipy", "kazoo", "pulsar", extra="collect")
+    _require_extras("plan")
     from lookup.api.moving import Source
 
     return Source(
@@ -125,12 +125,16 @@ def source_of(arguments: argparse.Namespace) -> Source:
     )
 
 
+def _require_extras(command: str) -> None:
+    require_extra(command, "pyarrow", "kazoo", "pulsar", extra="collect")
+    require_extra(command, "scipy", "jinja2", extra="report")
+
+
 def _run(arguments: argparse.Namespace) -> int:
     """Make a plan, write and print it; return 0 with moves and 4 without."""
     source = source_of(arguments)
     if arguments.policy is not None and arguments.tuned is not None:
         raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
-    require_extra("plan", "jinja2", extra="report")
     from lookup.api.moving import DEFAULT_POLICY, PAGE, PLAN, plan
     from lookup.logs.outputs import require_free
 
@@ -203,8 +207,7 @@ def _add_printed(parser: Parser) -> None:
 
 def _run_show(arguments: argparse.Namespace) -> int:
     """Print a plan that was made; return as `lookup plan` did."""
-    require_extra("plan show", "pyarrow", "scipy", "kazoo", "pulsar", extra="collect")
-    require_extra("plan show", "jinja2", extra="report")
+    _require_extras("plan show")
     from lookup.api.moving import open_plan
 
     made = open_plan(arguments.plan)
@@ -220,7 +223,6 @@ def _add_checked(parser: Parser) -> None:
 def _run_eval(arguments: argparse.Namespace) -> int:
     """Print what has become of a plan; return 0 if any step can still be made, 4 if none can."""
     source = source_of(arguments)
-    require_extra("plan eval", "jinja2", extra="report")
     from lookup.api.moving import check_plan, open_plan
     from lookup.model.time import time_text
     from lookup.report.comparison import number_text

@@ -2,8 +2,8 @@
 
 The engine judges every move as in a cycle of a replay; limits are refusals that the shedder meets, and what it may not
 touch it does not see. What it may move in one cycle by its own settings gives way to limits that are given for a plan.
-Its hit counts do not keep it still: it is asked again about the same state until it acts or ends for another reason, as
-if the cluster stayed as it is for so many cycles. Means over a history are those of one report.
+Its hit counts do not keep it still: it is asked again about the same state until it acts, ends for another reason or
+says the same again, as if the cluster stayed as it is for so many cycles. Means over a history are those of one report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.build import parameters_of, part_table
-from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds
+from lookup.engine.cycles import IDLE_CYCLE, Unloading, run_sheds
 from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import Argument, InputError, PolicyError
@@ -161,6 +161,7 @@ class _Planner:
         assert isinstance(view.ownership, Ownership)
         self._owners = view.ownership
         self.moves: list[Move] = []
+        self._moved_weight = 0.0
         #: bundles without report, by the number of their broker
         self._quiet = Counter(
             self._number(owned.broker) for bundle, owned in state.owners.items() if bundle not in state.loads
@@ -173,7 +174,7 @@ class _Planner:
     @property
     def _weight_left(self) -> float:
         most = math.inf if self._limits.max_weight is None else self._limits.max_weight
-        return most - sum(move.weight for move in self.moves)
+        return most - self._moved_weight
 
     @property
     def _moves_left(self) -> float:
@@ -192,6 +193,7 @@ class _Planner:
         self._owners.give(move.bundle, move.destination)
         self.balance.move([move])
         self.moves.append(move)
+        self._moved_weight += move.weight
 
     # Brokers to drain.
 
@@ -227,10 +229,12 @@ class _Planner:
         objection = self._objection(weight)
         if objection is not None:
             return objection
+        source = self._number(self._state.owners[bundle].broker)
+        if not self._state.view.registered[source]:
+            return Reason.LOAD_MANAGER_CLASS
         admitted, reason = self._admitted(bundle)
         # A broker of which no load is known may be full.
-        source = self._state.owners[bundle].broker
-        admitted = admitted[self.balance.staying[admitted] & (admitted != self._number(source))]
+        admitted = admitted[self.balance.staying[admitted] & (admitted != source)]
         if not len(admitted):
             return str(reason or Reason.NO_CANDIDATES)
         filled = (self.balance.loads[admitted] + weight) / self.balance.capacities[admitted]
@@ -277,10 +281,13 @@ class _Planner:
             self._carry_out(Move(unload.bundle, source, number, weight, str(unload.reason)))
 
         unloading = Unloading(carry_out)
-        report: CycleReport[Unload] = IDLE_CYCLE
+        report, short = IDLE_CYCLE, None
         for _ in range(_CYCLES if len(instant.offered) > 1 else 0):
-            report = run_sheds(policy, instant, memory, unloading)
-            if report.accepted or report.outcome.reason is not CycleReason.HIT_COUNT:
+            report, before = run_sheds(policy, instant, memory, unloading), short
+            short = report.outcome.short
+            # One that counts falls short of less each time; of a balanced cluster it says the same again.
+            is_said_again = short is not None and short == before
+            if report.accepted or report.outcome.reason is not CycleReason.HIT_COUNT or is_said_again:
                 break
         return report.outcome
 

@@ -204,6 +204,8 @@ def test_nothing_goes_to_or_from_brokers_of_another_manager(tmp_path: Path) -> N
 
     assert {step.destination for step in plan.steps} == {broker(2)}
     assert any("run no extensible load manager" in sentence for sentence in plan.missing)
+    drained = _planned(world, tmp_path / "drained", drain=(broker(1),))
+    assert {move.reason for move in drained.refused if move.source == broker(1)} == {"load-manager-class"}
 
 
 def test_no_intermediate_state_is_worse_than_the_start(tmp_path: Path) -> None:
