@@ -142,10 +142,12 @@ def moves_back(journal: Journal) -> list[Transfer]:
     moves = []
     for step in reversed(journal.plan.steps):
         there, back = journal.there.get(step.number), journal.back.get(step.number)
-        if there is None or there["event"] in ("skipped",) or (back is not None and back["event"] in FINAL):
+        if there is None or there["event"] == "skipped" or (back is not None and back["event"] in FINAL):
             continue
         owner = there.get("owner", step.destination)
-        moves.append(Transfer(step.number, step.bundle, owner, step.source, None, True, back))
+        # A step of the way there that was not seen to end may still be under way.
+        unknown = back or (None if there["event"] in FINAL else there)
+        moves.append(Transfer(step.number, step.bundle, owner, step.source, None, True, unknown))
     return moves
 
 
@@ -176,10 +178,8 @@ class _Request(Thread):
     def __init__(self, rest: AdminRest, move: Transfer) -> None:
         super().__init__(name=f"unload-{move.number}", daemon=True)
         namespace, _, bounds = move.bundle.rpartition("/")
-        self._rest, self._path = (
-            rest,
-            (f"namespaces/{namespace}/{bounds}/unload?{urlencode({'destinationBroker': move.destination})}"),
-        )
+        self._rest = rest
+        self._path = f"namespaces/{namespace}/{bounds}/unload?{urlencode({'destinationBroker': move.destination})}"
         #: None: none so far
         self.error: Exception | None = None
 
@@ -278,20 +278,19 @@ class Mover:
 
     def _begin(self, move: Transfer) -> None:
         """Ask for a step, unless the bundle is not where the plan says."""
-        # Guards have looked at the network since.
-        self.watch.look()
-        owner = self.watch.owner(move.bundle)
-        releases = self.watch.releases[move.bundle]
         if move.requested is not None:
             before = Owned(move.requested["from"], move.requested["since_us"])
-            self._going.append(_Going(move, before, releases, None, time.monotonic()))
+            self._going.append(_Going(move, before, 0, None, time.monotonic()))
             return
         try:
-            reason = obstacle(move, self.watch, self.rest.brokers(self._cluster))
+            registered = self.rest.brokers(self._cluster)
         except (OSError, ValueError) as error:
             self._waiting.appendleft(move)
             self._end(f"the admin REST cannot be asked for brokers: {reason_of(error)}")
             return
+        # As late as can be: what others do after it is overridden.
+        self.watch.look()
+        owner, reason = self.watch.owner(move.bundle), obstacle(move, self.watch, registered)
         if reason is not None or owner is None:
             is_back_already = move.is_back and owner is not None and owner.broker == move.destination
             self._over(move, "moved" if is_back_already else "skipped", str(reason))
@@ -299,7 +298,7 @@ class Mover:
         self.journal.write("requested", **move.place, **_asked(move, owner))
         request = _Request(self.rest, move)
         request.start()
-        self._going.append(_Going(move, owner, releases, request, time.monotonic()))
+        self._going.append(_Going(move, owner, self.watch.releases[move.bundle], request, time.monotonic()))
         self._begun += 1
         self._next_at = time.monotonic() + self.pace.interval_s
 
@@ -330,9 +329,14 @@ class Mover:
         self._waiting.appendleft(replace(going.move, requested=None))
 
     def _arrived(self, going: _Going, owner: Owned) -> None:
-        others = self.watch.releases[going.move.bundle] - going.releases > 1 and going.request is not None
+        """End a step whose bundle has another owner."""
+        is_ours = going.request is not None
+        others = is_ours and self.watch.releases[going.move.bundle] - going.releases > 1
         if owner.broker == going.move.destination:
             self._over(going.move, "moved", "somebody else unloaded it as well" if others else "", going)
+        elif others or not is_ours:
+            # Not for the way back to undo: for all that is known somebody else has moved it there.
+            self._over(going.move, "skipped", f"{owner.broker} owns the bundle: somebody else has moved it", going)
         else:
             self._over(going.move, "elsewhere", f"{owner.broker} owns the bundle now", going, owner=owner.broker)
 

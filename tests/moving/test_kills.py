@@ -106,6 +106,25 @@ def test_the_way_back_takes_up_what_was_killed(tmp_path: Path) -> None:
         assert (done.is_whole, standin.owners, standin.configuration) == (True, before, {})
 
 
+def test_what_others_did_after_a_kill_is_left(tmp_path: Path) -> None:
+    """A step that was asked for, and whose bundle somebody else has moved since, is skipped, there and back."""
+    with running(2) as standin:
+        first = standin.bundles[0]
+        path = written(standin.plan(), tmp_path)
+        killer = _Killer(standin, path)
+        killer.run("after PUT")
+        killer.process = None
+        standin.give(first, "c:8080")
+        endpoints = Endpoints(None, standin.url, "pulsar://not-asked:6650")
+
+        done = apply(path, endpoints, yes=True, how=quick_how(standin))
+        back = rollback(tmp_path / "plan.json.journal", endpoints, yes=True, how=quick_how(standin))
+
+        assert (done.steps("skipped"), done.steps("moved")) == ([1], [2])
+        assert done.outcomes[0].reason == "c:8080 owns the bundle: somebody else has moved it"
+        assert (back.steps("moved"), standin.owners[first]) == ([2], "c:8080")
+
+
 def test_a_journal_that_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
     """Half an entry is no entry, at any byte of the last line."""
     with running(2) as standin:
