@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec",
-    "extent", "heat_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "setting_spec", "topology_spec",
-    "trade_spec",
+    "extent", "heat_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec", "setting_spec",
+    "topology_spec", "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -159,6 +159,26 @@ def setting_spec(
         _layer(_mark("circle", clip=True, opacity=0.9, size=36), {"x": x, "y": y, "color": role, "tooltip": tooltip}),
     ]
     return {"layer": layers, "data": _ROWS, "height": 130, "width": 250, "$schema": _SCHEMA}
+
+
+def parallel_spec(axes: Sequence[str]) -> dict[str, Any]:
+    """A line per candidate over axes that stand side by side, each from its least to its largest value.
+
+    Args:
+        axes: names in their order; a | breaks a line.
+    """
+    names = {"labelAngle": 0, "labelExpr": "split(datum.label, '|')", "grid": True, "domain": False}
+    x = _name("axis", sort=list(axes), title=None, axis=names, scale={"type": "point", "padding": 0.5})
+    y = _amount("share", axis=None, scale={"domain": [0, 1]})
+    role = _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
+    tooltip = [_name("candidate"), _name("said")]
+    layers = [
+        _layer(
+            _mark("line", opacity=0.6, strokeWidth=1), {"x": x, "y": y, "detail": _name("candidate"), "color": role}
+        ),
+        _layer(_mark("circle", opacity=0.9, size=30), {"x": x, "y": y, "color": role, "tooltip": tooltip}),
+    ]
+    return {"layer": layers, "data": _ROWS, "height": 200, "width": CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:

@@ -131,9 +131,10 @@ class TuneFile(WholeFile):
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
         """Return the mistakes between tables."""
         problems: list[tuple[Loc, str]] = []
-        for name, count in Counter(space.name for space in tables.get("spaces", ())).items():
-            if count > 1:
-                problems.append((("spaces",), f"{count} are named {shown(name)}; a name should occur once"))
+        for table in ("spaces", "policies"):
+            for name, count in Counter(entry.name for entry in tables.get(table, ())).items():
+                if count > 1:
+                    problems.append(((table,), f"{count} are named {shown(name)}; a name should occur once"))
         section, scenarios = tables.get("tune"), tables.get("scenarios")
         if section is not None and (section.evaluation is None) == (not scenarios):
             problems.append((("tune", "evaluation"), "name either an evaluation or, with [[scenarios]], none"))

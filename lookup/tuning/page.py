@@ -1,18 +1,20 @@
 """Write `tune.html`: a finished search as one page of the same form as `report.html`, drawn from what `tune.json` says.
 
-A candidate stands as far from today's point as it was in the batch that it was replayed in last: batches differ in
+A candidate stands as far from today's point as it was in the batch that it was tried in last: batches differ in
 their luck, differences within one do not.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
-from lookup.report.charts import PANEL, Limit, extent, setting_spec
+from lookup.report.charts import PANEL, Limit, extent, parallel_spec, setting_spec
 from lookup.report.comparison import ARROWS, NOTHING, number_text
 from lookup.report.page import html_page
 from lookup.report.trade import trade_chart
@@ -23,6 +25,9 @@ from lookup.tuning.wording import gain_text, sentences
 __all__ = ["tuning_page"]
 
 _TITLE = "Settings searched"
+_TABLE = "candidates-table"
+#: Characters of a line of a name over an axis.
+_LINE = 14
 _PARTS = ("search", "sealed")
 #: Points farther from the others than so many times what the named ones span would press these into one.
 _MOST_SPAN = 1.5
@@ -181,12 +186,9 @@ def _dots(
     today = document["incumbent"][days]
     if today is None:
         return
-    recommended = {one["candidate"] for one in document["recommended"]}
-    finalists = {one["candidate"] for one in document["finalists"]}
     ends = {name: today[name]["value"] for name in chosen}
     moves = today["moves"]["value"]
     yield ["today", "incumbent", *(ends[name] for name in chosen for _ in range(3)), moves, *_texts(today, chosen)]
-    roles = {"defaults": "defaults"}
     dots = []
     for one in candidates:
         figures = one[days]
@@ -196,9 +198,7 @@ def _dots(
             or any(_at(figures, ends, name, document) is None for name in chosen)
         ):
             continue
-        number = one["candidate"]
-        role = roles.get(one["origin"], "tried")
-        role = "recommended" if number in recommended else "candidate" if number in finalists else role
+        role = _role(one, document)
         spans = [end for name in chosen for end in _span(figures, ends, name, document, has_width=role != "tried")]
         dots.append([_name(one), role, *spans, figures["moves"]["value"], *_texts(figures, chosen)])
     order = ["recommended", "candidate", "defaults", "tried"]
@@ -270,7 +270,7 @@ def _picture(setting: _Document, name: str, document: _Document) -> Chart:
         if one["space"] != setting["space"] or value is None or figures is None or figures[name]["delta"] is None:
             continue
         at, low, high = _span(figures, {name: today}, name, document)
-        role = "candidate" if one["candidate"] in {best["candidate"] for best in document["finalists"]} else "tried"
+        role = _role(one, document)
         rows.append(
             [_name(one), role, _plain(value), at, low, high, f"{_plain(value)}: {_text(figures[name]['value'])}"]
         )
@@ -281,7 +281,58 @@ def _picture(setting: _Document, name: str, document: _Document) -> Chart:
     number = document["settings"].index(setting)
     description = f"{quantity(len(rows), 'candidate')} by their value of this setting."
     fields = ["candidate", "role", "value", "at", "low", "high", "said"]
-    return Chart(f"setting-{number}-chart", title, description, spec, fields, rows)
+    return Chart(f"setting-{number}-chart", title, description, spec, fields, rows, narrowed_by=_TABLE)
+
+
+def _lines(space: str, document: _Document) -> Chart:
+    """Return the candidates of a space as lines over its settings and the figures that are aimed at."""
+    settings = [one for one in document["settings"] if one["space"] == space]
+    names = [*document["objectives"], *document["prices"]]
+    axes: dict[str, dict[str, Any]] = {}
+    known = [one for one in document["candidates"] if one["space"] in (space, None) and one["search"] is not None]
+    for one in settings:
+        values = {_name(other): _plain(other["changes"].get(one["key"], one["today"])) for other in known}
+        axes[_broken(one["key"])] = _shares(values, is_log=one["scale"] == "log")
+    for name in names:
+        figures = {_name(one): one["search"][name]["value"] for one in known}
+        axes[_broken(name)] = _shares(figures, is_log=False)
+    rows = [
+        [_name(one), _role(one, document), axis, *shares[_name(one)]]
+        for axis, shares in axes.items()
+        for one in known
+        if _name(one) in shares
+    ]
+    number = list(dict.fromkeys(one["space"] for one in document["settings"])).index(space)
+    return Chart(
+        f"lines-{number}-chart",
+        f"{space}: settings and figures of {quantity(len(known), 'candidate')}{_caution(document)}",
+        "A line for each candidate, over an axis for each setting and each figure.",
+        parallel_spec(list(axes)),
+        ["candidate", "role", "axis", "share", "said"],
+        rows,
+        narrowed_by=_TABLE,
+    )
+
+
+def _shares(values: Mapping[str, Any], *, is_log: bool) -> dict[str, tuple[float, str]]:
+    """Return by name where a value stands between the least and the largest, and the value as a text."""
+    known = {name: value for name, value in values.items() if value is not None}
+    if any(isinstance(value, str) for value in known.values()):
+        order = sorted({str(value) for value in known.values()})
+        places = {name: float(order.index(str(value))) for name, value in known.items()}
+    else:
+        places = {name: math.log(value) if is_log and value > 0 else float(value) for name, value in known.items()}
+    least = min(places.values(), default=0.0)
+    width = max(places.values(), default=0.0) - least
+    return {name: ((place - least) / width if width else 0.5, _text(known[name])) for name, place in places.items()}
+
+
+def _broken(name: str) -> str:
+    """Return a long name in short lines, parted by |, at its capitals and marks."""
+    lines = [""]
+    for part in re.findall(r"[A-Z]?[^A-Z_.:]*[_.:]?", name):
+        lines[-1:] = [lines[-1] + part] if len(lines[-1] + part) <= _LINE else [lines[-1], part]
+    return "|".join(filter(None, lines))
 
 
 def _candidates(document: _Document) -> Iterator[Block]:
@@ -304,12 +355,22 @@ def _candidates(document: _Document) -> Iterator[Block]:
         rows.append([*about, *map(_text, map(_plain, values)), *cells])
     heads = ["candidate", "origin", "space", "answer", *keys, *(f"{_arrow(name, document)} {name}" for name in names)]
     yield Paragraph(
-        "In small type stands the gain over today in the batch in which a candidate was replayed last, up is better, "
-        "with its 95 % interval. Fields above the columns narrow the table: a text, or `<5`, `>=0.3`, `2..4`."
+        "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
+        "its 95 % interval. Fields above the columns narrow the table: a text, or `<5`, `>=0.3`, `2..4`; the lines, "
+        "from the least to the largest value of each setting and figure, and the pictures above show what is left."
     )
     choices = {one["key"] for one in document["settings"] if one["scale"] == "choices"}
+    yield from (_lines(space, document) for space in dict.fromkeys(one["space"] for one in document["settings"]))
     texts = [*range(4), *(place + 4 for place, key in enumerate(keys) if key in choices)]
-    yield Table(heads, rows, "candidates-table", f"Candidates{_caution(document)}", texts=texts, is_filtered=True)
+    yield Table(heads, rows, _TABLE, f"Candidates{_caution(document)}", texts=texts, is_filtered=True)
+
+
+def _role(one: _Document, document: _Document) -> str:
+    """Return what a point is drawn as."""
+    for role, part in (("recommended", "recommended"), ("candidate", "finalists")):
+        if any(one["candidate"] == other["candidate"] for other in document[part]):
+            return role
+    return one["origin"] if one["origin"] in ("incumbent", "defaults") else "tried"
 
 
 def _minute(written: str) -> str:

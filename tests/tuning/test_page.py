@@ -84,6 +84,20 @@ def test_every_setting_has_a_picture_of_what_its_values_did(document: dict[str, 
     assert all(values[str(one["candidate"])] == one["changes"]["scorers[1].weight"] for one in tried)
 
 
+def test_a_line_goes_over_the_settings_and_figures_of_each_candidate(document: dict[str, Any]) -> None:
+    """From the least value of each, at 0, to the largest, at 1."""
+    rows = _rows(_charts(tuning_page(document))["lines-0-chart"])
+
+    places = {(row["candidate"], row["axis"]): row["share"] for row in rows}
+    known = {str(one["candidate"]): one for one in document["candidates"][1:] if one["search"]}
+    weights = {name: one["changes"].get("scorers[1].weight", 0.0) for name, one in known.items()}
+    largest = max(weights, key=weights.__getitem__)
+    axes = list(dict.fromkeys(row["axis"] for row in rows))
+    assert axes == ["scorers[1].|weight", "grace_s", "match_ratio:|rack", "imbalance_max_|mean"]
+    assert (places["today", axes[0]], places[largest, axes[0]]) == (0.0, 1.0)
+    assert all(0.0 <= share <= 1.0 for share in places.values())
+
+
 def test_all_candidates_stand_in_a_table_that_can_be_narrowed(document: dict[str, Any]) -> None:
     """Names out of settings end no tag."""
     page = tuning_page(document)
