@@ -259,7 +259,7 @@ class TuneRun:
         self._clear()
         self._keep()
         self.trials.begin(self.folder)
-        began = time.monotonic()
+        began, replays = time.monotonic(), 0
         minutes = self.file.tune.minutes
         last = max(self.records, default=0)
         for number, batch in enumerate(self.search.batches()):
@@ -271,10 +271,15 @@ class TuneRun:
             if number < last or (is_late and number and batch.kind != "race"):
                 continue
             tried, planned = len(self.search.candidates), self.file.tune.candidates
+            left = ""
+            if replays:
+                each_s = (time.monotonic() - began) / replays
+                left = f", about {_duration(each_s * (batch.replays + self.search.left_after(batch)))} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
-                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried"
+                f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
             )
+            replays += batch.replays
             self.records[number] = _record(batch, number, self.trials.tried(batch, number, self.search, progress))
             self._keep()
             self._learn(self.records[number])
@@ -378,6 +383,10 @@ class TuneRun:
                 for record in batches
             ],
         }
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:

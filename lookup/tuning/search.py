@@ -53,6 +53,11 @@ class Batch:
     candidates: Sequence[Candidate]
     replicates: int
 
+    @property
+    def replays(self) -> int:
+        """Return how often a policy is replayed, the incumbent among them."""
+        return (len(self.candidates) + 1) * self.replicates
+
 
 class Search:
     """The candidates so far, and those that come next.
@@ -90,6 +95,18 @@ class Search:
             self._raced = frozenset(rivals)
             # Half of a verdict's: the sealed days have the last word, with all of them.
             yield Batch("race", list(rivals.values()), -(-self._full // 2))
+
+    def left_after(self, batch: Batch) -> int:
+        """Return about how many replays follow a batch, those of what is sealed included."""
+        few, finalists = min(self._section.replicates, self._full), self._section.finalists
+        left = (finalists + 1) * self._full
+        if batch.kind == "race":
+            return left
+        left += (2 * finalists + _PARED) * -(-self._full // 2)
+        if batch.kind == "pared":
+            return left
+        changes = max(len(space.axes) for space in self.spaces.values())
+        return left + few * (_PARED * (changes + 1) + max(0, self._section.candidates - len(self.candidates)))
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Take what a batch has shown, by candidate.
