@@ -109,7 +109,8 @@ def deliver(found: Tuning, form: str | None) -> int:
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
-        sealed = ", and in sealed/ the report on the days that were sealed" if document["unit"] == "days" else ""
+        is_judged = document["unit"] == "days" and document["finalists"]
+        sealed = ", and in sealed/ the report on the days that were sealed" if is_judged else ""
         note(f"results are in {found.folder}: {page}tune.json for programs{sealed}")
     return found.exit_code
 
