@@ -348,6 +348,8 @@ class TuneRun:
             for one in finalists
         ]
         recommended = [one for one in judged if one["objection"] is None and span.sealed_from is not None]
+        # Without what is sealed the search has the last word on what matters.
+        best = (recommended if span.sealed_from is not None else judged)[:1]
         batches = [self.records[number] for number in sorted(self.records)]
         first = {row["candidate"]: standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
         gains = [
@@ -366,7 +368,7 @@ class TuneRun:
             },
             "candidates": [entry(one, search) for one in search.candidates],
             "settings": settings_document(
-                search, first, gains, {(one["space"], key) for one in recommended[:1] for key in one["changes"]}
+                search, first, gains, {(one["space"], key) for one in best for key in one["changes"]}
             ),
             **aims_document(aims),
             "possible": {

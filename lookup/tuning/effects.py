@@ -70,6 +70,8 @@ def settings_document(
 ) -> list[dict[str, Any]]:
     """Return every setting that was varied: where, its value today, its scale, and whether it mattered.
 
+    None for one of which there are too few candidates to tell.
+
     Args:
         first: how candidates stood in the first batch, whose values lie all over the spaces with the same luck.
         batches: what `taken_back` returned of each.
@@ -78,22 +80,41 @@ def settings_document(
     places = [(space, axis) for space in search.spaces.values() for axis in space.axes]
     # Bonferroni's rule: the probability holds over all settings together.
     level = _LEVEL / len(places)
-    told = {place for batch in batches for place in _told(search, batch, _LEVEL)}
+    told = {place: False for batch in batches for place in _places(search, batch)}
+    told |= {place: True for batch in batches for place in _told(search, batch)} | dict.fromkeys(recommended, True)
     return [
         {
             "space": space.name,
             "key": axis.key,
             "today": space.today(axis),
             "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
-            "matters": (space.name, axis.key) in told
-            or (space.name, axis.key) in recommended
-            or _chance(axis, space, search, first) <= level,
+            "matters": _matters(told.get((space.name, axis.key)), _chance(axis, space, search, first), level),
         }
         for space, axis in places
     ]
 
 
-def _told(search: Search, batch: Mapping[int, _Gains], level: float) -> Iterator[tuple[str, str]]:
+def _matters(is_told: bool | None, chance: tuple[float, float], level: float) -> bool | None:
+    """Return whether a setting mattered, None if neither way could have shown it.
+
+    Args:
+        chance: of what the first batch has shown, and of the most that it could have shown.
+    """
+    seen, least = chance
+    if is_told or seen <= level:
+        return True
+    return None if is_told is None and least > level else False
+
+
+def _places(search: Search, batch: Mapping[int, _Gains]) -> Iterator[tuple[str, str]]:
+    """Yield space and key of each change that candidates of a batch take back."""
+    for number in batch:
+        candidate = search.candidates[number]
+        changes = search.candidates[candidate.of or 0].point.changes
+        yield from ((candidate.point.space, key) for key in changes if key not in candidate.point.changes)
+
+
+def _told(search: Search, batch: Mapping[int, _Gains]) -> Iterator[tuple[str, str]]:
     """Yield space and key of each change that makes a difference by itself.
 
     A few replicates say little about how much one difference varies; together those of a batch say it.
@@ -103,19 +124,17 @@ def _told(search: Search, batch: Mapping[int, _Gains], level: float) -> Iterator
         numbers, values, errors, freedoms = zip(*([n, *gain] for n, of, *gain in gains if of == name), strict=True)
         freedom = sum(freedoms)
         error = math.sqrt(sum(f * e**2 for e, f in zip(errors, freedoms, strict=True)) / freedom)
-        half = float(stdtrit(freedom, 1.0 - level / 2 / len(gains))) * error
-        for number, value in zip(numbers, values, strict=True):
-            if abs(value) > half:
-                candidate = search.candidates[number]
-                changes = search.candidates[candidate.of or 0].point.changes
-                yield from ((candidate.point.space, key) for key in changes if key not in candidate.point.changes)
+        half = float(stdtrit(freedom, 1.0 - _LEVEL / 2 / len(gains))) * error
+        yield from _places(
+            search, {number: {} for number, value in zip(numbers, values, strict=True) if abs(value) > half}
+        )
 
 
-def _chance(axis: Axis, space: Space, search: Search, first: Mapping[int, Standing]) -> float:
-    """Return how likely some figure depends as much on a setting that does nothing; 1.0 if that is not known."""
+def _chance(axis: Axis, space: Space, search: Search, first: Mapping[int, Standing]) -> tuple[float, float]:
+    """Return how likely a figure depends as much on a setting that does nothing, and how likely it does so at least."""
     aims = search.aims
     if aims is None:
-        return 1.0
+        return 1.0, 1.0
     known = [
         (value, standing)
         for candidate in search.candidates
@@ -128,7 +147,8 @@ def _chance(axis: Axis, space: Space, search: Search, first: Mapping[int, Standi
         figures = np.array([standing.figures[name].delta for _, standing in known])
         if known and np.isfinite(figures).all():
             chances.append(_dependence([value for value, _ in known], figures, is_choice=bool(axis.choices)))
-    return min(1.0, min(chances) * len(aims.figures))
+    seen, least = min(chances), _least(len(known))
+    return min(1.0, seen * len(aims.figures)), min(1.0, least * len(aims.figures))
 
 
 def _dependence(values: Sequence[Any], figures: _Floats, *, is_choice: bool) -> float:
@@ -149,7 +169,10 @@ def _dependence(values: Sequence[Any], figures: _Floats, *, is_choice: bool) -> 
     explained, free = int(rank) - 1, len(response) - int(rank)
     if not total or explained < 1 or free < 1:
         return 1.0
-    # No order of a few ranks is less likely than this, however well it fits.
-    least = 2.0 / math.factorial(min(len(response), _MANY))
     ratio = (total - left) / explained / max(left / free, _ROUNDING * total)
-    return max(least, float(fdtrc(explained, free, ratio)))
+    return max(_least(len(response)), float(fdtrc(explained, free, ratio)))
+
+
+def _least(count: int) -> float:
+    """Return the probability of one order of so many ranks, and of its reverse: none that fits is less likely."""
+    return 2.0 / math.factorial(min(count, _MANY)) if count > 1 else 1.0

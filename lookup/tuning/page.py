@@ -235,10 +235,11 @@ def _limits(possible: _Document | None, chosen: tuple[str, str], document: _Docu
     is_least, name = up not in document["rising"], "possible with any moves"
     if across == "imbalance_max_mean" and possible["curves"].get(up):
         yield Limit(name, [tuple(corner) for corner in possible["curves"][up]], is_least)
-    elif across in possible["figures"] and across not in document["rising"]:
-        # To the left of its only corner there is nothing; upwards there is no end but the figure's own.
-        end = possible["figures"].get(up, 0.0 if is_least else 1e9)
-        yield Limit(name, [(possible["figures"][across], end)], is_least)
+        return
+    # To the left of its only corner there is nothing; what has no bound and should be little is at least 0.
+    left, end = possible["figures"].get(across), possible["figures"].get(up, 0.0 if is_least else None)
+    if left is not None and end is not None and across not in document["rising"]:
+        yield Limit(name, [(left, end)], is_least)
 
 
 def _settings(document: _Document) -> Iterator[Block]:
@@ -249,8 +250,8 @@ def _settings(document: _Document) -> Iterator[Block]:
         f"({'higher' if name in document['rising'] else 'lower'} is better), as a line the width that luck has, 95 %. "
         "Other settings differ as well from point to point. The dashed line is today."
     )
-    idle = [one for one in document["settings"] if not one["matters"]]
-    yield from (_picture(one, name, document) for one in document["settings"] if one["matters"])
+    idle = [one for one in document["settings"] if one["matters"] is False]
+    yield from (_picture(one, name, document) for one in document["settings"] if one not in idle)
     if idle:
         keys = ", ".join(f"`{one['key']}`" for one in idle)
         yield Paragraph(
@@ -379,7 +380,7 @@ def _minute(written: str) -> str:
 
 def _name(one: _Document) -> str:
     number = str(one["candidate"]) if one["candidate"] else "today"
-    return "defaults" if one["origin"] == "defaults" else number
+    return f"{number} (defaults)" if one["origin"] == "defaults" else number
 
 
 def _sign(name: str, document: _Document) -> float:

@@ -76,6 +76,16 @@ def test_what_is_missed_when_it_is_taken_back_matters() -> None:
     assert mattering(-0.02) == mattering(0.0)
 
 
+def test_of_too_few_candidates_nothing_is_said() -> None:
+    """Any order of four figures is likely enough."""
+    search, first = _found(lambda one: standing(2.0 - one.number / 10, 1.0))
+
+    few = settings_document(search, dict(list(first.items())[:4]), [], set())
+
+    assert [one["matters"] for one in few] == [None] * 3
+    assert False in [one["matters"] for one in settings_document(search, first, [], set())]
+
+
 def test_what_is_confirmed_matters() -> None:
     """Whatever the search could tell of each change by itself."""
     search, first = _found(lambda one: standing(2.0, 1.0))

@@ -83,6 +83,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(search: dict[str, A
 def test_among_equals_the_incumbent_is_kept(search: dict[str, Any], tmp_path: Path) -> None:
     """A longer grace changes nothing where nothing is unloaded."""
     search["spaces"] = [{"name": "grace", "vary": {"grace_s": {"low": 60, "high": 7200}}}]
+    search["tune"]["candidates"] = 10
 
     found = lookup.tune(search, output=tmp_path / "out")
 
