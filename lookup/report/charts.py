@@ -142,7 +142,7 @@ def setting_spec(
         domain: of the figure; what goes beyond it is cut off.
     """
     if scale == "choices":
-        x = {"axis": {"labelAngle": 0}, **_row("value")}
+        x = {"axis": {"labelAngle": 0, "labelLimit": 80}, **_row("value")}
     else:
         x = _amount(
             "value", scale={"type": scale, "zero": False}, title=None, axis={"tickCount": 4, "labelOverlap": True}

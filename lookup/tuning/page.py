@@ -67,6 +67,11 @@ def _caution(document: _Document) -> str:
     return "" if document["sealed_from"] else " (not confirmed: no days were sealed)"
 
 
+def _confirmation(document: _Document) -> str:
+    """Return what finalists were tried on after the search."""
+    return f"the sealed {document['unit']}" if document["sealed_from"] else f"the same {document['unit']}, other luck"
+
+
 def _answer(document: _Document) -> Iterator[Block]:
     yield Paragraph(document["conclusion"], "lead")
     if not document["sealed_from"]:
@@ -79,9 +84,7 @@ def _answer(document: _Document) -> Iterator[Block]:
     names = [*document["objectives"], *document["prices"]]
     if document["finalists"]:
         heads = [
-            f"{_arrow(name, document)} {name}, {days}"
-            for name in names
-            for days in ("search", f"sealed {document['unit']}")
+            f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", _confirmation(document))
         ]
         rows = [
             [
@@ -91,7 +94,7 @@ def _answer(document: _Document) -> Iterator[Block]:
             ]
             for one in document["finalists"]
         ]
-        caption = f"Gain over today, up is better: what the search believed, what is sealed says{_caution(document)}"
+        caption = f"Gain over today, up is better, in the search and then{_caution(document)}"
         yield Table(["candidate", *heads, "answer"], rows, "finalists-table", caption, texts=(0, len(heads) + 1))
     for one in document["recommended"]:
         lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
@@ -146,7 +149,7 @@ def _front(document: _Document) -> Iterator[Block]:
         inside = [value for value in values if least - reach <= value <= most + reach]
         domains.append(extent([*ends, *inside], [*ends, *inside]))
     outside = 0
-    for days, title in zip(_PARTS, ("In the search", f"On the sealed {document['unit']}"), strict=True):
+    for days, title in zip(_PARTS, ("In the search", f"On {_confirmation(document)}"), strict=True):
         seen = [row for row in rows[days] if _is_inside(row, domains)]
         outside += len(rows[days]) - len(seen)
         if len(seen) > 1:
@@ -162,7 +165,7 @@ def _front(document: _Document) -> Iterator[Block]:
     kinds += ", orange Pulsar’s defaults" if defaults else ""
     yield Paragraph(
         f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
-        "today; those of the search do not know that the best of many was chosen, which is what the sealed "
+        "today; those of the search do not know that the best of many was chosen, which is what sealed "
         f"{document['unit']} are for.{left_out}",
         "note",
     )
@@ -171,7 +174,7 @@ def _front(document: _Document) -> Iterator[Block]:
             "No placement of this demand lies in a shaded area, whatever policy makes it: that is proven.", "note"
         )
     if not judged:
-        yield Paragraph(f"Nothing was worth the sealed {document['unit']}, so that there is no second picture.", "note")
+        yield Paragraph("The search told no gain from luck, so that there is no second picture.", "note")
 
 
 def _is_inside(row: Sequence[Any], domains: Sequence[tuple[float, float]]) -> bool:
