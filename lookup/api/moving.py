@@ -21,13 +21,14 @@ from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
+from lookup.settings import PolicySpec
 from lookup.settings.files import anchored, load_policies, policies_in, read_text
 from lookup.settings.shipped import shipped_path
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan"]
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "planning_policy"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
@@ -203,22 +204,24 @@ def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ..
     return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
 
 
-def _policy(
-    given: str | os.PathLike[str] | Mapping[str, object],
-    tuned: str | os.PathLike[str] | None,
-    candidate: int | None,
-    plugin_files: Sequence[str],
-) -> Policy:
-    """Build the policy, and refuse one without a shedder before anything is read."""
-    if tuned is not None:
-        specs = policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json")
-    elif candidate is not None:
-        raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
-    elif isinstance(given, Mapping):
+def planning_policy(given: str | os.PathLike[str] | Mapping[str, object], plugin_files: Sequence[str] = ()) -> Policy:
+    """Build the policy that plans.
+
+    Args:
+        given: as `policy` of `plan`.
+
+    Raises:
+        SettingsError: if there is none, or not one with a shedder.
+    """
+    if isinstance(given, Mapping):
         specs = policies_in(anchored(given, Path.cwd()), "policy")
     else:
         require_path("policy", given, or_mapping=True)
         specs = load_policies(shipped_path(os.fspath(given)))
+    return _with_shedder(specs, plugin_files)
+
+
+def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:
     policies = build_policies(load_plugins(plugin_files), specs)
     with_shedder = [policy for policy in policies if policy.shedder is not None]
     if len(with_shedder) != 1:
@@ -227,6 +230,20 @@ def _policy(
         right = "" if with_shedder else ", which is what plans moves; shipped:rebalance has one"
         raise SettingsError(Argument("policy"), f": {what}{right}")
     return with_shedder[0]
+
+
+def _policy(
+    given: str | os.PathLike[str] | Mapping[str, object],
+    tuned: str | os.PathLike[str] | None,
+    candidate: int | None,
+    plugin_files: Sequence[str],
+) -> Policy:
+    """Build the policy, and refuse one without a shedder before anything is read."""
+    if tuned is not None:
+        return _with_shedder(policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json"), plugin_files)
+    if candidate is not None:
+        raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
+    return planning_policy(given, plugin_files)
 
 
 def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:

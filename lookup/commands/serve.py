@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from queue import Queue
 from typing import TYPE_CHECKING
 
+from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.cluster_flags import TOKEN_VARIABLE
 from lookup.commands.options import (
     Command,
@@ -21,7 +22,7 @@ from lookup.commands.options import (
 )
 from lookup.commands.streams import say
 from lookup.errors import InputError
-from lookup.settings import BalanceSection, CollectSection, load_serving
+from lookup.settings import CollectSection, ServingFile, load_serving
 
 if TYPE_CHECKING:
     from lookup.collect.observing import Record
@@ -50,11 +51,22 @@ def run(arguments: argparse.Namespace) -> int:
     from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-    asyncio.run(serve(lambda: load_serving(arguments.config, flags), say, _state_topic, _admin_rest, _proposed))
+
+    def load() -> ServingFile:
+        """Read the settings, and refuse a policy that cannot plan now, not at the first look at the cluster."""
+        settings = load_serving(arguments.config, flags)
+        if settings.balance is not None:
+            require_extra("serve", *PAGE_PACKAGES, "kazoo", "pulsar", extra="collect,report")
+            from lookup.api.moving import planning_policy
+
+            planning_policy(settings.balance.policy, settings.plugin_files)
+        return settings
+
+    asyncio.run(serve(load, say, _state_topic, _admin_rest, _proposed))
     return 0
 
 
-def _proposed(cluster: str, section: BalanceSection) -> MovePlan:
+def _proposed(settings: ServingFile) -> MovePlan:
     """Make a plan of what is recorded, and write it with its page over the one before.
 
     Raises:
@@ -63,11 +75,14 @@ def _proposed(cluster: str, section: BalanceSection) -> MovePlan:
     from lookup.api.moving import Source, plan
     from lookup.collect.collector import Endpoints
 
+    section = settings.balance
+    assert section is not None
     made = plan(
-        Source(section.record, endpoints=Endpoints(cluster)),
+        Source(section.record, endpoints=Endpoints(settings.serving.cluster)),
         policy=section.policy,
         max_moves=section.max_moves,
         max_weight=section.max_weight,
+        plugin_files=settings.plugin_files,
     )
     made.write(section.plans, force=True)
     return made.plan

@@ -19,12 +19,12 @@ from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, time_text, to_us
 from lookup.moving.plan import MovePlan
 from lookup.serve.metrics import Metrics
-from lookup.settings.serving import BalanceSection
+from lookup.settings.serving import ServingFile
 
 __all__ = ["Balancer", "Propose"]
 
-#: Makes a plan of the cluster of a name, and writes it where the settings say.
-Propose: TypeAlias = Callable[[str, BalanceSection], MovePlan]
+#: Makes a plan as the settings say, and writes it where they say.
+Propose: TypeAlias = Callable[[ServingFile], MovePlan]
 
 #: Looks that `/balance` shows, the latest first.
 _SHOWN = 50
@@ -35,19 +35,19 @@ class Balancer:
     """Looks at a cluster again and again, and keeps what came of it.
 
     Args:
-        cluster: its name in the record.
+        settings: with a table [balance].
         report: takes a sentence for the operator.
     """
 
     def __init__(
         self,
-        cluster: str,
-        section: BalanceSection,
+        settings: ServingFile,
         propose: Propose,
         metrics: Metrics,
         report: Callable[[str], None],
     ) -> None:
-        self._cluster, self._section, self._propose = cluster, section, propose
+        assert settings.balance is not None
+        self._settings, self._section, self._propose = settings, settings.balance, propose
         self._metrics, self._report = metrics, report
         self._looks: deque[Mapping[str, Any]] = deque(maxlen=_SHOWN)
         #: why the last look led to nothing that can be relied on
@@ -69,7 +69,7 @@ class Balancer:
         now_us = time.time_ns() // 1000
         look: dict[str, Any] = {"at": time_text(now_us)}
         try:
-            plan = self._propose(self._cluster, self._section)
+            plan = self._propose(self._settings)
         except (PulsarLookupError, OSError) as error:
             return look | {"trouble": str(error)}
         age_s = max(0.0, (now_us - to_us(plan.made)) / US_PER_S)

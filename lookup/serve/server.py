@@ -130,7 +130,7 @@ class DecisionServer:
         self._deciders = Deciders(served, self._owners, self._started_us)
         self.balancer: Balancer | None = None
         if settings.balance is not None and propose is not None:
-            self.balancer = Balancer(section.cluster, settings.balance, propose, self.metrics, report)
+            self.balancer = Balancer(settings, propose, self.metrics, report)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()

@@ -8,7 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lookup.api.moving import open_plan
+from lookup.cli import main
 from tests.moving.worlds import World
 from tests.processes import awaited
 from tests.serve.servers import Server, settings_file, started
@@ -101,6 +104,14 @@ def test_without_the_table_there_are_no_plans(tmp_path: Path) -> None:
 
     assert status == 404
     assert "[balance]" in answer["error"]
+
+
+def test_a_policy_that_cannot_plan_is_refused_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not at the first look at the cluster, ten minutes later."""
+    settings = _settings(tmp_path, policy="shipped:random")
+
+    assert main(["serve", "--config", str(settings)]) == 2
+    assert "random has no shedder" in capsys.readouterr().err
 
 
 def test_plans_cannot_be_asked_for_while_the_server_runs(tmp_path: Path) -> None:
