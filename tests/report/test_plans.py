@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import altair as alt
 import pytest
@@ -57,7 +58,7 @@ def test_the_page_has_it_all_and_asks_for_nothing(planned: MovePlan) -> None:
     for text in (planned.steps[0].bundle, broker(1), planned.fingerprint, "Moves to make now", "8 moves to make"):
         assert text in page
     assert "incumbent" not in page.partition("<header>")[2].partition("</header>")[0]
-    assert "default-src 'none'" in page
+    assert "default-src 'none'" in unescape(page)
 
 
 def test_the_chart_of_loads_is_valid(planned: MovePlan) -> None:
