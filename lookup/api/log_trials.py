@@ -24,13 +24,12 @@ from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.tuning.document import possible_document
-from lookup.tuning.effects import taken_back
-from lookup.tuning.racing import beaten, figure_name, standing_of
+from lookup.tuning.racing import figure_name, standing_of
 from lookup.tuning.sealing import Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_of
 from lookup.tuning.space import Space
-from lookup.tuning.trials import Shown, Span, policy_name
+from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch
 
 __all__ = ["SEALED", "LogTrials"]
 
@@ -140,16 +139,8 @@ class LogTrials:
         aims = search.aims or aims_on(self.file.tune, scored)
         names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
         standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
-        by_name = {name: number for number, name in names.items()}
-        of_names = {names[number]: standing for number, standing in standings.items()}
-        worse = {} if is_last else beaten(scored.pooled, of_names, aims)
-        return Shown(
-            aims,
-            standings,
-            beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
-            taken_back=taken_back(scored.pooled, batch.candidates, names, aims),
-            possible=possible_document(scored, aims),
-        )
+        possible = possible_document(scored, aims)
+        return shown_of_batch(batch, names, scored.pooled, standings, aims, possible=possible)
 
     def confirmed(
         self,

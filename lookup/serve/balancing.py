@@ -65,16 +65,26 @@ class Balancer:
         return {"every_s": self._section.every_s, "plan": self._section.plans, "looks": [*self._looks]}
 
     def _look(self) -> dict[str, Any]:
-        """Make a plan; return what came of it."""
-        now_us = time.time_ns() // 1000
-        look: dict[str, Any] = {"at": time_text(now_us)}
+        """Make a plan, append what came of it to the file, and return that."""
+        look: dict[str, Any] = {"at": time_text(now_us := time.time_ns() // 1000)}
         try:
-            plan = self._propose(self._settings)
-        except (PulsarLookupError, OSError) as error:
-            return look | {"trouble": str(error)}
-        age_s = max(0.0, (now_us - to_us(plan.made)) / US_PER_S)
-        look |= {
-            "made": time_text(to_us(plan.made)),
+            look |= self._planned(now_us)
+        except (PulsarLookupError, OSError, ValueError) as error:
+            look["trouble"] = str(error)
+        folder = Path(self._section.plans)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / _CYCLES).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(look, ensure_ascii=False) + "\n")
+        except OSError as error:
+            look.setdefault("trouble", f"{folder / _CYCLES} cannot be written: {error.strerror}")
+        return look
+
+    def _planned(self, now_us: int) -> dict[str, Any]:
+        """Make a plan; return what a look says of it."""
+        plan = self._propose(self._settings)
+        look: dict[str, Any] = {
+            "made": time_text(made_us := to_us(plan.made)),
             "steps": len(plan.steps),
             "why": plan.why,
             "imbalance": {
@@ -85,18 +95,18 @@ class Balancer:
             "possible": plan.possible,
             "missing": [*plan.missing],
         }
+        age_s = (now_us - made_us) / US_PER_S
         if age_s > self._section.stale_s:
             look["trouble"] = f"the record ends {age_s:,.0f} s ago: is `lookup collect` still running?"
         return look
 
-    def _take(self, look: dict[str, Any]) -> None:
+    def _take(self, look: Mapping[str, Any]) -> None:
         """Keep what came of a look, count it, and report what has changed."""
-        trouble = look.get("trouble")
+        trouble, steps = look.get("trouble"), look.get("steps", 0)
         if trouble is not None and self.trouble is None:
             self._report(f"no plan can be relied on: {trouble}")
         elif trouble is None and self.trouble is not None:
             self._report("plans can be relied on again")
-        steps = look.get("steps", 0)
         if trouble is None and steps and steps != self._last_steps():
             imbalance = look["imbalance"]
             self._report(
@@ -105,11 +115,6 @@ class Balancer:
             )
         self._metrics.show_look(look)
         self._looks.appendleft(look)
-        try:
-            with Path(self._section.plans, _CYCLES).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(look, ensure_ascii=False) + "\n")
-        except OSError as error:
-            trouble = trouble or f"{error.filename} cannot be written: {error.strerror}"
         self.trouble = trouble
 
     def _last_steps(self) -> int:

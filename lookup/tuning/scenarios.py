@@ -24,12 +24,11 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.tuning import TuneFile
 from lookup.simulation import ScenarioFile, Trend, read_scenario, run_policy
 from lookup.simulation.scenario import FigureName
-from lookup.tuning.effects import taken_back
-from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, beaten
+from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import spaces_of
 from lookup.tuning.space import Space
-from lookup.tuning.trials import Shown, Span, policy_name
+from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch
 
 __all__ = ["ScenarioTrials"]
 
@@ -129,15 +128,7 @@ class ScenarioTrials:
         names = {one.number: policy_name(one, self.incumbent) for one in candidates}
         measured, _ = self._run(candidates, self._seeds(number, batch.replicates), search)
         standings = {one: _standing(measured, name, self.incumbent, self.aims) for one, name in names.items()}
-        by_name = {name: one for one, name in names.items()}
-        of_names = {names[one]: standing for one, standing in standings.items()}
-        worse = {} if batch.kind == "race" else beaten(measured, of_names, self.aims)
-        return Shown(
-            self.aims,
-            standings,
-            beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
-            taken_back=taken_back(measured, batch.candidates, names, self.aims),
-        )
+        return shown_of_batch(batch, names, measured, standings, self.aims)
 
     def confirmed(
         self,

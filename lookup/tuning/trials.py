@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lookup.tuning.racing import Aims, Standing
+from lookup.tuning.effects import taken_back
+from lookup.tuning.racing import Aims, Measured, Standing, beaten
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.space import Space
 
-__all__ = ["Shown", "Span", "Trials", "policy_name"]
+__all__ = ["Shown", "Span", "Trials", "policy_name", "shown_of_batch"]
 
 
 def policy_name(candidate: Candidate, incumbent: str) -> str:
@@ -33,6 +34,33 @@ class Shown:
     possible: dict[str, Any] | None = None
     #: what became of the cycles of each shedder
     cycles: Mapping[int, str] = field(default_factory=dict)
+
+
+def shown_of_batch(
+    batch: Batch,
+    names: Mapping[int, str],
+    measured: Mapping[tuple[str, str, str | None], Measured],
+    standings: Mapping[int, Standing],
+    aims: Aims,
+    *,
+    possible: dict[str, Any] | None = None,
+) -> Shown:
+    """Return what a batch has shown; in a race nobody is out before its end.
+
+    Args:
+        names: of the policies of all that were tried together, by number, the incumbent's first.
+        measured: pooled figures by policy, metric and key.
+    """
+    by_name = {name: number for number, name in names.items()}
+    of_names = {name: standings[number] for number, name in names.items()}
+    worse = {} if batch.kind == "race" else beaten(measured, of_names, aims)
+    return Shown(
+        aims,
+        standings,
+        beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
+        taken_back=taken_back(measured, batch.candidates, names, aims),
+        possible=possible,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,22 @@ def test_a_record_that_begins_later_is_found(tmp_path: Path) -> None:
         awaited(lambda: [look for look in _looks(server) if "steps" in look])
 
         assert awaited(lambda: [line for line in server.said if "plans can be relied on again" in line])
+    first, *_ = (tmp_path / "plans" / "cycles.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "trouble" in json.loads(first)
+
+
+def test_a_damaged_file_of_the_record_ends_no_server(tmp_path: Path) -> None:
+    """It is named, and when it is whole again plans go on."""
+    _recorded(tmp_path)
+    damaged = tmp_path / "collected" / "loads" / "part-000009.parquet"
+    with started(_settings(tmp_path)) as server:
+        awaited(lambda: _looks(server))
+        damaged.write_bytes(b"PAR1 and no more")
+        look = awaited(lambda: found if "trouble" in (found := _looks(server)[0]) else None)
+        damaged.unlink()
+        awaited(lambda: [line for line in server.said if "plans can be relied on again" in line])
+
+    assert damaged.name in look["trouble"]
 
 
 def test_without_the_table_there_are_no_plans(tmp_path: Path) -> None:
