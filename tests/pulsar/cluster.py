@@ -42,7 +42,10 @@ _SETTINGS = {
     "loadBalancerAutoBundleSplitEnabled": "false",
     # A report every two seconds, however little has changed: by default a quiet broker reports every 15 minutes.
     "loadBalancerReportUpdateMinIntervalMillis": "2000",
-    "loadBalancerReportUpdateThresholdPercentage": "0",
+    "loadBalancerReportUpdateMaxIntervalMinutes": "0",
+    # What bundles carry every ten seconds, not once a minute.
+    "statsUpdateFrequencyInSecs": "10",
+    "statsUpdateInitialDelayInSecs": "10",
     # Compaction, which is looked for each minute, takes the past of bundles from what begins to read later.
     "brokerServiceCompactionMonitorIntervalInSeconds": "86400",
     # A broker that was killed is noticed after this; ZooKeeper's own tick allows 4 to 40 s.

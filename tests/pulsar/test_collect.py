@@ -173,6 +173,12 @@ def collected(
         f"{count} changes of ownership",
         enough=lambda recorded: recorded >= count,
     )
+    # A broker reports only what has changed; the one that came back may not have had anything to say yet.
+    awaited(
+        lambda: {row["broker"] for row in _rows(record, "loads")},
+        "a report of each broker",
+        enough=lambda brokers: brokers == set(cluster.registry()),
+    )
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
     ended = subprocess.CompletedProcess(process.args, process.returncode, out, err)
