@@ -27,6 +27,8 @@ _EVALUATION = """
 incumbent = "today"
 ownership = "shared"
 seeds = 5
+tick_s = 600
+session_s = 3600
 [inputs]
 lookups = "log/lookups"
 brokers = "log/brokers"
