@@ -42,7 +42,7 @@ _SETTINGS = {
     "loadBalancerAutoBundleSplitEnabled": "false",
     # A report every two seconds, however little has changed: by default a quiet broker reports every 15 minutes.
     "loadBalancerReportUpdateMinIntervalMillis": "2000",
-    "loadBalancerReportUpdateMaxIntervalMinutes": "0",
+    "loadBalancerReportUpdateThresholdPercentage": "-1",
     # What bundles carry every ten seconds, not once a minute.
     "statsUpdateFrequencyInSecs": "10",
     "statsUpdateInitialDelayInSecs": "10",
