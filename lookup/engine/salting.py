@@ -64,12 +64,13 @@ _EVEN: Final = _Even()
 
 
 def unsalted_parts(
-    policy: Policy, requests: Sequence[LookupRequest], brokers: Sequence[Broker], topology: Topology
-) -> tuple[str, ...]:
-    """Name the parts of a policy that separate equal brokers by their names and ignore the salt.
+    policies: Sequence[Policy], requests: Sequence[LookupRequest], brokers: Sequence[Broker], topology: Topology
+) -> dict[str, tuple[str, ...]]:
+    """Name the parts of each policy that separate equal brokers by their names and ignore the salt.
 
     Each filter, scorer and selector is asked alone, wrappers and their children apart, so that neither dice nor a
-    salted part beside it hides one. Nothing is owned, remembered or known of load; there are no namespace policies.
+    salted part beside it hides one; equal parts of several policies are asked once. Nothing is owned, remembered or
+    known of load; there are no namespace policies.
 
     A part that raises is taken to be salted. So is one that is `order_sensitive`: it goes by the places of candidates
     in a list, hashes nothing, and other names would only exchange equal brokers.
@@ -80,17 +81,14 @@ def unsalted_parts(
         topology: of the run.
 
     Returns:
-        Names in the order in which the policy asks its parts, each once; the selector's if the parts do so only
-        together.
+        By policy the names in the order in which it asks its parts, each once; the selector's if the parts do so only
+        together. Policies without such parts are left out.
     """
-    scenes = [(_views(kind, topology), _asked_of(kind, requests)) for kind in _kinds(brokers)]
-    pieces = [piece for part in policy.parts for piece in _pieces(part)]
+    probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in _kinds(brokers)])
     # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
     with np.errstate(all="ignore"):
-        names = [piece.name for piece in pieces if not _goes_by_place(piece) and _is_unsalted(_alone(piece), scenes)]
-        if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
-            names = [policy.selector.name] if _is_unsalted(policy.unforgiving, scenes) else []
-    return tuple(dict.fromkeys(names))
+        found = {policy.name: probe.unsalted(policy) for policy in policies}
+    return {name: parts for name, parts in found.items() if parts}
 
 
 def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str]]) -> list[LookupRequest]:
@@ -184,22 +182,56 @@ def _alone(part: Any) -> Policy:
     return Policy(part.name, part)
 
 
-def _is_unsalted(policy: Policy, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> bool:
-    """Return whether a policy's odds over equal brokers are uneven, and the same under every salt."""
-    try:
-        for views, requests in scenes:
-            # Requests with one decision key have the same odds, so a policy that reads little is asked little.
-            distinct = list({policy.decision_key(request): request for request in requests}.values())
-            first = list(_odds(policy, distinct, views[0]))
-            if all(max(odds) - min(odds) <= _CLOSE for odds in first):
-                continue
-            # Lazily: most parts that mix the salt in differ under the second salt, and the others need not be asked.
-            pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, distinct, view), strict=True))
-            if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
-                return True
-    except PulsarLookupError:
+def _deciding(policy: Policy) -> Policy:
+    """Return a policy without what has no say in its odds; a failure of any part raises."""
+    return Policy("probe", policy.selector, policy.filters, policy.scorers, second_choice=policy.second_choice)
+
+
+class _Probe:
+    """Asks policies and single parts about equal brokers under several salts.
+
+    Args:
+        scenes: for each kind of brokers the cluster under every salt, and the requests.
+    """
+
+    def __init__(self, scenes: Sequence[tuple[Sequence[ClusterView], Sequence[LookupRequest]]]) -> None:
+        self._scenes = scenes
+        #: by what was asked; candidates of a search have most of their parts in common
+        self._known: dict[Policy, bool] = {}
+
+    def unsalted(self, policy: Policy) -> tuple[str, ...]:
+        """Return the names of a policy's parts that ignore the salt, its selector's if they do so only together."""
+        pieces = [piece for part in policy.parts for piece in _pieces(part)]
+        names = [piece.name for piece in pieces if not _goes_by_place(piece) and self._is_unsalted(_alone(piece))]
+        if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
+            names = [policy.selector.name] if self._is_unsalted(_deciding(policy)) else []
+        return tuple(dict.fromkeys(names))
+
+    def _is_unsalted(self, policy: Policy) -> bool:
+        """Return whether a policy's odds over equal brokers are uneven, and the same under every salt."""
+        try:
+            known = self._known.get(policy)
+        except TypeError:  # a third party's part may have fields without a hash
+            return self._shows_names(policy)
+        if known is None:
+            known = self._known[policy] = self._shows_names(policy)
+        return known
+
+    def _shows_names(self, policy: Policy) -> bool:
+        try:
+            for views, requests in self._scenes:
+                # Requests with one decision key have the same odds, so a policy that reads little is asked little.
+                distinct = list({policy.decision_key(request): request for request in requests}.values())
+                first = list(_odds(policy, distinct, views[0]))
+                if all(max(odds) - min(odds) <= _CLOSE for odds in first):
+                    continue
+                # Lazily: most parts that mix the salt in differ under the second salt; others need not be asked.
+                pairs = (pair for view in views[1:] for pair in zip(first, _odds(policy, distinct, view), strict=True))
+                if all(abs(a - b) <= _CLOSE for odds in pairs for a, b in zip(*odds, strict=True)):
+                    return True
+        except PulsarLookupError:
+            return False
         return False
-    return False
 
 
 def _odds(policy: Policy, requests: Sequence[LookupRequest], view: ClusterView) -> Iterator[list[float]]:

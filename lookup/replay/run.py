@@ -382,8 +382,7 @@ def _unsalted(policies: Sequence[Policy], clusters: Sequence[ClusterPlan], run: 
     brokers = [broker for cluster in clusters for broker in cluster.timeline.roster]
     bundles = [bundle for cluster in clusters for bundle, _ in cluster.words.atoms.bundles]
     requests = probe_requests(bundles, [sent for cluster in clusters for sent in cluster.words.properties])
-    parts = {policy.name: unsalted_parts(policy, requests, brokers, run.topology) for policy in policies}
-    return {policy: names for policy, names in parts.items() if names}
+    return unsalted_parts(policies, requests, brokers, run.topology)
 
 
 def _input_facts(

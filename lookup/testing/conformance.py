@@ -253,7 +253,7 @@ def check_salt_is_mixed_in(policy: Policy, worlds: Sequence[World] = WORLDS) -> 
         [world.request.bundle for world in labelled], [world.request.properties for world in labelled]
     )
     brokers = [broker for world in labelled for broker in world.view.brokers]
-    names = unsalted_parts(policy, requests, brokers, Topology())
+    names = unsalted_parts([policy], requests, brokers, Topology()).get(policy.name, ())
 
     assert not names, (
         f"{policy.name}: {', '.join(map(repr, names))} separates equal brokers by their names, alike under every salt; "

@@ -31,7 +31,8 @@ REQUESTS = probe_requests([f"t/n{number}/0x00000000_0xffffffff" for number in ra
 
 
 def _unsalted(*parts: Any, brokers: Sequence[Broker] = BROKERS, **changes: Any) -> tuple[str, ...]:
-    return unsalted_parts(policy(*parts, **changes), REQUESTS, brokers, Topology())
+    asked = policy(*parts, **changes)
+    return unsalted_parts([asked], REQUESTS, brokers, Topology()).get(asked.name, ())
 
 
 @pytest.mark.parametrize(
@@ -143,10 +144,24 @@ def test_few_bundles_and_brokers_are_enough(bundles: list[str], count: int) -> N
     requests = probe_requests([f"t/n/{name}" for name in bundles], [])
 
     def named(part: Any) -> tuple[str, ...]:
-        return unsalted_parts(policy(part), requests, BROKERS[:count], Topology())
+        asked = policy(part)
+        return unsalted_parts([asked], requests, BROKERS[:count], Topology()).get(asked.name, ())
 
     assert named(HashSelector(is_salted=True)) == named(Rendezvous(key="tenant")) == ()
     assert named(HashSelector()) == (("hash-selector",) if count else ())
+
+
+def test_policies_are_told_apart() -> None:
+    """Each is named with its own parts: those that differ in a parameter, and those that cannot be hashed."""
+    salted, unsalted = HashSelector(is_salted=True), HashSelector()
+    policies = [
+        Policy("a", salted),
+        Policy("b", unsalted),
+        Policy("c", salted),
+        Policy("d", unsalted, filters=(Keep(),)),
+    ]
+
+    assert unsalted_parts(policies, REQUESTS, BROKERS, Topology()) == {"b": ("hash-selector",), "d": ("hash-selector",)}
 
 
 def test_requests_spread_over_bundles_and_properties() -> None:
@@ -168,7 +183,7 @@ def test_the_probe_is_quick() -> None:
     durations = []
     for _ in range(3):
         start = time.process_time()
-        unsalted_parts(tested, requests, brokers, Topology())
+        unsalted_parts([tested], requests, brokers, Topology())
         durations.append(time.process_time() - start)
 
     assert np.min(durations) < 0.05
