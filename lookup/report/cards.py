@@ -7,6 +7,7 @@ says how sure that is and what to do next. Only verdicts make sentences; figures
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -95,10 +96,12 @@ def ranked(scored: Scored) -> list[str]:
     then in all. A verdict counts 1, for this placement or these hours only a half, and as the only comparison a
     quarter. Among equals differences in `aims` are added up, whether or not they are told from chance.
     """
-    aimed = aims(scored)
+    aimed, of_policy = aims(scored), defaultdict[str, list[Verdict]](list)
+    for verdict in of_wholes(scored):
+        of_policy[verdict.policy].append(verdict)
 
     def rank(policy: str) -> tuple[float, float, float, float]:
-        every = [verdict for verdict in of_wholes(scored) if verdict.policy == policy]
+        every = of_policy[policy]
         of_aims = [verdict for verdict in every if verdict.name in aimed]
         deciding = [verdict for verdict in every if verdict.primary or verdict.name in aimed]
         return (
