@@ -117,8 +117,8 @@ class Parser(argparse.ArgumentParser):
 
     @contextmanager
     def _marked(self) -> Iterator[None]:
-        """Let argparse take for required what must be given, while it writes about it."""
-        needed = [action for action in self._actions if action.dest in self.needed]
+        """Let argparse take for required what must be given and nothing replaces, while it writes about it."""
+        needed = [action for action in self._actions if action.dest in self.needed and action.dest not in self.instead]
         before = [(action, action.required, action.nargs) for action in needed]
         for action in needed:
             action.required = True

@@ -73,11 +73,17 @@ def test_a_long_example_is_broken_before_its_flags(lookup: Run, monkeypatch: pyt
 
 
 def test_what_must_be_given_is_shown_so(lookup: Run) -> None:
-    """Required flags and arguments stand in the usage without brackets, optional ones with them."""
+    """Required flags and arguments stand in the usage without brackets, optional and replaceable ones with them."""
     usage = " ".join(lookup("evaluate", "--help").out.partition("\n\n")[0].split())
     ingest = " ".join(lookup("ingest", "--help").out.partition("\n\n")[0].split())
 
-    assert "[-h] --config FILE [--set KEY=VALUE] [--confirm RUN_DIR] [--candidate NAME] --output DIR [--force]" in usage
+    verify = " ".join(lookup("verify", "--help").out.partition("\n\n")[0].split())
+
+    # `--confirm` does in the place of `--config`, and `--plan` in that of a record.
+    assert (
+        "[-h] [--config FILE] [--set KEY=VALUE] [--confirm RUN_DIR] [--candidate NAME] --output DIR [--force]" in usage
+    )
+    assert verify.endswith("[RECORD]")
     assert ingest.endswith("SOURCE [SOURCE ...]")
     assert "[-h] --output DIR [--force]" in ingest
 
