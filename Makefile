@@ -62,9 +62,12 @@ test-lowest test-newest: test-%:
 bridge:
 	@scripts/ensure-bridge.sh
 
+# ARGS=--pulsar=4.0.7 is for a cluster of that release.
+PULSAR := $(patsubst --pulsar=%,%,$(filter --pulsar=%,$(ARGS)))
+
 # The tests start the cluster; here its jars are got, and what is missing is said in one sentence.
 integration: $(VENV)/.installed-test
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh >/dev/null && \
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh $(PULSAR) >/dev/null && \
 	scripts/ensure-bridge.sh >/dev/null && { scripts/ensure-go-clients.sh >/dev/null || true; } && \
 	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
 

@@ -295,14 +295,17 @@ class Cluster:
 
     def _write_log_settings(self, level: str) -> None:
         new = self._log_settings.with_suffix(".new")
-        new.write_text(_LOG_SETTINGS.read_text(encoding="utf-8").replace("@LEVEL@", level), encoding="utf-8")
+        settings = _LOG_SETTINGS.read_text(encoding="utf-8").replace("@LEVEL@", level)
+        # From 5.0 on messages are constant, and what varies is in attributes, which older releases do not have.
+        attributes = " %X" if self._installed.release >= (5, 0) else ""
+        new.write_text(settings.replace("%msg", f"%msg{attributes}"), encoding="utf-8")
         # Whole or not at all: each JVM looks once a second.
         new.replace(self._log_settings)
 
 
 def _settings_read(broker: Broker) -> int:
     """Return how often log4j has said that it read its settings."""
-    return broker.running.console.read_text(errors="replace").count("Configuration XmlConfiguration[")
+    return broker.running.console.read_text(errors="replace").count("Reconfiguration complete")
 
 
 def _http(method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Any:

@@ -17,12 +17,20 @@ from tests.pulsar.jvm import Installation, installation
 _NUMBERS = itertools.count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run choose the release of Pulsar; `make integration` reads this flag too, in this form."""
+    parser.addoption("--pulsar", metavar="VERSION", help="release of Pulsar that the cluster runs, such as 4.0.7")
+
+
 @pytest.fixture(scope="session")
-def installed() -> Installation:
-    """Return Java and the jars of Pulsar; skip the test if they cannot be had."""
+def installed(pytestconfig: pytest.Config) -> Installation:
+    """Return Java and the jars of Pulsar; skip the test if they cannot be had, end the run if this release was asked for."""
+    version = pytestconfig.getoption("--pulsar", default=None)
     try:
-        return installation()
+        return installation(version)
     except RuntimeError as error:
+        if version:
+            pytest.exit(str(error), returncode=2)
         pytest.skip(str(error))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,15 +34,25 @@ class Installation:
     # For JVMs of a few minutes: the second compiler and parallel collectors take cores from each other and never pay.
     options: tuple[str, ...] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Return the first two numbers of the release of Pulsar that it runs: `(4, 2)`."""
+        found = re.search(r"pulsar-broker-(\d+)\.(\d+)\.[^/]*\.jar", self.class_path)
+        assert found, self.class_path
+        return int(found[1]), int(found[2])
 
-def installation() -> Installation:
+
+def installation(version: str | None = None) -> Installation:
     """Return Java and the jars of Pulsar; what is missing is got, if the machine and the network allow.
+
+    Args:
+        version: a release on Maven Central; None for that of `pom.xml`.
 
     Raises:
         RuntimeError: a sentence that says what is missing.
     """
     home = Path(_printed_by("ensure-java.sh"))
-    return Installation(home / "bin" / "java", _printed_by("ensure-pulsar.sh"))
+    return Installation(home / "bin" / "java", _printed_by("ensure-pulsar.sh", *([version] if version else [])))
 
 
 def with_bridge(installed: Installation) -> Installation:
@@ -62,8 +73,8 @@ def go_clients() -> Path:
     return Path(_printed_by("ensure-go-clients.sh"))
 
 
-def _printed_by(script: str) -> str:
-    done = subprocess.run([_SCRIPTS / script], capture_output=True, text=True, check=False)
+def _printed_by(script: str, *arguments: str) -> str:
+    done = subprocess.run([_SCRIPTS / script, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     return done.stdout.strip()

@@ -49,8 +49,7 @@ public final class Driver {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /** A client with what it opened, by topic. */
-    private record Client(PulsarClientImpl pulsar, Map<String, String> properties,
-            Map<String, Producer<String>> producers, Map<String, Consumer<String>> consumers) {
+    private record Client(PulsarClientImpl pulsar, Map<String, Producer<String>> producers, Map<String, Consumer<String>> consumers) {
     }
 
     private final Map<String, Client> clients = new ConcurrentHashMap<>();
@@ -157,11 +156,9 @@ public final class Driver {
     }
 
     private void open(String name, JsonNode command) throws Exception {
-        Map<String, String> properties = texts(command.get("properties"));
         PulsarClient pulsar = PulsarClient.builder().serviceUrl(command.get("url").textValue())
-                .lookupProperties(properties).build();
-        clients.put(name, new Client((PulsarClientImpl) pulsar, properties,
-                new ConcurrentHashMap<>(), new ConcurrentHashMap<>()));
+                .lookupProperties(texts(command.get("properties"))).build();
+        clients.put(name, new Client((PulsarClientImpl) pulsar, new ConcurrentHashMap<>(), new ConcurrentHashMap<>()));
     }
 
     /** One LOOKUP; the client does not go on to the broker that it was given. */
@@ -170,7 +167,7 @@ public final class Driver {
         SocketAddress local = client.pulsar.getConnectionToServiceUrl().join().ctx().channel().localAddress();
         answer.put("local", text(local));
         answer.put("broker_url", "pulsar://" + text(client.pulsar.getLookup()
-                .getBroker(TopicName.get(topic), client.properties).join().getLogicalAddress()));
+                .getBroker(TopicName.get(topic)).join().getLogicalAddress()));
     }
 
     /**
@@ -234,7 +231,6 @@ public final class Driver {
         BaseCommand command = new BaseCommand();
         // Before a command stands its size, which is that of the frame without these four bytes.
         command.parseFrom(Unpooled.wrappedBuffer(frame, 4, frame.length - 4), frame.length - 4);
-        command.materialize();
         return command;
     }
 

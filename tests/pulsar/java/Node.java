@@ -47,13 +47,25 @@ public final class Node {
         settings.setProperty("dbStorage_writeCacheMaxSizeMb", 16);
         settings.setProperty("dbStorage_readAheadCacheMaxSizeMb", 8);
         settings.setProperty("dbStorage_rocksDB_blockCacheSize", 8 << 20);
-        new LocalBookkeeperEnsemble(1, zooKeeperPort, bookiePort, 0, folder.resolve("zookeeper").toString(),
-                folder.resolve("bookie").toString(), true, "127.0.0.1").startStandalone(settings, false);
+        ensemble(zooKeeperPort, bookiePort, folder.resolve("zookeeper").toString(), folder.resolve("bookie").toString())
+                .startStandalone(settings, false);
         String store = "zk:127.0.0.1:" + zooKeeperPort;
         PulsarClusterMetadataSetup.main(new String[] {
             "--cluster", cluster, "--metadata-store", store, "--configuration-metadata-store", store,
             // Brokers find each other in ZooKeeper; these addresses are for other clusters, and there are none.
             "--web-service-url", "http://127.0.0.1:1", "--broker-service-url", "pulsar://127.0.0.1:1"});
         Files.createFile(folder.resolve("ready"));
+    }
+
+    private static LocalBookkeeperEnsemble ensemble(int zooKeeperPort, int bookiePort, String zooKeeper, String bookie)
+            throws ReflectiveOperationException {
+        try {
+            // Up to 4.x a port of BookKeeper's streams stands behind the bookie's, and without it the bookie's is always 4181.
+            return LocalBookkeeperEnsemble.class.getConstructor(int.class, int.class, int.class, int.class, String.class,
+                    String.class, boolean.class, String.class)
+                    .newInstance(1, zooKeeperPort, bookiePort, 0, zooKeeper, bookie, true, "127.0.0.1");
+        } catch (NoSuchMethodException e) {
+            return new LocalBookkeeperEnsemble(1, zooKeeperPort, bookiePort, zooKeeper, bookie, true, "127.0.0.1");
+        }
     }
 }
