@@ -59,6 +59,12 @@ _SETTINGS = {
     "functionsWorkerEnabled": "false",
     "transactionCoordinatorEnabled": "false",
 }
+#: What brokers before 4.2 are started with instead: with no interval at all they open and close the topics of reports without
+#: end, until one hangs. They report at the shortest interval if anything has changed.
+_SETTINGS_OF_4_0 = {
+    "loadBalancerReportUpdateMaxIntervalMinutes": "1",
+    "loadBalancerReportUpdateThresholdPercentage": "0",
+}
 
 
 @dataclass(slots=True)
@@ -125,6 +131,11 @@ class Cluster:
         self._clients: list[JavaClients] = []
 
     @property
+    def release(self) -> tuple[int, int]:
+        """Return the first two numbers of the release of Pulsar that it runs."""
+        return self._installed.release
+
+    @property
     def zookeeper(self) -> str:
         """Return ZooKeeper's address."""
         return f"127.0.0.1:{self.zookeeper_port}"
@@ -179,6 +190,7 @@ class Cluster:
         store = f"zk:{self.zookeeper}"
         settings = {
             **_SETTINGS,
+            **(_SETTINGS_OF_4_0 if self.release < (4, 2) else {}),
             "metadataStoreUrl": store,
             "configurationMetadataStoreUrl": store,
             "webServicePort": broker.web_port,
@@ -297,7 +309,7 @@ class Cluster:
         new = self._log_settings.with_suffix(".new")
         settings = _LOG_SETTINGS.read_text(encoding="utf-8").replace("@LEVEL@", level)
         # From 5.0 on messages are constant, and what varies is in attributes, which older releases do not have.
-        attributes = " %X" if self._installed.release >= (5, 0) else ""
+        attributes = " %X" if self.release >= (5, 0) else ""
         new.write_text(settings.replace("%msg", f"%msg{attributes}"), encoding="utf-8")
         # Whole or not at all: each JVM looks once a second.
         new.replace(self._log_settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -156,11 +157,13 @@ def test_lookups_are_logged_in_every_layout_while_debug_is_on(cluster: Cluster, 
     client.do("lookup", topic=topics[2])
 
     assert unlogged["local"] == logged["local"]
+    form = r"\[{topic}\] Received Lookup from /{local} "
+    if cluster.release >= (5, 0):
+        form = r"Received Lookup request.*/{local}\b.*{topic}[\"}}]"
     for layout in LAYOUTS:
-        lines = [line for line in asked.log(layout).read_text().splitlines() if "Received Lookup from" in line]
-        found = [
-            topic for topic in topics for line in lines if f"[{topic}] Received Lookup from /{logged['local']} " in line
-        ]
+        lines = asked.log(layout).read_text().splitlines()
+        wanted = {topic: re.compile(form.format(topic=topic, local=logged["local"])) for topic in topics}
+        found = [topic for topic in topics for line in lines if wanted[topic].search(line)]
         assert found == [topics[1]], layout
 
 

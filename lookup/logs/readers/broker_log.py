@@ -29,7 +29,7 @@ __all__ = ["LogEntry", "PulsarBrokerReader", "in_order"]
 #: A line without any of these is not read any further.
 _FIRST_WORDS = (
     "Received Lookup ",
-    r"\] Lookup result ",
+    "Lookup result",
     # With a broker in the client's place it is the load manager that fails, not a lookup.
     "Failed to lookup(?! broker:)",
     "Failed lookup due to too many lookup-requests",
@@ -44,6 +44,8 @@ _TOPIC = r"(?P<topic>(?:non-)?persistent://.*?)"
 # An IPv6 address stands in brackets, which are not those of the record around it.
 _URL = r"(?:\[[^\]]*\]|[^,\]})\s])+"
 _BROKER_URL = re.compile(rf"brokerUrl=(?P<url>{_URL})|(?P<bare>pulsar(?:\+ssl)?://{_URL})")
+# An answer of 5.0 has `authoritativeRedirect=false` as well.
+_REDIRECT = re.compile(r"Redirect(?!=false)|redirect=true")
 _Match = re.Match[str]
 #: Events whose order is judged at once.
 _PART = 1_000
@@ -184,18 +186,20 @@ class _LookupLog(BrokerLog):
         self.rows.ask(self.lookup(line, event, topic, client=host, listener=listener))
 
     def result(self, line: int, event: LogEvent, match: _Match) -> None:
-        """Read `[T] Lookup result R`."""
-        text = match["result"]
+        """Read `[T] Lookup result R`, or 5.0's result with attributes."""
+        # So 5.0 calls the topic.
+        topic = match["topic"] or event.attributes.get("toString")
+        text = match["result"] or event.attributes.get("result", "")
         url = _BROKER_URL.search(text)
         broker = self.origin.id_of(url["url"] or url["bare"]) if url else None
         # Redirects and answers differ by the type that a result prints; releases without it leave that open.
-        if "Redirect" in text or "redirect=true" in text:
+        if _REDIRECT.search(text):
             result = "redirect"
         elif url is None:
             result = "failed" if "empty" in text else "unknown"
         else:
             result = "connect" if "BrokerUrl" in text or "redirect=false" in text else "unknown"
-        self.rows.answer(self.lookup(line, event, match["topic"], broker=broker, result=result))
+        self.rows.answer(self.lookup(line, event, topic, broker=broker, result=result))
 
     def failed(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Failed to lookup CLIENT for topic T with error E`, and lookups refused because there were too many."""
@@ -227,7 +231,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], Callable[[_LookupLog, int, LogEvent, _Ma
         ),
         _LookupLog.asked,
     ),
-    (re.compile(rf"\[{_TOPIC}\] Lookup result (?P<result>.*)"), _LookupLog.result),
+    (re.compile(rf"\ALookup result\Z|\[{_TOPIC}\] Lookup result (?P<result>.*)"), _LookupLog.result),
     (
         re.compile(r"Lookup succeeded for topic(?: (?P<topic>.+?) -- broker: (?P<broker>.+))?"),
         partial(_LookupLog.answered_over_http, result="connect"),

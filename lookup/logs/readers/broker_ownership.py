@@ -31,7 +31,7 @@ __all__ = ["OWNERSHIP_MESSAGES", "OWNERSHIP_WORDS", "BrokerLog", "OwnershipLog"]
 OWNERSHIP_WORDS = (
     "Successfully acquired ownership of",
     "Selected new owner broker",
-    "Skipped the message from topic",
+    "Skipped the message",
     "Unloading namespace bundle",
     "Successfully unloaded namespace bundle",
     "Failed to unload namespace bundle",
@@ -54,6 +54,8 @@ _RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 _RECORD = re.compile(r"ServiceUnitStateData\[(?P<fields>(?:[^\[\]]++|\[[^\[\]]*\])*)\]")
 _FIELD = re.compile(r"(\w+)=(\{[^}]*\}|[^,]*)")
 _CHILD = re.compile(r"(0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8})=(?:Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?")
+#: Attributes that name a bundle, of which a range has its namespace beside it.
+_NAMED_BY = ("bundle", "serviceUnit", "parentBundle", "bundleRange", "key")
 #: An admin's request to unload a bundle ends within this time, and so does that of a shedder through the same API, µs.
 _UNLOAD_LASTS_US = 60_000_000
 #: A broker publishes the record of a choice within this time, some ms on 4.2.4.
@@ -123,10 +125,15 @@ class OwnershipLog(BrokerLog):
     def skipped(self, line: int, event: LogEvent, match: _Match) -> None:
         """Read `Skipped the message from topic T. key=b value=RECORD prev=RECORD`: the first record does not hold.
 
+        5.0 has all four in attributes, and prints it of other topics too.
+
         Brokers choose an owner at the same time; every broker prints which choice came too late, and only in the log
         of the broker that made it there is a row to withdraw.
         """
-        late, valid = _record(match["value"]), _record(match["valid"])
+        value, prev = (match[name] or event.attributes.get(name, "") for name in ("value", "prev"))
+        if not value.startswith("ServiceUnitStateData[") or not prev.startswith("ServiceUnitStateData["):
+            return
+        late, valid = _record(value), _record(prev)
         claim = f"{_bundle(event)} {self.origin.id_of(late.dst_broker or '')}"
         chosen_us = self.rows.claimed_at(claim)
         if late.state is not ServiceUnitState.ASSIGNING or chosen_us is None:
@@ -273,7 +280,7 @@ def _bundle(event: LogEvent) -> str:
 def _names_bundle(event: LogEvent) -> _Match | None:
     """Find the complete name of a bundle in an event's attributes, else in its message."""
     attributes = event.attributes
-    named = next((attributes[name] for name in ("bundle", "serviceUnit", "parentBundle") if name in attributes), "")
+    named = next((attributes[name] for name in _NAMED_BY if name in attributes), "")
     if _RANGE.fullmatch(named) and "namespace" in attributes:
         named = f"{attributes['namespace']}/{named}"
     return _BUNDLE.search(named or event.message)
@@ -286,8 +293,9 @@ OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, Lo
     (re.compile(r"Successfully unloaded namespace bundle\b"), OwnershipLog.unloaded),
     (
         re.compile(
+            r"\ASkipped the message\Z|"
             r"Skipped the message from topic \S+loadbalancer-service-unit-state\. key=\S+ "
-            r"value=(?P<value>ServiceUnitStateData\[.*) prev=(?P<valid>ServiceUnitStateData\[.*)"
+            r"value=(?P<value>ServiceUnitStateData\[.*) prev=(?P<prev>ServiceUnitStateData\[.*)"
         ),
         OwnershipLog.skipped,
     ),

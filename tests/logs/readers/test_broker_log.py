@@ -83,6 +83,27 @@ def test_requests_of_5_0_have_attributes(is_json: bool) -> None:
     assert one_row(PulsarBrokerReader(), line) == expected
 
 
+_RESULT_OF_5_0 = (
+    "Optional[LookupResult{type=BrokerUrl, lookupData=LookupData{brokerId=b2:8080, brokerUrl=pulsar://b2:6650, "
+    "brokerUrlTls=null, httpUrl=http://b2:8080, httpUrlTls=null}, authoritativeRedirect=false, "
+    "brokerServiceListenerName='internal', webServiceListenerName='null'}]"
+)
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_results_of_5_0_have_attributes(is_json: bool) -> None:
+    """Topic, broker and kind of answer come from the context map, as 5.0.0-M1 writes it, with its name for the topic."""
+    attributes = f"{{result={_RESULT_OF_5_0}, toString={_TOPIC}}}"
+    line = (
+        _json("Lookup result", result=_RESULT_OF_5_0, toString=_TOPIC)
+        if is_json
+        else _line(f"Lookup result {attributes}")
+    )
+
+    expected = {"ts": _TS, "topic": _TOPIC, "broker": "b2:8080", "result": "connect"}
+    assert one_row(PulsarBrokerReader(), line) == expected
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -164,7 +185,6 @@ def test_stack_traces_and_other_lines_are_passed_over() -> None:
         "Caused by: x.Exception: Successfully acquired ownership of nothing",
         # The load manager's own failure; no client asked.
         _line(f"Failed to lookup broker:Optional[b1:8080] for bundle:{_BUNDLE}, the broker has not been registered."),
-        _json("Lookup result", result="LookupResult[type=BrokerUrl]", toString="x"),
         "",
     )
     assert read_lines(PulsarBrokerReader(), *lines) == []

@@ -191,6 +191,14 @@ def test_an_unload_is_that_of_the_bundle_whose_topics_were_closed() -> None:
     assert _rows(other, _ASKED, _DONE) == [_UNLOADED]
 
 
+def test_an_unload_of_5_0_has_its_namespace_in_an_attribute() -> None:
+    """The line that asks for it has range and namespace apart, and the line of success the range alone."""
+    asked = _line(f"Unloading namespace bundle {{bundleRange={_RANGE}, clientAppId=null, namespace={_NAMESPACE}}}")
+    done = _line(f"Successfully unloaded namespace bundle {{bundle={_RANGE}, clientAppId=null}}", 2)
+
+    assert _rows(asked, done) == [_UNLOADED]
+
+
 def test_an_unload_of_an_unowned_bundle_is_no_unload() -> None:
     """The broker says that there is no owner, and success all the same."""
     unowned = _line(f"[null] Namespace bundle is not owned by any broker {_BUNDLE}", 1)
@@ -249,6 +257,20 @@ _SELECTED = _line(f"Selected new owner broker: b2:8080 for bundle: {_BUNDLE}.")
 def test_a_choice_that_came_too_late_is_no_row(late: str, valid: str, *, holds: bool) -> None:
     """Of two brokers that choose at the same time, the one whose record is skipped withdraws its row."""
     assert len(_rows(_SELECTED, _skipped(late, valid))) == holds
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_choice_of_5_0_that_came_too_late_is_no_row(is_json: bool) -> None:
+    """Bundle and records are attributes, behind the text or in JSON; of other topics no record is meant."""
+    late, valid = _record("Assigning", "b2:8080", ms=3), _record("Assigning", "b3:8080", ms=-40)
+    attributes = {"key": _BUNDLE, "prev": valid, "topic": "persistent://pulsar/system/x", "value": late}
+    text = ", ".join(f"{name}={value}" for name, value in attributes.items())
+    message = "Skipped the message"
+    skipped = _json(message, **attributes) if is_json else _line(f"{message} {{{text}}}", 1)
+    other = _json(message, key="b4:8080", prev="BrokerLoadData(cpu=1)", value="BrokerLoadData(cpu=2)")
+
+    assert _rows(_SELECTED, skipped, other) == []
+    assert len(_rows(_SELECTED, other)) == 1
 
 
 def test_times_of_records_are_milliseconds() -> None:
