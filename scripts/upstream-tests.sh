@@ -43,7 +43,7 @@ done
 case $mode in record | shadow | decide) ;; *) stop "--mode is '$mode', and should be record, shadow or decide." ;; esac
 
 sources=tests/pulsar/upstream
-kept=$cache/upstream-$(cat $sources/pom.xml $sources/*.java | cksum | tr ' ' -)
+kept=$cache/upstream-$(cat $sources/pom.xml $sources/*.java scripts/upstream-tests.sh | cksum | tr ' ' -)
 if [ ! -e "$kept/agent.jar" ]; then
     need_compiler_and_maven "Upstream's tests"
     mkdir -p "$kept/classes"
@@ -51,10 +51,13 @@ if [ ! -e "$kept/agent.jar" ]; then
     maven "$kept/maven.log" -f $sources/pom.xml "-Dmdep.outputFile=$kept/jars" dependency:build-classpath
     "$javac" --release 17 -Xlint:all,-processing,-classfile -Werror -cp "$(cat "$kept/jars")" -d "$kept/classes" $sources/*.java >&2 \
         || stop "The Java sources in $PWD/$sources do not compile; see above."
+    jar=$(dirname "$(readlink -f "$(command -v "$javac")")")/jar
+    # Tests open their certificates as files.
+    tests_jar=$(tr : '\n' <"$kept/jars" | grep 'pulsar-broker-[^/]*-tests\.jar')
+    (cd "$kept/classes" && "$jar" --extract --file "$tests_jar" certificate-authority)
     printf 'Premain-Class: OurClass\n' >"$kept/manifest"
     # Moved, so that an interrupted run leaves nothing that looks whole.
-    "$(dirname "$(readlink -f "$(command -v "$javac")")")/jar" --create --file "$kept/agent.new" --manifest "$kept/manifest" \
-        -C "$kept/classes" OurClass.class
+    "$jar" --create --file "$kept/agent.new" --manifest "$kept/manifest" -C "$kept/classes" OurClass.class
     mv "$kept/agent.new" "$kept/agent.jar"
 fi
 bridge=$(scripts/ensure-bridge.sh)

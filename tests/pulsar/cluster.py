@@ -59,9 +59,9 @@ _SETTINGS = {
     "functionsWorkerEnabled": "false",
     "transactionCoordinatorEnabled": "false",
 }
-#: What brokers before 4.2 are started with instead: with no interval at all they open and close the topics of reports without
-#: end, until one hangs. They report at the shortest interval if anything has changed.
-_SETTINGS_OF_4_0 = {
+#: What brokers of other releases than 4.2 are started with instead: with no interval at all, those of 4.0 and 5.0 open and
+#: close the topics of reports without end, until one hangs. These report after a change, and once a minute without.
+_SETTINGS_OF_OTHERS = {
     "loadBalancerReportUpdateMaxIntervalMinutes": "1",
     "loadBalancerReportUpdateThresholdPercentage": "0",
 }
@@ -190,7 +190,7 @@ class Cluster:
         store = f"zk:{self.zookeeper}"
         settings = {
             **_SETTINGS,
-            **(_SETTINGS_OF_4_0 if self.release < (4, 2) else {}),
+            **(_SETTINGS_OF_OTHERS if self.release != (4, 2) else {}),
             "metadataStoreUrl": store,
             "configurationMetadataStoreUrl": store,
             "webServicePort": broker.web_port,

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def installed(pytestconfig: pytest.Config) -> Installation:
-    """Return Java and the jars of Pulsar; skip the test if they cannot be had, end the run if this release was asked for."""
+    """Return Java and the jars of Pulsar; without them skip the test, or end the run if this release was asked for."""
     version = pytestconfig.getoption("--pulsar", default=None)
     try:
         return installation(version)

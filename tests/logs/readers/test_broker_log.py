@@ -92,7 +92,7 @@ _RESULT_OF_5_0 = (
 
 @pytest.mark.parametrize("is_json", [False, True])
 def test_results_of_5_0_have_attributes(is_json: bool) -> None:
-    """Topic, broker and kind of answer come from the context map, as 5.0.0-M1 writes it, with its name for the topic."""
+    """Topic, broker and kind of answer come from the context map, as 5.0.0-M1 writes it."""
     attributes = f"{{result={_RESULT_OF_5_0}, toString={_TOPIC}}}"
     line = (
         _json("Lookup result", result=_RESULT_OF_5_0, toString=_TOPIC)
