@@ -59,8 +59,8 @@ _SETTINGS = {
     "functionsWorkerEnabled": "false",
     "transactionCoordinatorEnabled": "false",
 }
-#: What brokers of other releases than 4.2 are started with instead: with no interval at all, those of 4.0 and 5.0 open and
-#: close the topics of reports without end, until one hangs. These report after a change, and once a minute without.
+#: What brokers of other releases than 4.2 are started with instead: with no interval at all, those of 4.0 and 5.0 open
+#: and close the topics of reports without end, until one hangs. These report after a change, and once a minute without.
 _SETTINGS_OF_OTHERS = {
     "loadBalancerReportUpdateMaxIntervalMinutes": "1",
     "loadBalancerReportUpdateThresholdPercentage": "0",

@@ -438,11 +438,13 @@ def test_what_a_busy_broker_does_not_record_is_counted(
     ).result(120)
 
     assert "error" not in burst
-    recorded, dropped = awaited(
-        lambda: (len(server.of(topics)) - len(topics), server.dropped[asked.id] - before),
-        "an account of all lookups",
-        enough=lambda counts: sum(counts) >= sent,
-    )
+
+    def account() -> tuple[int, int]:
+        # What was dropped last is counted in the batch of a later lookup, and a quiet broker has none of its own.
+        _owner(bridged, asking, f"{topics[0]}-later")
+        return len(server.of(topics)) - len(topics), server.dropped[asked.id] - before
+
+    recorded, dropped = awaited(account, "an account of all lookups", enough=lambda counts: sum(counts) >= sent)
     assert recorded >= 10_000
     # The broker looks up topics of its own meanwhile.
     assert 0 < dropped <= sent - recorded + 100

@@ -64,7 +64,9 @@ def port() -> int:
 
 @pytest.fixture(scope="module")
 def listing(installed: Installation, port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Start brokers that ask a decision server for lists."""
+    """Start brokers that ask a decision server for lists; skip the test if brokers of this release ask nothing."""
+    if installed.release < (4, 2):
+        pytest.skip("Brokers before 4.2 hand lists of topics to no class (PIP-452).")
     settings = {
         "pulsarResourcesExtendedClassName": "lookup.bridge.LookupListing",
         "enableBrokerTopicListWatcher": "false",
