@@ -440,6 +440,35 @@ def test_unreachable_jars_end_in_one_sentence(bare_path: Path, script: str) -> N
     )
 
 
+@pytest.mark.parametrize("version", ["4.0.x", "newest", "3.3.9", "../4.2.4"])
+def test_what_is_no_release_of_pulsar_ends_in_one_sentence(bare_path: Path, version: str) -> None:
+    """What `make integration ARGS=--pulsar=...` cannot run is refused before Maven is asked for."""
+    done = _script("ensure-pulsar.sh", version, path=bare_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"'{version}' is no release of Pulsar to test with; it should be one of Maven Central from 4.0.0 on, such as "
+        "4.0.7 or 5.0.0-M1.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["NoTest"], "'NoTest' is none of the tests that are run here; see scripts/upstream-tests.sh --help."),
+        (["--mode", "dry"], "--mode is 'dry', and should be record, shadow or decide."),
+        (["--mode"], "--mode is '', and should be record, shadow or decide."),
+    ],
+)
+def test_wrong_arguments_of_upstreams_tests_end_in_one_sentence(
+    bare_path: Path, given: list[str], sentence: str
+) -> None:
+    """A test or a mode that is not known is refused before anything is built or run."""
+    done = _script("upstream-tests.sh", *given, path=bare_path)
+
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{sentence}\n")
+
+
 def test_missing_go_ends_in_one_sentence(bare_path: Path) -> None:
     """Without Go the Go clients are not built: the sentence is why their tests skip."""
     _without_network(bare_path)
