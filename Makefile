@@ -13,7 +13,7 @@ help:
 	@echo "make test    install, run the whole suite"
 	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
-	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine"
+	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine; ARGS=--pulsar=4.0.7 for another release"
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine, and YARN"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
