@@ -68,6 +68,8 @@ def crowded(cluster: Cluster, python: PythonClients) -> Iterator[list[str]]:
     for bundle, owner in owned.items():
         if owner is not full:
             cluster.unload(_NAMESPACE, bundle, full)
+    # A slow broker answers before the last of them has moved.
+    awaited(lambda: [*cluster.owned(_NAMESPACE).values()], "one owner of all", enough=lambda of: of == [full] * 8)
     try:
         yield [f"{_NAMESPACE}/{bundle}" for bundle in topics]
     finally:
