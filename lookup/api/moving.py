@@ -21,6 +21,7 @@ from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
+from lookup.moving.verifying import earlier_predictions
 from lookup.settings import PolicySpec
 from lookup.settings.files import anchored, load_policies, policies_in, read_text
 from lookup.settings.shipped import shipped_path
@@ -94,12 +95,15 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> Plan:
         """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
 
         Args:
             folder: path or URI; must not exist or be empty.
             force: replace an earlier plan; other files stay.
+
+        Returns:
+            The plan as it was written: it says how predictions have done that were verified there or beside it.
 
         Raises:
             InputError: if they cannot be written.
@@ -107,10 +111,14 @@ class Plan:
         from lookup.logs.outputs import draft
         from lookup.report.plans import html_plan
 
-        page = html_plan(self.plan).encode()
-        with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
-            into.write(PLAN, plan_bytes(self.plan))
+        path, content = os.fspath(folder), self.plan
+        if "://" not in path:
+            content = content.model_copy(update={"predictions": earlier_predictions(Path(path), content)})
+        page = html_plan(content).encode()
+        with draft(path, (PLAN, PAGE), force=force) as into:
+            into.write(PLAN, plan_bytes(content))
             into.write(PAGE, page)
+        return Plan(content)
 
     def __repr__(self) -> str:
         """Return how many moves there are, what they bring, and why."""

@@ -155,7 +155,7 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made.write(arguments.output, force=arguments.force)
+            made = made.write(arguments.output, force=arguments.force)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
     _print(made, arguments)

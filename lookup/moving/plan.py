@@ -25,6 +25,7 @@ __all__ = [
     "LOAD_DRIFT",
     "VERSION",
     "Costs",
+    "EarlierPredictions",
     "Fingerprint",
     "Limits",
     "MovePlan",
@@ -147,6 +148,15 @@ class Predicted(_Part):
     high: Number | None = None
 
 
+class EarlierPredictions(_Part):
+    """Plans of the same cluster that were verified before, `lookup verify --plan`."""
+
+    #: plans of which at least one figure was measured outside its interval
+    wrong: Count
+    #: plans that could be judged
+    of: Positive
+
+
 class MovePlan(_Part):
     """A plan; `made` in UTC."""
 
@@ -175,6 +185,8 @@ class MovePlan(_Part):
     covers: Text = "unknown"
     #: what was missing when the plan was made, a sentence each
     missing: tuple[Text, ...] = ()
+    #: None: none is known where the plan was written
+    predictions: EarlierPredictions | None = None
 
 
 def rounded_load(load: float | None) -> float | None:

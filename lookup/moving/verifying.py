@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,17 +12,18 @@ import numpy as np
 
 from lookup.errors import InputError
 from lookup.model.quoting import listed, quantity
-from lookup.model.time import US_PER_S, parse_iso, time_text, to_us
+from lookup.model.time import parse_iso, time_text, to_us
 from lookup.moving.balance import Balance
 from lookup.moving.journal import Journal
-from lookup.moving.plan import MovePlan
-from lookup.moving.state import ClusterState
+from lookup.moving.plan import EarlierPredictions, MovePlan
+from lookup.moving.state import RATES_US, ClusterState
 
 __all__ = [
     "PREDICTIONS",
     "BrokerMeasured",
     "FigureMeasured",
     "PlanMeasured",
+    "earlier_predictions",
     "keep_prediction",
     "measured_from_us",
     "plan_measured",
@@ -30,8 +31,6 @@ __all__ = [
 
 #: File of all verified predictions, beside their journals.
 PREDICTIONS = "predictions.jsonl"
-#: µs after a move during which reports may have rates of before it: brokers compute these once a minute.
-_RATES_US = 60 * US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def measured_from_us(journal: Journal) -> int:
         raise InputError(f"{journal.path}: no bundle has moved yet, so there is nothing to verify; see `lookup apply`")
     if journal.back:
         raise InputError(f"{journal.path}: the plan was taken back, so what it predicted cannot be measured")
-    return parse_iso(journal.moved_at) + _RATES_US
+    return parse_iso(journal.moved_at) + RATES_US
 
 
 def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
@@ -137,8 +136,7 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
     assert plan is not None
     if plan.cluster != view.cluster:
         raise InputError(f"the plan is of cluster {plan.cluster!r}, and this is {view.cluster!r}")
-    loads = state.rows.tables["loads"]
-    reported = dict(zip(loads.column("broker").to_pylist(), loads.column("ts").cast("int64").to_pylist(), strict=True))
+    reported = state.reported_us()
     late = [broker for broker in view.brokers.ids if reported.get(broker, 0) < from_us]
     if late:
         raise InputError(
@@ -172,12 +170,34 @@ def keep_prediction(folder: Path, verified: PlanMeasured) -> tuple[int, int]:
     if verified.is_right is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(verified.document()) + "\n")
-    right: dict[str, bool] = {}
-    with suppress(FileNotFoundError):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            # What was cut off by a crash, or written by somebody else, is no prediction.
-            with suppress(ValueError, KeyError, TypeError):
-                entry = json.loads(line)
-                if entry["cluster"] == verified.plan.cluster:
-                    right[entry["made"]] = bool(entry["right"])
+    right = _judged([path], verified.plan.cluster)
     return sum(right.values()), len(right)
+
+
+def earlier_predictions(folder: Path, plan: MovePlan) -> EarlierPredictions | None:
+    """Return how the predictions of earlier plans of the cluster have done, None if none was judged.
+
+    Args:
+        folder: where the plan is to be written; predictions that are kept in it count, and those in folders beside it,
+            since each plan that is carried out has a folder of its own.
+    """
+    folder = folder.absolute()
+    files = {folder / PREDICTIONS, *folder.parent.glob(f"*/{PREDICTIONS}")}
+    judged = _judged(sorted(files), plan.cluster)
+    right = [is_right for made, is_right in judged.items() if made != time_text(to_us(plan.made))]
+    return EarlierPredictions(wrong=right.count(False), of=len(right)) if right else None
+
+
+def _judged(files: Iterable[Path], cluster: str) -> dict[str, bool]:
+    """Return whether each verified plan of a cluster was right, by when it was made."""
+    right: dict[str, bool] = {}
+    for path in files:
+        # A folder beside the plan's may be somebody else's.
+        with suppress(OSError, UnicodeDecodeError):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                # What was cut off by a crash, or written by somebody else, is no prediction.
+                with suppress(ValueError, KeyError, TypeError):
+                    entry = json.loads(line)
+                    if entry["cluster"] == cluster:
+                        right[str(entry["made"])] = bool(entry["right"])
+    return right

@@ -42,6 +42,9 @@ def plan_notes(plan: MovePlan) -> list[str]:
     elif plan.steps:
         notes.append("after no step is the cluster less even than at the start")
     notes.append(f"intervals: {plan.covers}")
+    if plan.predictions is not None:
+        plans = quantity(plan.predictions.of, "plan")
+        notes.append(f"predictions before this one were wrong in {plan.predictions.wrong:,} of {plans}")
     return [*notes, *plan.missing]
 
 
