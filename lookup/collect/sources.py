@@ -47,6 +47,7 @@ __all__ = [
     "now_us",
     "pulsar_client",
     "reason_of",
+    "zookeeper_client",
 ]  # fmt: skip
 
 Result = TypeVar("Result")
@@ -482,28 +483,42 @@ class AdminSource(Source):
 # The registry.
 
 
+def zookeeper_client(servers: str, credentials: Credentials, *, read_only: bool) -> KazooClient:
+    """Build a client of ZooKeeper that writes no log, and is not started.
+
+    Args:
+        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
+        read_only: whether a server that has lost the others will do.
+    """
+    is_tls = servers.startswith("tls://")
+    logger = logging.getLogger(f"{__name__}.kazoo")
+    # Its complaints are reported as reasons, once each.
+    logger.disabled = True
+    options: dict[str, Any] = {
+        "ca": credentials.tls_ca,
+        "certfile": credentials.tls_cert,
+        "keyfile": credentials.tls_key,
+    }
+    # Its own retries go on for ever: a session that is lost is replaced by another.
+    return KazooClient(
+        servers.removeprefix("tls://"),
+        logger=logger,
+        use_ssl=is_tls,
+        read_only=read_only,
+        **(options if is_tls else {}),
+    )
+
+
 class RegistrySource(Source):
     """Reads what brokers publish in ZooKeeper, whenever one comes or goes.
 
     Args:
-        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
+        servers: as of `zookeeper_client`.
     """
 
     def __init__(self, servers: str, records: Queue[observing.Record], credentials: Credentials) -> None:
         super().__init__("zookeeper", records)
-        is_tls = servers.startswith("tls://")
-        logger = logging.getLogger(f"{__name__}.kazoo")
-        # Its complaints are reported as reasons, once each.
-        logger.disabled = True
-        options: dict[str, Any] = {
-            "ca": credentials.tls_ca,
-            "certfile": credentials.tls_cert,
-            "keyfile": credentials.tls_key,
-        }
-        # Its own retries go on for ever: a session that is lost is replaced by another.
-        self._client = KazooClient(
-            servers.removeprefix("tls://"), logger=logger, use_ssl=is_tls, read_only=True, **(options if is_tls else {})
-        )
+        self._client = zookeeper_client(servers, credentials, read_only=True)
         self._changed = threading.Event()
         self._is_started = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Queue
 from typing import TYPE_CHECKING
@@ -25,9 +25,13 @@ from lookup.errors import InputError
 from lookup.settings import CollectSection, ServingFile, load_serving
 
 if TYPE_CHECKING:
+    from lookup.collect.collector import Endpoints
     from lookup.collect.observing import Record
     from lookup.collect.sources import AdminRest, Credentials, Source
+    from lookup.moving.applying import Applied
+    from lookup.moving.leading import Leader
     from lookup.moving.plan import MovePlan
+    from lookup.serve.balancing import Control
 
 __all__ = ["COMMAND", "add_arguments", "credentials_of", "run"]
 
@@ -48,6 +52,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C, then write what waits and return 0."""
     require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
+    from lookup.serve.balancing import Moves
     from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
@@ -60,32 +65,96 @@ def run(arguments: argparse.Namespace) -> int:
             from lookup.api.moving import planning_policy
 
             planning_policy(settings.balance.policy, settings.plugin_files)
+            if settings.balance.mode == "apply":
+                _endpoints(settings)
         return settings
 
-    asyncio.run(serve(load, say, _state_topic, _admin_rest, _proposed))
+    moves = Moves(_proposed, _leader, _carried_out, _has_shedder)
+    asyncio.run(serve(load, say, _state_topic, _admin_rest, moves))
     return 0
 
 
-def _proposed(settings: ServingFile) -> MovePlan:
+def _proposed(settings: ServingFile) -> tuple[MovePlan, list[str]]:
     """Make a plan of what is recorded, and write it with its page over the one before.
+
+    Returns:
+        It, and those of its brokers whose loads are of before they took a bundle.
 
     Raises:
         PulsarLookupError: in one sentence, if none can be made.
     """
-    from lookup.api.moving import Source, plan
-    from lookup.collect.collector import Endpoints
+    from lookup.api.moving import Plan, planning_policy
+    from lookup.moving.plan import Limits
+    from lookup.moving.planning import make_plan
+    from lookup.moving.reading import recorded
+    from lookup.moving.state import state_of
 
     section = settings.balance
     assert section is not None
-    made = plan(
-        Source(section.record, endpoints=Endpoints(settings.serving.cluster)),
-        policy=section.policy,
-        max_moves=section.max_moves,
-        max_weight=section.max_weight,
-        plugin_files=settings.plugin_files,
+    policy = planning_policy(section.policy, settings.plugin_files)
+    state = state_of(recorded(section.record, cluster=settings.serving.cluster))
+    made = make_plan(state, policy, Limits(max_moves=section.max_moves, max_weight=section.max_weight))
+    written = Plan(made).write(section.plans, force=True).plan
+    return written, state.unmeasured(end for step in made.steps for end in (step.source, step.destination))
+
+
+def _endpoints(settings: ServingFile) -> Endpoints:
+    """Return where the cluster is reached whose bundles are moved; errors as of `credentials_of`."""
+    from lookup.collect.collector import Endpoints
+
+    assert settings.collect is not None
+    credentials = credentials_of(settings.collect)
+    where = settings.collect.admin, settings.collect.service_url
+    return Endpoints(settings.serving.cluster, *where, credentials=credentials)
+
+
+def _leader(settings: ServingFile, say: Callable[[str], None]) -> Leader:
+    """Build what asks for the lock of the servers that move bundles."""
+    from lookup.moving.leading import Leader
+
+    assert settings.balance is not None
+    assert settings.balance.zookeeper is not None
+    assert settings.collect is not None
+    cluster, rest = settings.serving.cluster, _admin_rest(settings.collect)
+    return Leader(settings.balance.zookeeper, cluster, rest, credentials_of(settings.collect), say)
+
+
+def _has_shedder(settings: ServingFile) -> bool:
+    from lookup.moving.shedding import stock_shedding
+
+    assert settings.collect is not None
+    return stock_shedding(_admin_rest(settings.collect))
+
+
+def _carried_out(settings: ServingFile, plan: MovePlan, control: Control) -> Applied:
+    """Make the moves of a plan, as `lookup apply --yes` does.
+
+    Raises:
+        PulsarLookupError: as of `lookup.apply`.
+    """
+    from lookup.api.applying import How, apply
+    from lookup.moving.applying import Pace
+    from lookup.moving.guards import Tolerances
+
+    section = settings.balance
+    assert section is not None
+    tolerances = Tolerances(
+        section.max_load_age_s,
+        section.max_publish_latency_ms,
+        section.max_backlog,
+        section.prometheus,
+        section.guards,
     )
-    made.write(section.plans, force=True)
-    return made.plan
+    how = How(
+        Pace(section.interval_s, section.in_flight),
+        tolerances,
+        freeze_shedding=section.freeze_shedding,
+        stop=control.stop,
+        say=control.say,
+        guards=control.guards,
+        share=control.share,
+    )
+    return apply(plan, _endpoints(settings), yes=True, journal=control.journal, how=how)
 
 
 @contextmanager

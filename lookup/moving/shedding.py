@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
 from lookup.errors import Argument, InputError, Sentence, StateError
 from lookup.model.quoting import shown
 from lookup.moving.journal import Journal
 
-__all__ = ["KEY", "frozen_shedding", "put_back"]
+__all__ = ["KEY", "Keeper", "frozen_shedding", "put_back", "stock_shedding"]
 
 #: Dynamic configuration; absent: what the brokers' broker.conf says holds.
 KEY = "loadBalancerSheddingEnabled"
 _OFF = "false"
 #: Seconds for which putting the switch back is tried, and between two tries.
 _PATIENCE_S, _AGAIN_S = 60.0, 2.0
+
+
+class Keeper(Protocol):
+    """What says how shedding was found, and takes down that it is as it was; mostly a journal."""
+
+    @property
+    def path(self) -> Path:
+        """Return where that is."""
+
+    @property
+    def frozen(self) -> Mapping[str, Any] | None:
+        """Return the entry with what was `found`, None if shedding is as it was."""
+
+    def write(self, event: str, **values: Any) -> None:
+        """Take an entry down."""
 
 
 @contextmanager
@@ -50,7 +66,7 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         put_back(rest, journal, say)
 
 
-def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> bool:
+def put_back(rest: AdminRest, journal: Keeper, say: Callable[[str], None]) -> bool:
     """Put shedding back as a journal says it was found; return whether it says that it was touched.
 
     What somebody else has set meanwhile stays.
@@ -87,6 +103,15 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
     elif now != found:
         say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
     return True
+
+
+def stock_shedding(rest: AdminRest) -> bool:
+    """Return whether Pulsar's own shedder is on, as the configuration has it with which a broker runs.
+
+    Raises:
+        OSError, ValueError: if that cannot be asked for.
+    """
+    return bool(rest.get("brokers/configuration/runtime", _object).get(KEY) == "true")
 
 
 def refusal(error: Exception) -> str:

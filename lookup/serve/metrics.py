@@ -48,7 +48,9 @@ class Metrics:
         self.owners_refused = gauge(
             "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
         )
-        self.looks = counter("lookup_balance_looks", "looks at the cluster for a plan, by outcome", ["outcome"])
+        self.looks = counter("lookup_balance_looks", "looks at the cluster for a plan, by what came of it", ["outcome"])
+        self.moves = counter("lookup_balance_moves", "steps of plans, by what became of them", ["outcome"])
+        self.leads = gauge("lookup_balance_leads", "1 if this server may move bundles: it holds the lock")
         self.steps = gauge("lookup_balance_steps", "moves that the latest plan proposes")
         self.imbalance = gauge("lookup_balance_imbalance", "busiest broker over the mean: now, planned, bound", ["of"])
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
@@ -67,10 +69,11 @@ class Metrics:
 
     def show_look(self, look: Mapping[str, Any]) -> None:
         """Take over what a look at the cluster led to; of one that failed, that it did."""
+        self.looks.labels("trouble" if "trouble" in look else look["outcome"]).inc()
+        for outcome, count in look.get("moves", {}).items():
+            self.moves.labels(outcome).inc(count)
         if "trouble" in look:
-            self.looks.labels("trouble").inc()
             return
-        self.looks.labels("moves" if look["steps"] else "nothing").inc()
         self.steps.set(look["steps"])
         for of, value in look["imbalance"].items():
             self.imbalance.labels(of).set(float("nan") if value is None else value)

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from aiohttp import web
 
 from lookup.errors import InputError
-from lookup.serve.balancing import Propose
+from lookup.serve.balancing import Moves
 from lookup.serve.following import Connect, Follower
 from lookup.serve.server import DecisionServer
 from lookup.serve.topics import Reach, ServedTopics, served_topics
@@ -29,7 +29,7 @@ async def serve(
     report: Callable[[str], None],
     connect: Connect,
     reach: Reach,
-    propose: Propose,
+    moves: Moves,
     *,
     until: asyncio.Event | None = None,
 ) -> None:
@@ -40,7 +40,7 @@ async def serve(
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
-        propose: makes a plan of moves, likewise.
+        moves: plans moves and makes them, likewise.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -54,7 +54,7 @@ async def serve(
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
         topics = served_topics(settings, reach, report)
-        server = DecisionServer(settings, report, follower, topics, propose)
+        server = DecisionServer(settings, report, follower, topics, moves)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
@@ -121,6 +121,8 @@ async def _listen(
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+        if server.balancer is not None:
+            await server.balancer.end()
         await asyncio.to_thread(server.recorder.flush)
     if lost:
         report(f"{lost} requests that waited for policies in shadow were not asked of them")

@@ -20,7 +20,7 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.balancing import Balancer, Propose
+from lookup.serve.balancing import Balancer, Moves
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
@@ -95,7 +95,7 @@ class DecisionServer:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
         topics: the topics of the cluster, if the settings have a table of them.
-        propose: makes a plan of moves, if the settings ask for plans.
+        moves: plans moves and makes them, if the settings ask for that.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
@@ -108,7 +108,7 @@ class DecisionServer:
         report: Callable[[str], None],
         follower: Follower | None = None,
         topics: ServedTopics | None = None,
-        propose: Propose | None = None,
+        moves: Moves | None = None,
     ) -> None:
         self._report, self._follower, self._topics = report, follower, topics
         #: what the clock said last, and the time of the latest decision, which never goes back
@@ -129,8 +129,8 @@ class DecisionServer:
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
         self.balancer: Balancer | None = None
-        if settings.balance is not None and propose is not None:
-            self.balancer = Balancer(settings, propose, self.metrics, report)
+        if settings.balance is not None and moves is not None:
+            self.balancer = Balancer(settings, moves, self.metrics, report)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -11,8 +11,9 @@ from lookup.errors import SettingsError
 from lookup.model.address import is_loopback
 from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
+from lookup.model.pacing import Window, parse_rate, parse_window
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.base import Positive, Strict, Text, WholeFile
+from lookup.settings.base import Above0, Positive, Strict, Text, Truth, WholeFile
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
@@ -23,6 +24,8 @@ __all__ = ["BalanceSection", "CollectSection", "ServingFile", "ServingSection"]
 
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
+#: What has to be reached of a cluster whose bundles are moved.
+_REACHED = ("admin", "service_url")
 
 
 class ServingSection(Strict):
@@ -154,8 +157,10 @@ class CollectSection(Strict):
 
 
 class BalanceSection(Strict):
-    """Plans of moves, made again and again from what a collector records; nothing is moved."""
+    """Plans of moves, made again and again from what a collector records, and carried out if that is asked for."""
 
+    mode: Literal["propose", "apply"] = "propose"
+    """`propose`: nothing is moved. `apply`: the moves of each plan are made, by one server at a time."""
     record: Text
     """Path of the folder in which `lookup collect` records the cluster."""
     plans: Text
@@ -170,6 +175,64 @@ class BalanceSection(Strict):
     """Most load that a plan moves, bytes per second; absent: as much as the shedder does in a cycle."""
     stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 900.0
     """Seconds that the end of the record may be old; beyond, no plan of it is relied on."""
+    zookeeper: Text | None = None
+    """ZooKeeper with the lock by which one server moves bundles, like `zk-0:2181,zk-1:2181`; needed to apply."""
+    windows: tuple[Text, ...] = ()
+    """Times of the day, UTC, in which bundles are moved: `02:00-05:00`, `Sat 22:00-06:00`; empty: always."""
+    rate: Text = "2/min"
+    """Most moves per s, min or h that begin, and that end."""
+    in_flight: Positive = 1
+    """Moves under way at once."""
+    freeze_shedding: Truth = False
+    """If true, Pulsar's own shedder is kept still while moves are made, and put back as it was."""
+    max_load_age_s: Above0 = 1200.0
+    """Seconds for which a broker need not have reported its load; beyond, no further move begins."""
+    max_publish_latency_ms: Above0 | None = None
+    """Most publish latency of a broker, 99th percentile by its metrics, ms; absent: not looked at."""
+    max_backlog: Above0 | None = None
+    """Most messages of backlog of a broker by its metrics; absent: not looked at."""
+    prometheus: Text | None = None
+    """Address of Prometheus, for `guards`."""
+    guards: tuple[Text, ...] = ()
+    """Queries of Prometheus that give nothing, or 0, while moves may be made."""
+
+    @property
+    def interval_s(self) -> float:
+        """Return the seconds from one move to the next."""
+        return parse_rate(self.rate)
+
+    def open_windows(self) -> list[Window]:
+        """Return the windows, none if bundles may be moved always."""
+        return [parse_window(text) for text in self.windows]
+
+    @field_validator("windows")
+    @classmethod
+    def _readable(cls, windows: tuple[str, ...]) -> tuple[str, ...]:
+        for text in windows:
+            parse_window(text)
+        return windows
+
+    @field_validator("rate")
+    @classmethod
+    def _countable(cls, rate: str) -> str:
+        parse_rate(rate)
+        return rate
+
+    @field_validator("prometheus")
+    @classmethod
+    def _reachable(cls, url: str | None) -> str | None:
+        problem = None if url is None else url_problem(url, "http", "https")
+        if problem is not None:
+            raise ValueError(problem)
+        return url
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.prometheus is None) != (not self.guards):
+            raise ValueError("prometheus and guards: one needs the other")
+        if self.mode == "apply" and self.zookeeper is None:
+            raise ValueError("mode: to apply, zookeeper must be given: its lock keeps two servers from moving at once")
+        return self
 
 
 # As written an entry may also be the path of a file, which the loader replaces by what the file holds.
@@ -188,7 +251,7 @@ class ServingFile(WholeFile):
     topics: ListingSection | None = None
     """Catalog and lister that answer brokers and clients that list topics; absent: no topics are listed."""
     balance: BalanceSection | None = None
-    """Plans of moves, made again and again and not carried out; absent: none are made."""
+    """Plans of moves, made again and again, and carried out if its mode says so; absent: none are made."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     namespaces: tuple[NamespaceEntry, ...] = ()
@@ -215,6 +278,13 @@ class ServingFile(WholeFile):
                 hint = suggestion(active, names, nothing="there are no policies")
                 sentence = f"there is no policy named {shown(active)}; {hint}"
                 problems.append((("serving", "active"), sentence))
-        if getattr(collect, "admin", None) is not None and tables.get("topics", _UNKNOWN) is None:
+        is_applied = getattr(tables.get("balance"), "mode", "propose") == "apply"
+        if getattr(collect, "admin", None) is not None and tables.get("topics", _UNKNOWN) is None and not is_applied:
             problems.append((("collect", "admin"), "topics are collected into a catalog; give [topics]"))
+        if is_applied and "collect" in tables:
+            given = {name: getattr(collect, name, None if collect is None else _UNKNOWN) for name in _REACHED}
+            absent = [f"collect.{name}" for name, value in given.items() if value is None]
+            if absent:
+                sentence = f"to apply, {' and '.join(absent)} must be given: the cluster whose bundles are moved"
+                problems.append((("balance", "mode"), sentence))
         return problems

@@ -44,6 +44,8 @@ class StandIn:
         self.brokers = [*BROKERS]
         #: dynamic configuration
         self.configuration: dict[str, str] = {}
+        #: what the brokers' own files say of shedding
+        self.shedding = "true"
         #: bundle and value of each record of the state topic
         self.records: list[tuple[str, dict[str, Any], int]] = []
         self._versions: dict[str, int] = {}
@@ -138,6 +140,7 @@ class StandIn:
             "brokers/east": self.brokers,
             "brokers/ready": "ok",
             "brokers/configuration/values": self.configuration,
+            "brokers/configuration/runtime": {KEY: self.configuration.get(KEY, self.shedding)},
         }
         return (200, json.dumps(known[path])) if path in known else (404, '{"reason": "no such path"}')
 
