@@ -11,6 +11,7 @@ import pytest
 
 from lookup import plan as make_plan
 from lookup import verify
+from lookup.api.moving import open_plan
 from lookup.cli import main
 from lookup.errors import InputError
 from lookup.model.time import moment_at
@@ -147,6 +148,36 @@ def test_the_command_says_and_keeps_it(
     partly = str(_carried_out(plan, tmp_path / "partly", skipped=1))
     assert main(["verify", "--plan", partly, "--record", right]) == 4
     assert len((tmp_path / PREDICTIONS).read_text().splitlines()) == 2
+
+
+def test_a_plan_says_how_often_predictions_before_it_were_wrong(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On its page, in the terminal and in the file; those in its folder and beside it count, of its cluster only."""
+    before = str(world.write(tmp_path / "before"))
+    first, second, third = (str(tmp_path / "plans" / name) for name in ("first", "second", "third"))
+    assert main(["plan", "--record", before, "--output", first]) == 0
+    assert "predictions" not in capsys.readouterr().out
+    plan = open_plan(first).plan
+    journal = str(_carried_out(plan, Path(first, "plan.json.journal")))
+    world.besides[broker(1)] = 3e8
+    assert main(["verify", "--plan", journal, "--record", _after(world, plan, tmp_path)]) == 3
+    other = {"cluster": "west", "made": "2026-11-26T11:00:00Z", "right": True}
+    entries = [other, other | {"cluster": "east"}]
+    Path(second).mkdir()
+    Path(second, PREDICTIONS).write_text("".join(json.dumps(entry) + "\n" for entry in entries) + "cut o")
+
+    world.minutes = 9
+    later = str(world.write(tmp_path / "later"))
+    capsys.readouterr()
+    assert main(["plan", "--record", later, "--output", third]) == 0
+
+    sentence = "predictions before this one were wrong in 1 of 2 plans"
+    assert sentence in capsys.readouterr().out
+    assert sentence in Path(third, "plan.html").read_text(encoding="utf-8")
+    assert json.loads(Path(third, "plan.json").read_text(encoding="utf-8"))["predictions"] == {"wrong": 1, "of": 2}
+    assert main(["plan", "show", third]) == 0
+    assert sentence in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

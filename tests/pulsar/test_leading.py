@@ -106,7 +106,7 @@ def test_of_two_servers_one_moves_and_the_other_takes_over(
     zookeeper: str, client: Any, standin: StandIn, tmp_path: Path
 ) -> None:
     """The second names the first; once that is killed it puts shedding back, and makes what is left."""
-    first = moving_settings(tmp_path / "one", standin, zookeeper, freeze_shedding=True, rate="2/s")
+    first = moving_settings(tmp_path / "one", standin, zookeeper, freeze_shedding=True, rate="6/min")
     second = moving_settings(tmp_path / "two", standin, zookeeper, freeze_shedding=True, every_s=1.0)
     seen = list[dict[str, str]]()
     with serving(first, standin) as one:

@@ -1,4 +1,4 @@
-"""When a server that may move bundles moves none, and what it says then; with a lock: `tests/pulsar/test_leading.py`."""
+"""When a server that may move bundles moves none, and what it says; with a lock: `tests/pulsar/test_leading.py`."""
 
 from __future__ import annotations
 
