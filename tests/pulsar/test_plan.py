@@ -190,12 +190,16 @@ freeze_shedding = true
         collector.wait()
 
     assert look["moves"]["moved"] > 0, look
-    journal = read_journal(look["journal"])
-    assert journal.plan is not None
-    moved = {
-        step.bundle: step.destination for step in journal.plan.steps if journal.there[step.number]["event"] == "moved"
-    }
-    assert moved
+    destinations: dict[str, str] = {}
+    for path in sorted((tmp_path / "plans").glob("plan-*.journal")):
+        journal = read_journal(path)
+        assert journal.plan is not None
+        made = [step for step in journal.plan.steps if journal.there.get(step.number, {}).get("event") == "moved"]
+        destinations |= {step.bundle: step.destination for step in made}
+    owned = cluster.owned(_NAMESPACE)
+    for bundle in destinations.keys() & {*crowded}:
+        assert owned[bundle.rpartition("/")[2]].id == destinations[bundle]
+    assert destinations.keys() & {*crowded}
     assert cluster.admin("GET", "brokers/configuration/values") == {}
 
 
