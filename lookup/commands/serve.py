@@ -51,7 +51,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C, then write what waits and return 0."""
-    require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
+    require_extra("serve", "aiohttp", "jinja2", "prometheus_client", "pyarrow", extra="serve")
+    from lookup.report.serving import html_overview
     from lookup.serve.balancing import Moves
     from lookup.serve.running import serve
 
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         return settings
 
     moves = Moves(_proposed, _leader, _carried_out, _has_shedder)
-    asyncio.run(serve(load, say, _state_topic, _admin_rest, moves))
+    asyncio.run(serve(load, say, _state_topic, _admin_rest, moves, html_overview))
     return 0
 
 

@@ -12,7 +12,7 @@ from lookup.moving.plan import MovePlan, Predicted
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import CHART_WIDTH
 from lookup.report.comparison import NOTHING, number_text
-from lookup.report.page import html_page
+from lookup.report.html import html_page
 
 __all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
 

@@ -14,7 +14,7 @@ from lookup.report.blocks import Block, Bullets, Cell, Chart, Paragraph, Section
 from lookup.report.charts import CHART_WIDTH
 from lookup.report.comparison import ARROWS, NOTHING, interval_text, value_text
 from lookup.report.difference import with_unit
-from lookup.report.page import html_page
+from lookup.report.html import html_page
 from lookup.report.trends import Trends, notes_of, runs_table, summary_of, trends_table
 
 __all__ = ["html_trends", "trends_spec"]

@@ -151,6 +151,11 @@ class Balancer:
         about = {"mode": self._section.mode, "every_s": self._section.every_s, "plan": self._section.plans}
         return {**about, **leads, "looks": [*self._looks]}
 
+    @property
+    def latest(self) -> Mapping[str, Any] | None:
+        """Return what the last look led to; None if there was none."""
+        return self._looks[0] if self._looks else None
+
     def _stock_shedding(self) -> str:
         """Return a sentence about Pulsar's own shedder."""
         is_frozen = self._section.freeze_shedding

@@ -13,7 +13,7 @@ from aiohttp import web
 from lookup.errors import InputError
 from lookup.serve.balancing import Moves
 from lookup.serve.following import Connect, Follower
-from lookup.serve.server import DecisionServer
+from lookup.serve.server import DecisionServer, Draw
 from lookup.serve.topics import Reach, ServedTopics, served_topics
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
@@ -30,10 +30,9 @@ async def serve(
     connect: Connect,
     reach: Reach,
     moves: Moves,
-    *,
-    until: asyncio.Event | None = None,
+    draw: Draw,
 ) -> None:
-    """Run the decision server until SIGTERM or SIGINT, or an event; SIGHUP loads the settings again.
+    """Run the decision server until SIGTERM or SIGINT; SIGHUP loads the settings again.
 
     Args:
         load: reads the settings, at the start and for each SIGHUP.
@@ -41,6 +40,7 @@ async def serve(
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
         moves: plans moves and makes them, likewise.
+        draw: writes the page at `/`.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -54,7 +54,7 @@ async def serve(
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
         topics = served_topics(settings, reach, report)
-        server = DecisionServer(settings, report, follower, topics, moves)
+        server = DecisionServer(settings, report, follower, topics, moves, draw)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
@@ -62,7 +62,7 @@ async def serve(
         if topics is not None:
             await stack.enter_async_context(topics)
         await server.wait_for_owners()
-        await _listen(server, topics, settings.serving, report, until or asyncio.Event())
+        await _listen(server, topics, settings.serving, report)
 
 
 async def _listen(
@@ -70,9 +70,9 @@ async def _listen(
     topics: ServedTopics | None,
     section: ServingSection,
     report: Callable[[str], None],
-    ended: asyncio.Event,
 ) -> None:
     """Answer requests until told to end, then write what waits."""
+    ended = asyncio.Event()
     # What is there now stays, libraries and settings: without it a full collection takes a third of the time, in which
     # brokers wait.
     gc.collect()

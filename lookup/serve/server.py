@@ -7,25 +7,26 @@ One event loop does all the deciding; only files are written in a thread. The pr
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
+from lookup.serve.admission import problem, refusal
 from lookup.serve.balancing import Balancer, Moves
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
+from lookup.serve.overview import Overview, decision_of
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
@@ -35,7 +36,10 @@ from lookup.serve.views import View
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
-__all__ = ["DecisionServer"]
+__all__ = ["DecisionServer", "Draw"]
+
+#: Writes the page at `/`.
+Draw: TypeAlias = Callable[[Overview], str]
 
 #: Brokers that have a figure of their own for what they lost.
 _MOST_BROKERS = 1000
@@ -46,8 +50,8 @@ _OWNERS = "view.ownership"
 _FOLLOW_S = 0.1
 #: Watches last, and are counted by what serves them.
 _WATCH_PATH = "/watch"
-#: Types of the bodies that a page may send to any server without asking it first.
-_OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+#: Decisions on the page.
+_SHOWN = 20
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -96,6 +100,7 @@ class DecisionServer:
         follower: follows the owners of bundles, if policies may read them.
         topics: the topics of the cluster, if the settings have a table of them.
         moves: plans moves and makes them, if the settings ask for that.
+        draw: writes the page at `/`.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
@@ -109,8 +114,9 @@ class DecisionServer:
         follower: Follower | None = None,
         topics: ServedTopics | None = None,
         moves: Moves | None = None,
+        draw: Draw | None = None,
     ) -> None:
-        self._report, self._follower, self._topics = report, follower, topics
+        self._report, self._follower, self._topics, self._draw = report, follower, topics, draw
         #: what the clock said last, and the time of the latest decision, which never goes back
         self._clock_us = self._last_us = time.time_ns() // 1000
         self._configured = _configured(settings)
@@ -145,6 +151,7 @@ class DecisionServer:
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
             web.get("/balance", self._balance),
+            web.get("/", self._show_page),
         ]
         self._topic_routes = TopicRequests(topics).routes()
         # Requests about topics may wait for the cluster, so they are counted apart from all others.
@@ -182,40 +189,33 @@ class DecisionServer:
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
-        if configured.token is not None:
-            given = request.headers.get("Authorization", "").encode(errors="replace")
-            if not hmac.compare_digest(given, f"Bearer {configured.token}".encode()):
-                answer = await handler(request) if path == "/health" else _problem(401, "the token is missing or wrong")
-                # Connections are few, and for those who have the token.
-                answer.force_close()
-                return answer
-        elif "Origin" in request.headers or request.content_type in _OF_PAGES:
-            # Any page that a browser on this machine has open may send such a request.
-            return _problem(
-                403,
-                "without a token, send Content-Type: application/json and no Origin, unlike pages of a browser",
-            )
+        refused = refusal(request, path, configured.token)
+        if refused is not None:
+            answer = await handler(request) if path == "/health" and refused.status == 401 else refused
+            # Connections are few, and for those who are admitted.
+            answer.force_close()
+            return answer
         asked = request.headers.get("X-Lookup-Protocol", str(PROTOCOL))
         if asked != str(PROTOCOL):
-            return _problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
+            return problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
         # Whoever watches the server must not take a busy one for a broken one.
         is_about_topics = path in self._topic_paths
         is_counted = path not in ("/health", _WATCH_PATH)
         is_full = is_counted and self._in_flight[is_about_topics] >= configured.section.max_in_flight
         if self._is_stopping or is_full:
-            return _problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
+            return problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
         self._in_flight[is_about_topics] += is_counted
         try:
             return await handler(request)
         except (InputError, PolicyError) as error:
             status = 413 if isinstance(error, LimitError) else 400 if isinstance(error, InputError) else 500
-            return _problem(status, str(error))
+            return problem(status, str(error))
         except TimeoutError:
-            return _problem(400, f"the body did not arrive within {PATIENCE_S:g} s")
+            return problem(400, f"the body did not arrive within {PATIENCE_S:g} s")
         except MALFORMED:
-            return _problem(400, "the body is cut off, or not in the encoding that its head names")
+            return problem(400, "the body is cut off, or not in the encoding that its head names")
         except web.HTTPException as error:
-            return _problem(error.status, str(error.reason))
+            return problem(error.status, str(error.reason))
         finally:
             self._in_flight[is_about_topics] -= is_counted
 
@@ -239,17 +239,17 @@ class DecisionServer:
         configured = self._configured
         policy = configured.served.active
         if policy is None:
-            return _problem(404, "this server only records: serving.active names no policy")
+            return problem(404, "this server only records: serving.active names no policy")
         message = decide_message(body, configured.section)
         unknown = self._owners_problem(policy)
         if unknown is not None:
             self.metrics.owners_unknown.inc()
-            return _problem(503, unknown)
+            return problem(503, unknown)
         self._follow_owners()
         now_us = self._now_us()
         view = self._views.find(message, now_us)
         if view is None:
-            return _problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
+            return problem(409, f"there is no view {message.view_id!r} of broker {message.broker}; send it again")
         # The answer is kept for a while, and has the view besides.
         message = message._replace(view=None)
         decision = self._deciders.named()
@@ -277,8 +277,9 @@ class DecisionServer:
         self.metrics.seconds.observe(time.perf_counter() - began)
         return web.json_response(content)
 
-    async def _health(self, _: web.Request) -> web.StreamResponse:
-        served, follower = self._configured.served, self._follower
+    def _problems(self) -> list[str]:
+        """Return what keeps the server from being healthy, a sentence each."""
+        follower = self._follower
         problems = [] if self.recorder.failure is None else [self.recorder.failure]
         if follower is not None and (lost := follower.problem(0.0)) is not None:
             problems.append(lost)
@@ -286,6 +287,10 @@ class DecisionServer:
             problems.append(self._topics.trouble)
         if self.balancer is not None and self.balancer.trouble is not None:
             problems.append(f"balance: {self.balancer.trouble}")
+        return problems
+
+    async def _health(self, _: web.Request) -> web.StreamResponse:
+        served, follower, problems = self._configured.served, self._follower, self._problems()
         content: dict[str, Any] = {
             "status": "failing" if problems else "ok",
             "protocol": PROTOCOL,
@@ -310,13 +315,46 @@ class DecisionServer:
         name = request.match_info["decision"]
         answer = self._explainable.find(name)
         if answer is None:
-            return _problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
+            return problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))
 
     async def _balance(self, _: web.Request) -> web.StreamResponse:
         if self.balancer is None:
-            return _problem(404, "this server makes no plans: its settings have no table [balance]")
+            return problem(404, "this server makes no plans: its settings have no table [balance]")
         return web.json_response(self.balancer.document())
+
+    async def _show_page(self, _: web.Request) -> web.StreamResponse:
+        if self._draw is None:
+            return problem(404, "this server draws no page")
+        self._follow_owners()
+        # Who frames a page can have its reader press what he does not see; only this header forbids that.
+        headers = {"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"}
+        # Not in the loop, in which brokers wait: the first page takes a good part of a second.
+        text = await asyncio.to_thread(self._draw, self._overview())
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    def _overview(self) -> Overview:
+        """Return how the server stands now."""
+        configured, metrics, recorder, balancer = self._configured, self.metrics, self.recorder, self.balancer
+        served, masked = configured.served, configured.section.masked
+        return Overview(
+            cluster=configured.section.cluster,
+            version=version("pulsar-lookup"),
+            started_us=self._started_us,
+            now_us=time.time_ns() // 1000,
+            policy=None if served.active is None else served.active.name,
+            settings=served.reference,
+            plugins=served.document["plugins"],
+            problems=self._problems(),
+            recorded=recorder.written["lookups"],
+            pending=recorder.pending,
+            lost=sum(recorder.lost.values()),
+            agreement=metrics.agreement(),
+            decisions=[decision_of(answer, masked) for answer in self._explainable.latest(_SHOWN)],
+            owners=None if self._follower is None else (len(self._owners), metrics.figure("lookup_owners_lag_seconds")),
+            look=None if balancer is None else balancer.latest,
+            plans=None if configured.settings.balance is None else configured.settings.balance.plans,
+        )
 
     # Work behind the answers
 
@@ -430,13 +468,13 @@ class DecisionServer:
         while not follower.is_complete.is_set() and time.monotonic() < until:
             await asyncio.sleep(_FOLLOW_S)
         self._follow_owners()
-        problem = follower.problem(0.0)
+        lost = follower.problem(0.0)
         readers = [policy for policy in (served.active, *served.shadows) if policy is not None and reads_owners(policy)]
-        if problem is None or not readers:
+        if lost is None or not readers:
             return
         for policy in readers:
             parts = [part.name for part, reads in zip(policy.parts, policy.part_reads, strict=True) if _OWNERS in reads]
-            sentence = f"collect.service_url: {problem}; policy {policy.name!r} reads {_OWNERS} ({', '.join(parts)})"
+            sentence = f"collect.service_url: {lost}; policy {policy.name!r} reads {_OWNERS} ({', '.join(parts)})"
             if policy is served.active:
                 raise InputError(f"{sentence}; waited {follower.section.wait_s:g} s, collect.wait_s")
             self._report(f"warning: {sentence}, and is not asked until then")
@@ -493,8 +531,3 @@ def _beginning(path: str) -> str:
     """Return a path up to its second step."""
     # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
     return "/" + path.partition("/")[2].partition("/")[0]
-
-
-def _problem(status: int, sentence: str) -> web.Response:
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return web.json_response({"error": sentence}, status=status, headers=headers)

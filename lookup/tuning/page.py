@@ -16,7 +16,7 @@ from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
 from lookup.report.charts import PANEL, Limit, extent, parallel_spec, setting_spec
 from lookup.report.comparison import ARROWS, NOTHING, number_text
-from lookup.report.page import html_page
+from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
 from lookup.report.words import words_of
 from lookup.score.rules import name_of

@@ -21,7 +21,8 @@ import pytest
 from lookup.report.blocks import Chart, Section, Table
 from lookup.report.charts import Box, parallel_spec
 from lookup.report.folder import read_run
-from lookup.report.page import html_page, html_report
+from lookup.report.html import html_page
+from lookup.report.page import html_report
 from lookup.report.trends import read_trends
 from lookup.report.trends_page import html_trends
 from tests.report.results import result
