@@ -1,11 +1,21 @@
-# An image that does the demo: a sample log, the shipped policies over it, the page of the run in /data/report.
+# An image that does the demo: a sample log, the shipped policies over it, the page of the run in /data/report. And one of
+# what runs beside a cluster, without Java and Spark: lookup serve, collect, plan and apply. configs/deploy starts it.
 #
 #   docker build -t pulsar-lookup .
 #   docker run --rm -v lookup-data:/data pulsar-lookup
 #   docker run --rm -v "$PWD":/data pulsar-lookup lookup evaluate --config evaluation.toml --output report
+#   docker build -t pulsar-lookup:live --target live .
 FROM python:3.12-slim-bookworm AS build
 COPY . /source
 RUN pip wheel --no-cache-dir --wheel-dir /wheels '/source[report,spark]'
+
+FROM python:3.12-slim-bookworm AS live
+RUN --mount=type=bind,target=/source,rw pip install --no-cache-dir '/source[collect,report,serve,topics]'
+RUN useradd --uid 10001 --create-home lookup && install --directory --owner lookup --group lookup /data
+# As a number, which Kubernetes can check not to be root.
+USER 10001
+WORKDIR /data
+CMD ["lookup", "serve", "--config", "/etc/lookup/serve.toml"]
 
 FROM python:3.12-slim-bookworm
 # Spark 4 needs Java 17, and `ps` in its scripts.

@@ -25,6 +25,7 @@ _KINDS = {
     "spaces": "space of a search",
     "nasa": "mapping of a log",
     "serving": "decision server",
+    "settings": "decision server",
     "topology": "topology",
 }
 

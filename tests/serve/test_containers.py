@@ -1,0 +1,333 @@
+"""What `configs/deploy` starts in containers fits the commands: settings, paths, ports, probes, variables and secrets.
+
+Neither containers nor a Kubernetes are started: the manifests are held against the schemas of Compose and Kubernetes,
+and what stands in them against the commands, which run as processes with the very settings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from lookup.cli import root_parser
+from lookup.commands.cluster_flags import TOKEN_VARIABLE
+from lookup.commands.options import parsed
+from lookup.settings import ServingFile, load_serving
+from tests.moving.worlds import World
+from tests.processes import awaited
+from tests.serve.servers import Server, started
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "configs" / "deploy"
+_SETTINGS = DEPLOY / "settings" / "serve.toml"
+_MANIFESTS = sorted(path for path in (DEPLOY / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml")
+#: Of the oldest and the newest Kubernetes that the manifests are held against.
+_RELEASES = ("1.27", "1.37")
+#: Where the file of settings is in the containers.
+_MOUNTED = "/etc/lookup/serve.toml"
+
+
+def _variables() -> dict[str, str]:
+    lines = (DEPLOY / "settings" / "cluster.env").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def _settings() -> ServingFile:
+    # As in the container, but for the token, which is no file of the repository.
+    variables = {name: value for name, value in _variables().items() if name.startswith("LOOKUP_")}
+    return load_serving(_SETTINGS, environ=variables)
+
+
+def _compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8")))
+
+
+def _manifests() -> Iterator[dict[str, Any]]:
+    for path in _MANIFESTS:
+        yield from yaml.safe_load_all(path.read_text(encoding="utf-8"))
+
+
+def _of_kind(kind: str) -> dict[str, Any]:
+    (manifest,) = (manifest for manifest in _manifests() if manifest["kind"] == kind)
+    return manifest
+
+
+def _pod() -> dict[str, Any]:
+    return dict(_of_kind("StatefulSet")["spec"]["template"]["spec"])
+
+
+def _containers() -> dict[str, dict[str, Any]]:
+    return {container["name"]: container for container in _pod()["containers"]}
+
+
+def _filled(words: list[str], variables: Mapping[str, str]) -> list[str]:
+    """Put variables into arguments as Kubernetes does."""
+    return [re.sub(r"\$\((\w+)\)", lambda name: variables[name[1]], word) for word in words]
+
+
+# Schemas
+
+
+def test_compose_file_fits_the_schema_of_the_specification() -> None:
+    """Every key is one of Compose's, and its value of the type that it wants."""
+    schema = json.loads((files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json").read_text("utf-8"))
+    compose = _compose()
+
+    jsonschema.validate(compose, schema)
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(compose | {"services": {"serve": {"healthchek": {}}}}, schema)
+
+
+@pytest.mark.parametrize("release", _RELEASES)
+def test_manifests_fit_the_schemas_of_kubernetes(release: str) -> None:
+    """Every key is known to the API, in an older release and in a newer one."""
+    for manifest in _manifests():
+        kubernetes_validate.validate(manifest, release, strict=True)
+
+    service = _of_kind("Service")
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(service | {"spec": service["spec"] | {"port": 8900}}, release, strict=True)
+
+
+def test_kustomization_names_every_manifest() -> None:
+    """What lies in the folder is part of the base, and the settings are there once, for Compose as well."""
+    base = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((DEPLOY / "settings" / "kustomization.yaml").read_text(encoding="utf-8"))
+    generated = {
+        each["name"]: (*each.get("files", ()), *each.get("envs", ())) for each in settings["configMapGenerator"]
+    }
+
+    assert {*base["resources"]} == {"../settings", *(path.name for path in _MANIFESTS)}
+    assert generated == {"lookup-settings": ("serve.toml",), "lookup-cluster": ("cluster.env",)}
+    volumes = {volume["name"]: volume for volume in _pod()["volumes"]}
+    assert volumes["settings"]["configMap"]["name"] in generated
+    for container in _containers().values():
+        assert container["envFrom"] == [{"configMapRef": {"name": "lookup-cluster"}}]
+    service = _compose()["services"]["serve"]
+    assert f"./settings/serve.toml:{_MOUNTED}:ro" in service["volumes"]
+    assert "settings/cluster.env" in service["env_file"]
+
+
+# Settings and commands
+
+
+def test_settings_and_variables_are_complete() -> None:
+    """The server takes the settings as they are, with owners by the variable, and `config check` says so."""
+    settings = _settings()
+
+    assert settings.collect is not None
+    assert settings.collect.service_url == _variables()["LOOKUP_COLLECT__SERVICE_URL"]
+    assert settings.serving.warnings == ()
+    assert settings.balance is not None
+
+
+@pytest.mark.process
+def test_config_check_accepts_the_settings(tmp_path: Path) -> None:
+    """As docs/deploy.md has it, with a token that is there."""
+    (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
+    command = f"{sys.executable} -m lookup config check --config {_SETTINGS} --set serving.token_file={tmp_path}/token"
+
+    done = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=_variables())
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_both_kits_start_the_same_commands() -> None:
+    """Flags, addresses and folders of Compose are those of Kubernetes, and the commands know them."""
+    variables, services = _variables(), _compose()["services"]
+    shell, flags, line = services["collect"]["command"]
+    words = shlex.split(re.sub(r"\$\$(\w+)", lambda name: variables[name[1]], line))
+    in_pods = {name: _filled(container["args"], variables) for name, container in _containers().items()}
+
+    assert (shell, flags, words[0]) == ("sh", "-ec", "exec")
+    assert services["serve"]["command"] == in_pods["serve"]
+    collects = [vars(parsed(root_parser(), given[1:])) for given in (words[1:], in_pods["collect"])]
+    for given in collects:
+        assert given["output"] == _settings().balance.record  # type: ignore[union-attr]  # it has the table
+        assert given["service_url"] == _settings().collect.service_url  # type: ignore[union-attr]  # and this one
+        assert (given["admin"], given["zookeeper"]) == (variables["PULSAR_ADMIN"], variables["PULSAR_ZOOKEEPER"])
+    assert vars(parsed(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
+
+
+def test_every_variable_of_the_cluster_is_used() -> None:
+    """A variable is an argument, or a setting, and none is missing."""
+    used = {
+        name
+        for container in _containers().values()
+        for word in container["args"]
+        for name in re.findall(r"\$\((\w+)\)", word)
+    }
+
+    assert used == {*_variables()}
+    (token,) = _containers()["serve"]["env"]
+    assert token["name"] == TOKEN_VARIABLE
+    # Variables that Kubernetes makes of a Service `lookup` would be settings that there are not.
+    assert _pod()["enableServiceLinks"] is False
+
+
+# Paths, ports, secrets
+
+
+def test_paths_of_the_settings_are_on_the_volume_of_both() -> None:
+    """The record, what the collector writes, and the plans outlast the containers; all else cannot be written."""
+    settings, pod = _settings(), _containers()
+    assert settings.balance is not None
+    written = [settings.serving.record, settings.balance.record, settings.balance.plans]
+
+    for container in pod.values():
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        assert all(PurePosixPath(path).is_relative_to(mounts["data"]["mountPath"]) for path in written)
+        assert "readOnly" not in mounts["data"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    for service in _compose()["services"].values():
+        assert "data:/data" in service["volumes"]
+        assert service["read_only"] is True
+    (claim,) = _of_kind("StatefulSet")["spec"]["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "data"
+    # Only one may record: another pod begins when this one has ended.
+    assert _of_kind("StatefulSet")["spec"]["replicas"] == 1
+
+
+def test_the_token_is_mounted_where_the_settings_look() -> None:
+    """It is a file that is in neither the repository nor an image."""
+    path = _settings().serving.token_file
+    volumes = {volume["name"]: volume for volume in _pod()["volumes"]}
+    (mount,) = (mount for mount in _containers()["serve"]["volumeMounts"] if mount["name"] == "token")
+    ((item,), secret) = volumes["token"]["secret"]["items"], volumes["token"]["secret"]["secretName"]
+
+    assert f"{mount['mountPath']}/{item['path']}" == path
+    assert _compose()["services"]["serve"]["secrets"] == [{"source": "lookup-token", "target": path}]
+    file = _compose()["secrets"]["lookup-token"]["file"]
+    assert not [manifest for manifest in _manifests() if manifest["kind"] == "Secret"]
+    assert secret == _containers()["serve"]["env"][0]["valueFrom"]["secretKeyRef"]["name"]
+    for name in (".gitignore", ".dockerignore"):
+        assert f"configs/deploy/{file}" in (ROOT / name).read_text(encoding="utf-8").replace("\n/", "\n").split()
+
+
+def test_one_port_from_settings_to_network_policy() -> None:
+    """Server, container, Service, probes, published port and policy mean the same one."""
+    port = _settings().serving.port
+    serve = _containers()["serve"]
+    (named,) = serve["ports"]
+    (of_service,) = _of_kind("Service")["spec"]["ports"]
+    (rule,) = _of_kind("NetworkPolicy")["spec"]["ingress"]
+
+    assert named == {"name": "http", "containerPort": port}
+    assert (of_service["port"], of_service["targetPort"]) == (port, "http")
+    assert rule["ports"] == [{"port": "http"}]
+    assert {serve[f"{kind}Probe"]["tcpSocket"]["port"] for kind in ("startup", "readiness")} == {"http"}
+    assert _compose()["services"]["serve"]["ports"] == [f"{port}:{port}"]
+    labels = _of_kind("StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    assert _of_kind("Service")["spec"]["selector"] == labels
+    assert _of_kind("NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
+
+
+def test_addresses_of_the_cluster_may_be_reached() -> None:
+    """The ports of cluster.env are those that the network policy lets out."""
+    egress = _of_kind("NetworkPolicy")["spec"]["egress"]
+    ports = {str(port["port"]) for rule in egress for port in rule["ports"]}
+
+    assert {*re.findall(r":(\d+)", " ".join(_variables().values()))} <= ports
+
+
+def test_containers_may_do_nothing_else() -> None:
+    """The user of the image, which is not root, without capabilities, and without a token of Kubernetes."""
+    (user,) = {line.split()[1] for line in (ROOT / "Dockerfile").read_text("utf-8").splitlines() if line[:5] == "USER "}
+    pod = _pod()
+
+    assert pod["automountServiceAccountToken"] is False
+    assert (str(pod["securityContext"]["runAsUser"]), str(pod["securityContext"]["fsGroup"])) == (user, user)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    for container in pod["containers"]:
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"].keys() == {"requests", "limits"}
+        # A server that is held back answers too late.
+        assert container["resources"]["limits"].keys() == {"memory"}
+    for service in _compose()["services"].values():
+        assert service["user"] == f"{user}:{user}"
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_the_image_has_what_its_containers_run() -> None:
+    """Compose builds the stage `live`, whose extras are those that both commands ask for."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    target = _compose()["services"]["serve"]["build"]["target"]
+    stage = text.partition(f" AS {target}\n")[2].partition("\nFROM ")[0]
+    (extras,) = re.findall(r"/source\[([\w,]+)\]", stage)
+
+    assert {"collect", "report", "serve"} <= {*extras.split(",")}
+    assert json.loads(stage.partition("CMD ")[2]) == _containers()["serve"]["args"]
+    assert {container["image"] for container in _containers().values()} == {f"pulsar-lookup:{target}"}
+
+
+# The server, as the containers start it
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Start `lookup serve` with the settings that ship, in a folder of its own, on a free port; it looks every second."""
+    (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
+    world = World.crowded()
+    # Ten minutes, which end now.
+    world.start_us = time.time_ns() // 1000 - 9 * 60_000_000
+    world.write(tmp_path / "collected")
+    path = tmp_path / "serve.toml"
+    path.write_text(_SETTINGS.read_text(encoding="utf-8"), encoding="utf-8")
+    moved = {
+        "serving.record": tmp_path / "record",
+        "serving.token_file": tmp_path / "token",
+        "serving.cluster": "east",
+        "serving.port": 0,
+        "serving.bind": "127.0.0.1",
+        "balance.record": tmp_path / "collected",
+        "balance.plans": tmp_path / "plans",
+        "balance.every_s": 1,
+    }
+    with started(path, *(word for key, value in moved.items() for word in ("--set", f"{key}={value}"))) as server:
+        yield server
+
+
+def _probe(words: list[str], server: Server) -> int:
+    """Run the command of a probe against the server; return its exit code."""
+    assert words[0] == "python"
+    port = str(_settings().serving.port)
+    assert any(port in word for word in words)
+    command = [sys.executable, *(word.replace(port, str(server.port)) for word in words[1:])]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
+
+
+@pytest.mark.process
+def test_probes_tell_a_sick_server_from_a_dead_one(server: Server) -> None:
+    """Without a record Compose says unhealthy; Kubernetes leaves the server alone until it answers no more."""
+    alive = _containers()["serve"]["livenessProbe"]["exec"]["command"]
+    _, *healthy = _compose()["services"]["serve"]["healthcheck"]["test"]
+    token = {"Authorization": "Bearer s3cret"}
+    awaited(lambda: server.ask("GET", "/balance", headers=token)[1]["looks"])
+    well = server.ask("GET", "/health")[0], _probe(alive, server), _probe(healthy, server)
+
+    shutil.rmtree(server.record.parent / "collected")
+    awaited(lambda: server.ask("GET", "/health")[0] == 503)
+    sick = _probe(alive, server), _probe(healthy, server)
+    server.process.send_signal(signal.SIGSTOP)
+    hung = _probe(alive, server)
+    server.process.send_signal(signal.SIGCONT)
+
+    assert well == (200, 0, 0)
+    assert sick == (0, 1)
+    assert hung == 1
