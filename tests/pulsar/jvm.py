@@ -13,7 +13,7 @@ from typing import IO
 
 from tests.processes import PATIENCE_S
 
-__all__ = ["Child", "Installation", "Jvm", "go_clients", "installation", "with_bridge"]
+__all__ = ["Child", "Installation", "Jvm", "go_clients", "installation", "printed_by", "with_bridge"]
 
 _SCRIPTS = Path(__file__).parents[2] / "scripts"
 # As Pulsar's own bin/pulsar opens them, for Netty's and BookKeeper's direct memory and the load report.
@@ -51,8 +51,8 @@ def installation(version: str | None = None) -> Installation:
     Raises:
         RuntimeError: a sentence that says what is missing.
     """
-    home = Path(_printed_by("ensure-java.sh"))
-    return Installation(home / "bin" / "java", _printed_by("ensure-pulsar.sh", *([version] if version else [])))
+    home = Path(printed_by("ensure-java.sh"))
+    return Installation(home / "bin" / "java", printed_by("ensure-pulsar.sh", *([version] if version else [])))
 
 
 def with_bridge(installed: Installation) -> Installation:
@@ -61,7 +61,7 @@ def with_bridge(installed: Installation) -> Installation:
     Raises:
         RuntimeError: a sentence that says what is missing.
     """
-    return replace(installed, class_path=f"{_printed_by('ensure-bridge.sh')}:{installed.class_path}")
+    return replace(installed, class_path=f"{printed_by('ensure-bridge.sh')}:{installed.class_path}")
 
 
 def go_clients() -> Path:
@@ -70,10 +70,15 @@ def go_clients() -> Path:
     Raises:
         RuntimeError: a sentence that says what is missing.
     """
-    return Path(_printed_by("ensure-go-clients.sh"))
+    return Path(printed_by("ensure-go-clients.sh"))
 
 
-def _printed_by(script: str, *arguments: str) -> str:
+def printed_by(script: str, *arguments: str) -> str:
+    """Return what a script prints.
+
+    Raises:
+        RuntimeError: the last sentence of a script that ends with an error.
+    """
     done = subprocess.run([_SCRIPTS / script, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])

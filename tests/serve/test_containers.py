@@ -281,7 +281,7 @@ def test_the_image_has_what_its_containers_run() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """Start `lookup serve` with the settings that ship, in a folder of its own, on a free port; it looks every second."""
+    """Start `lookup serve` with the settings that ship, in a folder of its own, on a free port, a look a second."""
     (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
     world = World.crowded()
     # Ten minutes, which end now.
