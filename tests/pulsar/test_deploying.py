@@ -1,14 +1,17 @@
 """What ships for operators, in the programs that read it: rules and dashboard in Prometheus, manifests in kustomize.
 
-No cluster is started for it, but programs are got that the other tests do not need.
+These programs are got for it. Collector and server run beside the cluster as their containers start them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -19,10 +22,12 @@ from socket import socket
 from typing import Any
 
 import kubernetes_validate
+import pulsar
 import pytest
 import yaml
 
 from tests.processes import awaited
+from tests.pulsar.cluster import CLUSTER, Cluster
 from tests.pulsar.jvm import printed_by
 from tests.serve.servers import Server, decide, settings_file, started, view
 
@@ -31,6 +36,7 @@ pytestmark = pytest.mark.pulsar
 ROOT = Path(__file__).parents[2]
 _DEPLOY = ROOT / "configs" / "deploy"
 _RULES = _DEPLOY / "prometheus-rules.yaml"
+_SERVICE_URL = "LOOKUP_COLLECT__SERVICE_URL"
 
 
 def _program(script: str) -> Path:
@@ -170,6 +176,52 @@ def test_an_alert_is_pending_when_the_server_is_gone(watched: tuple[Server, Prom
         return [alert["labels"]["alertname"] for alert in prometheus.ask("alerts")["alerts"]]
 
     assert awaited(look) == ["LookupServerDown"]
+
+
+# Collector and server
+
+
+def test_both_containers_work_beside_a_cluster(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """With their arguments, settings and variables, at other addresses and folders, the server has owners and plans."""
+    client = pulsar.Client(cluster.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+    client.create_producer(f"persistent://{namespace}/orders").send(b"1")
+    admin = "http://" + ",".join(broker.web_url.removeprefix("http://") for broker in cluster.brokers.values())
+    lines = (_DEPLOY / "settings" / "cluster.env").read_text(encoding="utf-8").splitlines()
+    names = [line.partition("=")[0] for line in lines if not line.startswith("#")]
+    addresses = {"PULSAR_ADMIN": admin, "PULSAR_ZOOKEEPER": cluster.zookeeper, _SERVICE_URL: cluster.service_url}
+    assert {*names} == {*addresses}
+    (manifest,) = yaml.safe_load_all((_DEPLOY / "kubernetes" / "statefulset.yaml").read_text(encoding="utf-8"))
+    containers = {each["name"]: each["args"] for each in manifest["spec"]["template"]["spec"]["containers"]}
+    words = [re.sub(r"\$\((\w+)\)", lambda name: addresses[name[1]], word) for word in containers["collect"]]
+    (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
+    text = (_DEPLOY / "settings" / "serve.toml").read_text(encoding="utf-8")
+    text = text.replace("/data/", f"{tmp_path}/").replace("/run/lookup/", f"{tmp_path}/")
+    text = text.replace('"pulsar-1"', f'"{CLUSTER}"').replace('"0.0.0.0"', '"127.0.0.1"')
+    (tmp_path / "serve.toml").write_text(text, encoding="utf-8")
+    collect = [sys.executable, "-m", *(word.replace("/data/", f"{tmp_path}/") for word in words), "--every", "1s"]
+    environment = {**os.environ, **addresses}
+    with subprocess.Popen(collect, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as collector:
+        try:
+            awaited(lambda: [*(tmp_path / "collected" / "bundles").glob("part-*1.parquet")])
+            flags = ("--port", "0", "--set", f"collect.service_url={cluster.service_url}", "--set", "balance.every_s=1")
+            with started(tmp_path / "serve.toml", *flags) as server:
+                token = {"Authorization": "Bearer s3cret"}
+
+                def looks() -> list[dict[str, Any]]:
+                    """Return what looks at the cluster led to, if the latest plan can be relied on."""
+                    found: list[dict[str, Any]] = server.ask("GET", "/balance", headers=token)[1]["looks"]
+                    return found if found and "trouble" not in found[0] else []
+
+                (look, *_) = awaited(looks)
+                status, health = awaited(lambda: server.ask("GET", "/health"), enough=lambda seen: seen[0] == 200)
+        finally:
+            collector.send_signal(signal.SIGTERM)
+    client.close()
+
+    assert collector.returncode == 0
+    assert status == 200
+    assert health["owners"]["bundles"] > 0
+    assert look["imbalance"]["now"] >= 1.0
 
 
 # Manifests
