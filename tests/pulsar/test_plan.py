@@ -103,8 +103,10 @@ def planned(cluster: Cluster, crowded: list[str], tmp_path_factory: pytest.TempP
         return document
 
     # A quiet broker of some releases reports once a minute only.
-    made = ("--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--reports", "3", "--wait", "200s")
-    made += ("--output", "plan")
+    made = (
+        "--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--reports", "3", "--wait", "200s",
+        "--output", "plan",
+    )  # fmt: skip
     before = cluster.owned(_NAMESPACE)
     document = awaited(
         lambda: run(*made, "--force"), "loads of all bundles", enough=lambda of: len(of.get("steps", ())) > 1
