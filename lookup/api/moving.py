@@ -103,7 +103,7 @@ class Plan:
             force: replace an earlier plan; other files stay.
 
         Returns:
-            The plan as it was written: it says how predictions have done that were verified there or beside it.
+            The plan as it was written, with how predictions have done that were verified there or beside it.
 
         Raises:
             InputError: if they cannot be written.
