@@ -327,7 +327,7 @@ class DecisionServer:
         if self._draw is None:
             return problem(404, "this server draws no page")
         self._follow_owners()
-        # Who frames a page can have its reader press what he does not see; only this header forbids that.
+        # Only a header keeps other sites from framing the page; the rest of its policy stands in it.
         headers = {"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"}
         # Not in the loop, in which brokers wait: the first page takes a good part of a second.
         text = await asyncio.to_thread(self._draw, self._overview())
