@@ -165,7 +165,7 @@ class Leader(Thread):
             self._client.delete_async(self._frozen).get(timeout=_ANSWER_S)
 
     def recover(self) -> None:
-        """Put shedding back if a server that held the lock has left it off, as `lookup apply --recover` does.
+        """Put shedding back if a server that held the lock has left it off, as `recover` of a journal does.
 
         Raises:
             StateError: if it cannot be put back.

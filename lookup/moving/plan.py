@@ -149,7 +149,7 @@ class Predicted(_Part):
 
 
 class EarlierPredictions(_Part):
-    """Plans of the same cluster that were verified before, `lookup verify --plan`."""
+    """Plans of the same cluster whose predictions were verified before."""
 
     #: plans of which at least one figure was measured outside its interval
     wrong: Count

@@ -59,12 +59,6 @@ _SETTINGS = {
     "functionsWorkerEnabled": "false",
     "transactionCoordinatorEnabled": "false",
 }
-#: What brokers of other releases than 4.2 are started with instead: with no interval at all, those of 4.0 and 5.0 open
-#: and close the topics of reports without end, until one hangs. These report after a change, and once a minute without.
-_SETTINGS_OF_OTHERS = {
-    "loadBalancerReportUpdateMaxIntervalMinutes": "1",
-    "loadBalancerReportUpdateThresholdPercentage": "0",
-}
 
 
 @dataclass(slots=True)
@@ -190,7 +184,6 @@ class Cluster:
         store = f"zk:{self.zookeeper}"
         settings = {
             **_SETTINGS,
-            **(_SETTINGS_OF_OTHERS if self.release != (4, 2) else {}),
             "metadataStoreUrl": store,
             "configurationMetadataStoreUrl": store,
             "webServicePort": broker.web_port,

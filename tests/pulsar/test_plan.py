@@ -102,11 +102,7 @@ def planned(cluster: Cluster, crowded: list[str], tmp_path_factory: pytest.TempP
         document: dict[str, Any] = json.loads(done.stdout or "{}") | {"said": done.stderr}
         return document
 
-    # A quiet broker of some releases reports once a minute only.
-    made = (
-        "--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--reports", "3", "--wait", "200s",
-        "--output", "plan",
-    )  # fmt: skip
+    made = ("--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--reports", "3", "--output", "plan")
     before = cluster.owned(_NAMESPACE)
     document = awaited(
         lambda: run(*made, "--force"), "loads of all bundles", enough=lambda of: len(of.get("steps", ())) > 1
