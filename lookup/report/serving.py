@@ -100,6 +100,8 @@ def _plan(overview: Overview) -> Iterator[Block]:
         return
     if "trouble" in look:
         yield Paragraph(f"{look['at']}: cannot be relied on: {look['trouble']}")
+    elif "reason" in look:
+        yield Paragraph(f"{look['outcome']}: {look['reason']}")
     if "steps" in look:
         yield Paragraph(f"{look['made']}: {quantity(look['steps'], 'move')}; {look['why']}; in `{overview.plans}`")
         yield Table(("imbalance", "value"), _imbalance(look["imbalance"]), "imbalance", "Busiest broker over the mean")

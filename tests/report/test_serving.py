@@ -65,9 +65,11 @@ def test_reasons_of_a_failing_server_stand_first() -> None:
 
 
 def test_the_latest_plan_has_its_figures() -> None:
-    """Moves, why, where, and the imbalance now and after; a bound that is not known is a dash."""
-    page = html_overview(replace(_OVERVIEW, look=_LOOK))
+    """Moves, why, where, what came of it, and the imbalance now and after; a bound that is not known is a dash."""
+    came = {"outcome": "outside-windows", "reason": "it is Fri 09:10 UTC"}
+    page = html_overview(replace(_OVERVIEW, look=_LOOK | came))
 
+    assert "outside-windows: it is Fri 09:10 UTC" in page
     assert "3 moves; unloaded from overloaded brokers; in <code>/data/plans</code>" in page
     assert '<th scope="row">after the plan</th><td class="n">1.17</td>' in page
     assert '<th scope="row">no plan below</th><td class="n">–</td>' in page
