@@ -57,6 +57,8 @@ class Leader(Thread):
         self._host = socket.gethostname()
         self._who = f"{self._host}, process {os.getpid()}"
         self._stopped, self._lost = Event(), Event()
+        #: it is known who holds the lock, or not worth waiting for any more
+        self.is_settled = Event()
         #: the lock that is waited for, or held
         self._asked: Lock | None = None
         #: it is held, and what the last holder has left was put back
@@ -83,6 +85,7 @@ class Leader(Thread):
     def close(self) -> None:
         """Give the lock up, if it is held, and end."""
         self._stopped.set()
+        self.is_settled.set()
         if self._asked is not None and not self.is_leading:
             self._asked.cancel()
         self.join(_ANSWER_S + _RETRY_S)
@@ -106,12 +109,14 @@ class Leader(Thread):
         except LockTimeout:
             is_ours = False
         if not is_ours:
+            self.is_settled.set()
             holders = lock.contenders()
             self._reason = f"{holders[0]} holds it" if holders else "it was just given up"
             return
         try:
             self.recover()
             self.is_leading = True
+            self.is_settled.set()
             self._say("this server holds the lock from now on, and moves bundles")
             while not (self._stopped.wait(_LOOK_S) or self._lost.is_set() or self.look() == _GONE):
                 pass

@@ -38,6 +38,8 @@ __all__ = ["Balancer", "Control", "Moves"]
 #: Looks that `/balance` shows, the latest first.
 _SHOWN = 50
 _CYCLES = "cycles.jsonl"
+#: Seconds for which the first look waits until it is known who holds the lock.
+_SETTLED_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class Balancer:
             self.metrics.leads.set_function(self._leads)
             self._shedding = await asyncio.to_thread(self._stock_shedding)
             self.report(self._shedding)
+            # Else the first look would find that the lock has only just been asked for, and the next is far away.
+            await asyncio.to_thread(self._leader.is_settled.wait, _SETTLED_S)
         while True:
             self._under_way = asyncio.create_task(asyncio.to_thread(self._look))
             # A thread cannot be cancelled: `end` waits for it.
