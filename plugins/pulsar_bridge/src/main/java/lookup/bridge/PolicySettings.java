@@ -1,5 +1,9 @@
 package lookup.bridge;
 
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Properties;
@@ -7,6 +11,9 @@ import org.apache.pulsar.broker.PulsarServerException;
 
 /** What an operator sets in {@code broker.conf}; {@code token} may be empty, {@code mode} is null for listings, which have none. */
 record PolicySettings(Mode mode, String server, Duration timeout, String token) {
+    private static final String TOKEN = "lookupPolicyToken";
+    private static final String PRINTABLE = "[\\x21-\\x7e]";
+
     /** Record lookups; or ask the server as well and log its answer; or make its answer the owner. */
     enum Mode { RECORD, SHADOW, DECIDE }
 
@@ -25,9 +32,28 @@ record PolicySettings(Mode mode, String server, Duration timeout, String token) 
         String server = text(conf, "lookupPolicyServer", "", "https?://([A-Za-z0-9.-]+|\\[[\\w:]+])(:[0-9]{1,5})?(/[\\w./-]*)?",
                 "the URL of a decision server, such as http://127.0.0.1:8900");
         String millis = text(conf, timeout, absent, "[1-9][0-9]{0,3}", "a whole number from 1 to 9999");
-        String token = text(conf, "lookupPolicyToken", "", "[\\x21-\\x7e]*", "printable ASCII without blanks");
         return new PolicySettings(mode, server.replaceFirst("/+$", ""),
-                Duration.ofMillis(Integer.parseInt(millis)), token);
+                Duration.ofMillis(Integer.parseInt(millis)), token(conf));
+    }
+
+    /** Return the token; one in a file, {@code file:///PATH}, is in no log of a broker that writes its settings there. */
+    private static String token(Properties conf) throws PulsarServerException {
+        String given = text(conf, TOKEN, "", PRINTABLE + "*", "printable ASCII without blanks");
+        if (!given.startsWith("file:")) {
+            return given;
+        }
+        String token;
+        try {
+            token = Files.readString(Path.of(URI.create(given))).strip();
+        } catch (IOException | IllegalArgumentException e) {
+            throw new PulsarServerException(TOKEN + " is " + given + " in broker.conf, and should be the URL of a file, such as "
+                    + "file:///etc/pulsar/lookup-token, that the broker can read: " + e);
+        }
+        if (!token.matches(PRINTABLE + "+")) {
+            throw new PulsarServerException("what " + given + " has, " + TOKEN + " of broker.conf, is no token: it should be "
+                    + "printable ASCII without blanks");
+        }
+        return token;
     }
 
     private static String text(Properties conf, String key, String absent, String form, String right) throws PulsarServerException {
@@ -36,7 +62,7 @@ record PolicySettings(Mode mode, String server, Duration timeout, String token) 
         String value = given.isEmpty() ? absent : given;
         if (!value.matches(form)) {
             // The sentence goes into the broker's log, the token must not.
-            String wrong = given.isEmpty() ? "missing" : key.equals("lookupPolicyToken") ? "malformed" : "'" + given + "'";
+            String wrong = given.isEmpty() ? "missing" : key.equals(TOKEN) ? "malformed" : "'" + given + "'";
             throw new PulsarServerException(key + " is " + wrong + " in broker.conf, and should be " + right);
         }
         return value;
