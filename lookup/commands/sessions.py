@@ -75,11 +75,12 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs.
-            session.sparkContext.setLogLevel("OFF")
+            # Tasks that are killed on purpose log their failure, and threads of Java that they meet print theirs. What
+            # Java writes is cut off first, which takes no call: on a busy machine Java takes its time to answer one.
             started = java()
             if started is not None:
                 started.silence()
+            session.sparkContext.setLogLevel("OFF")
             raise
         finally:
             session.stop()
