@@ -56,8 +56,10 @@ test: $(VENV)/.installed-test
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
 
+# What failed is kept apart: another run may go on beside.
 test-lowest test-newest: test-%:
-	@python=$$(scripts/ensure-releases.sh $*) && $$python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
+	@python=$$(scripts/ensure-releases.sh $*) && \
+	$$python -m pytest -m quick -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh
