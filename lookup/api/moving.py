@@ -17,6 +17,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.moving.checking import PlanToday, plan_today
+from lookup.moving.origins import with_lookups
 from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
@@ -51,6 +52,8 @@ class Source:
     reports: int = 1
     #: TOML with `[[namespaces]]`: isolation policies and anti-affinity groups
     namespaces: str | None = None
+    #: LOOKUPS of the cluster, path or URI: where clients are
+    lookups: str | None = None
 
     def rows(self, progress: Callable[[str], None]) -> Rows:
         """Read the rows.
@@ -58,6 +61,13 @@ class Source:
         Raises:
             PulsarLookupError: in one sentence, if there is nothing to read.
         """
+        rows = self._rows(progress)
+        if self.lookups is None:
+            return rows
+        progress(f"reading {self.lookups}")
+        return with_lookups(rows, self.lookups)
+
+    def _rows(self, progress: Callable[[str], None]) -> Rows:
         text = None if self.namespaces is None else read_text(Path(self.namespaces))
         if self.record is not None:
             progress(f"reading {self.record}")

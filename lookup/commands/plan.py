@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lookup.api.moving import Plan, Source
     from lookup.report.blocks import Table
 
-__all__ = ["COMMANDS", "add_source", "source_of"]
+__all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
 
 #: Moves that a terminal shows before the page is named instead.
 _ROWS = 20
@@ -89,6 +90,17 @@ def add_source(parser: Parser) -> None:
         metavar="FILE",
         help="TOML with [[namespaces]]: isolation and anti-affinity; default: namespaces.toml of --record, or --admin",
     )
+    add_lookups(parser)
+
+
+def add_lookups(parser: Parser) -> None:
+    """Add the flag that says where clients are."""
+    parser.add_argument(
+        "--lookups",
+        metavar="PATH",
+        help="LOOKUPS of the cluster, as `lookup serve` records it or `lookup ingest` writes it: where clients are, by "
+        "what they sent in the day before",
+    )
 
 
 def source_of(arguments: argparse.Namespace) -> Source:
@@ -122,6 +134,7 @@ def source_of(arguments: argparse.Namespace) -> Source:
         arguments.wait_s,
         arguments.reports,
         arguments.namespaces,
+        arguments.lookups,
     )
 
 
@@ -241,7 +254,7 @@ def _run_eval(arguments: argparse.Namespace) -> int:
         if table.rows:
             _print_table(table)
         rows = [
-            (name, number_text(now), number_text(today.after[name]), number_text(made.plan.after[name].value))
+            (name, number_text(now), number_text(today.after[name]), number_text(today.planned.get(name, math.nan)))
             for name, now in today.now.items()
         ]
         plain_table(console, ("figure", "now", "after what is ready", "as planned"), rows)
@@ -265,6 +278,10 @@ COMMANDS = (
                 "find a place for what broker-2 owns, then balance, 40 moves at most",
             ),
             ("lookup plan --record record --tuned tuning --only shop/orders", "the settings that a search recommends"),
+            (
+                "lookup plan --record record --policy near.toml --lookups served/lookups",
+                "bring load near its clients as well, if the policy's shedder does that",
+            ),
         ),
         add_arguments=_add_arguments,
         run=_run,

@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import Queue
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,7 @@ def _proposed(settings: ServingFile) -> tuple[MovePlan, list[str]]:
         PulsarLookupError: in one sentence, if none can be made.
     """
     from lookup.api.moving import Plan, planning_policy
+    from lookup.moving.origins import with_lookups
     from lookup.moving.plan import Limits
     from lookup.moving.planning import make_plan
     from lookup.moving.reading import recorded
@@ -93,7 +95,14 @@ def _proposed(settings: ServingFile) -> tuple[MovePlan, list[str]]:
     section = settings.balance
     assert section is not None
     policy = planning_policy(section.policy, settings.plugin_files)
-    state = state_of(recorded(section.record, cluster=settings.serving.cluster))
+    rows = recorded(section.record, cluster=settings.serving.cluster)
+    if policy.asks_origins:
+        try:
+            rows = with_lookups(rows, f"{settings.serving.record}/lookups")
+        except InputError as error:
+            # None may have been recorded yet; balance needs none.
+            rows = replace(rows, missing=(*rows.missing, f"where clients are is not known: {error}"))
+    state = state_of(rows)
     made = make_plan(state, policy, Limits(max_moves=section.max_moves, max_weight=section.max_weight))
     written = Plan(made).write(section.plans, force=True).plan
     return written, state.unmeasured(end for step in made.steps for end in (step.source, step.destination))

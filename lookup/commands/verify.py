@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lookup.commands.cluster_flags import add_cluster
 from lookup.commands.options import Command, Parser, add_format, add_master, add_plugin_files, moment, require_extra
-from lookup.commands.plan import source_of
+from lookup.commands.plan import add_lookups, source_of
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress
 from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
@@ -45,6 +45,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--at", type=moment, metavar="TIME", help="instant of --record; default: its end")
     add_cluster(parser)
+    add_lookups(parser)
     # What else a plan is made of.
     parser.set_defaults(reports=1, namespaces=None)
     add_master(
@@ -124,8 +125,11 @@ def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
 
 
 def _print_measured(measured: PlanMeasured) -> None:
+    from lookup.moving.plan import near_name
+
     console = data_console()
-    figures = [(name, *_figure(of)) for name, of in measured.figures.items()]
+    named = {**measured.figures, **{near_name(key): of for key, of in measured.near.items()}}
+    figures = [(name, *_figure(of)) for name, of in named.items()]
     plain_table(console, ("figure", "before", "predicted", "interval", "measured", "inside"), figures)
     brokers = [(one.broker, _load(one.before), _load(one.predicted), _load(one.measured)) for one in measured.brokers]
     plain_table(console, ("broker", "B/s before", "B/s predicted", "B/s measured"), brokers)

@@ -13,7 +13,7 @@ from lookup.errors import InputError
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.time import time_text
 from lookup.moving.balance import Balance, Move
-from lookup.moving.plan import LOAD_DRIFT, MovePlan, Step
+from lookup.moving.plan import LOAD_DRIFT, MovePlan, Step, near_name
 from lookup.moving.state import ClusterState
 
 __all__ = ["PlanToday", "StepToday", "plan_today"]
@@ -42,7 +42,7 @@ class PlanToday:
     #: when it was looked at, µs
     at_us: int
     steps: tuple[StepToday, ...]
-    #: figures now, and after the steps that are ready
+    #: figures now, and after the steps that are ready; with shares of load near clients if lookups were read
     now: Mapping[str, float]
     after: Mapping[str, float]
     #: what was missing when the cluster was read, a sentence each
@@ -53,6 +53,12 @@ class PlanToday:
         """Return how many steps there are of each standing."""
         found = Counter(step.standing for step in self.steps)
         return {"ready": found["ready"], "done": found["done"], "drifted": found["drifted"]}
+
+    @property
+    def planned(self) -> dict[str, float]:
+        """Return the figures after the plan as it was made."""
+        near = {near_name(key): of.after for key, of in self.plan.near.items()}
+        return {**{name: figure.value for name, figure in self.plan.after.items()}, **near}
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -74,7 +80,7 @@ class PlanToday:
             "steps": steps,
             "now": dict(self.now),
             "after": dict(self.after),
-            "planned": {name: figure.value for name, figure in self.plan.after.items()},
+            "planned": self.planned,
             "missing": list(self.missing),
         }
 
@@ -90,13 +96,19 @@ def plan_today(plan: MovePlan, state: ClusterState) -> PlanToday:
         raise InputError(f"the plan is of cluster {plan.cluster!r}, and this is {view.cluster!r}")
     steps = tuple(_step_today(step, state) for step in plan.steps)
     balance = Balance(state, np.array([broker in plan.limits.drain for broker in view.brokers.ids], dtype=np.bool_))
-    now = balance.figures()
+    now, moved = balance.figures() | _near(state, {}), dict[str, int]()
     for of in steps:
         if of.standing == "ready":
-            places = (view.brokers.number(of.step.source), view.brokers.number(of.step.destination))
-            assert None not in places
-            balance.move([Move(of.step.bundle, *places, of.load or 0.0, of.step.reason)])  # type: ignore[arg-type]
-    return PlanToday(plan, state.rows.at_us, steps, now, balance.figures(), state.missing)
+            source, destination = view.brokers.number(of.step.source), view.brokers.number(of.step.destination)
+            assert source is not None
+            assert destination is not None
+            balance.move([Move(of.step.bundle, source, destination, of.load or 0.0, of.step.reason)])
+            moved[of.step.bundle] = destination
+    return PlanToday(plan, state.rows.at_us, steps, now, balance.figures() | _near(state, moved), state.missing)
+
+
+def _near(state: ClusterState, moved: Mapping[str, int]) -> dict[str, float]:
+    return {near_name(key): share for key, share in state.near(moved).items()}
 
 
 def _step_today(step: Step, state: ClusterState) -> StepToday:

@@ -29,11 +29,13 @@ __all__ = [
     "Fingerprint",
     "Limits",
     "MovePlan",
+    "NearLoad",
     "PlannedBroker",
     "Predicted",
     "RefusedMove",
     "Step",
     "digest_of_owners",
+    "near_name",
     "plan_bytes",
     "plan_of",
     "read_plan",
@@ -148,6 +150,13 @@ class Predicted(_Part):
     high: Number | None = None
 
 
+class NearLoad(_Part):
+    """Which share of load is near its clients, before and after the plan."""
+
+    before: Number
+    after: Number
+
+
 class EarlierPredictions(_Part):
     """Plans of the same cluster whose predictions were verified before."""
 
@@ -175,6 +184,8 @@ class MovePlan(_Part):
     #: by figure: `imbalance`, and `deviation` of load / capacity as a share of its mean
     before: Mapping[str, Number]
     after: Mapping[str, Predicted]
+    #: by client property that brokers publish, as `rack`; by the lookups of the day before, empty if they were not read
+    near: Mapping[str, NearLoad] = {}
     #: what no plan within the limits is below, by figure
     bound: Mapping[str, Number] = {}
     #: share of the way from `before` to `bound` that the plan takes; None: there is no way to go
@@ -187,6 +198,11 @@ class MovePlan(_Part):
     missing: tuple[Text, ...] = ()
     #: None: none is known where the plan was written
     predictions: EarlierPredictions | None = None
+
+
+def near_name(key: str) -> str:
+    """Return what the share of load that is near its clients by one of their properties is called among figures."""
+    return f"near[{key}]"
 
 
 def rounded_load(load: float | None) -> float | None:

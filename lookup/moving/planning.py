@@ -46,6 +46,7 @@ from lookup.moving.plan import (
     Fingerprint,
     Limits,
     MovePlan,
+    NearLoad,
     PlannedBroker,
     RefusedMove,
     Step,
@@ -367,7 +368,8 @@ class _Planner:
         way = before["imbalance"] - bound.get("imbalance", math.nan)
         taken = (before["imbalance"] - after["imbalance"]) / way if way > _ROUND_OFF else None
         intervals, covers = predicted(state, self.balance, self.moves, self._quiet, after)
-        moved = {move.bundle for move in self.moves}
+        moved = {move.bundle: move.destination for move in self.moves}
+        is_near, stays_near = state.near(moved), state.near({})
         refused = [
             RefusedMove(bundle=bundle, source=state.owners[bundle].broker, destination=destination, reason=reason)
             for bundle, (destination, reason) in sorted(self._refused.items())
@@ -403,6 +405,7 @@ class _Planner:
             refused=tuple(refused),
             before=before,
             after=intervals,
+            near={key: NearLoad(before=stays_near[key], after=share) for key, share in is_near.items()},
             bound=bound,
             possible=None if taken is None else min(1.0, taken),
             why=self._why(outcome),
@@ -414,8 +417,9 @@ class _Planner:
         """Yield what the shedder goes by and no report says."""
         shedder = self._policy.shedder
         assert shedder is not None
-        if "view.load.origins" in checked_reads(shedder):
-            yield f"{shedder.name} brings load near its clients, of whom load reports say nothing: it only evens it out"
+        if "view.load.origins" in checked_reads(shedder) and not self._view.load.origins:
+            unknown = "brings load near its clients, and no lookups say where these are"
+            yield f"{shedder.name} {unknown}: it only evens it out"
 
     def _why(self, outcome: CycleOutcome) -> str:
         drained = sum(move.reason == DRAIN for move in self.moves)

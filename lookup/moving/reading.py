@@ -28,7 +28,7 @@ from lookup.model.time import FIRST_US, LAST_US, US_PER_S, time_text
 from lookup.settings.files import namespaces_in
 from lookup.settings.resolve import policies_of
 
-__all__ = ["WINDOW_US", "Rows", "read_now", "recorded"]
+__all__ = ["WINDOW_US", "Rows", "read_now", "recorded", "rows_between"]
 
 #: Reports that count: those of the last hour, µs. A broker whose load hardly changes reports every 15 minutes.
 WINDOW_US = 3600 * US_PER_S
@@ -55,6 +55,9 @@ class Rows:
     namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     #: what could not be read, a sentence each
     missing: tuple[str, ...] = ()
+    #: lookups of the day before the instant by `topic`, `properties` and `weight`, in order of the first two; None:
+    #: they were not read
+    lookups: pa.Table | None = None
 
     def file(self, table: TableName) -> LogFile:
         """Return what stands for the source of a table's rows in sentences."""
@@ -113,20 +116,30 @@ def _only(names: set[str], wanted: str | None, folder: str) -> str:
 def _up_to(files: Iterable[LogFile], table: TableName, at_us: int) -> pa.Table:
     """Read the rows of a table that count at an instant, in order of time, then of the files."""
     from_us = at_us - WINDOW_US if table in _REPORTS else FIRST_US
-    parts = [CANONICAL[table].empty_table()]
+    joined = pa.concat_tables([CANONICAL[table].empty_table(), *rows_between(files, table, from_us, at_us)])
+    # Stable: of one instant what comes later in the files holds.
+    return joined.take(pc.sort_indices(joined.column("ts")))
+
+
+def rows_between(
+    files: Iterable[LogFile], table: TableName, from_us: int, at_us: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of a table after an instant and up to another, some at a time, in the order of the files.
+
+    Args:
+        columns: those that are read, the others are null; default: all.
+    """
     for file in files:
         first_us, last_us = table_span((file,)) or (FIRST_US, LAST_US)
         if first_us > at_us or last_us <= from_us:
             continue
+        wanted = [name for name in file.columns if columns is None or name in columns]
         with open_parquet(file.path) as parquet:
             # In batches: a day of a large cluster has millions of rows, of which an hour counts.
-            for batch in parquet.iter_batches(_ROWS, columns=[*file.columns], use_threads=False):
+            for batch in parquet.iter_batches(_ROWS, columns=wanted, use_threads=False):
                 rows = _canonical(pa.Table.from_batches([batch]), table, file.cluster)
                 ts = rows.column("ts").cast(pa.int64())
-                parts.append(rows.filter(pc.and_(pc.less_equal(ts, at_us), pc.greater(ts, from_us))))
-    joined = pa.concat_tables(parts)
-    # Stable: of one instant what comes later in the files holds.
-    return joined.take(pc.sort_indices(joined.column("ts")))
+                yield rows.filter(pc.and_(pc.less_equal(ts, at_us), pc.greater(ts, from_us)))
 
 
 def _canonical(rows: pa.Table, table: TableName, cluster: str | None) -> pa.Table:

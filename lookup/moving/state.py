@@ -21,6 +21,7 @@ from lookup.model.load import BundleLoad, ascending
 from lookup.model.load_data import NamespaceBundleStats, broker_load_from_json, bundle_stats_from_json
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import US_PER_S, time_text
+from lookup.moving.origins import near_loads, origins_of
 from lookup.moving.reading import WINDOW_US, Rows
 from lookup.replay.loads import ReportedLoads
 from lookup.replay.tables import ReadRow, broker_numbers, plain_bundles, read_rows
@@ -105,6 +106,16 @@ class ClusterState:
         number = self.view.brokers.number(broker)
         return 0 if number is None else self.view.brokers[number].lookup_data.start_timestamp
 
+    def near(self, moved: Mapping[str, int]) -> dict[str, float]:
+        """Return by client property which share of load is near its clients; nothing if lookups were not read.
+
+        Args:
+            moved: numbers of brokers by bundle, in place of the owners of now.
+        """
+        numbers = {bundle: self.view.brokers.number(owned.broker) for bundle, owned in self.owners.items()}
+        numbers.update(moved)
+        return near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
+
     def fresh_view(self) -> ClusterView:
         """Return the view with owners of its own, which may be changed."""
         owners = Ownership(self.view.brokers.ids)
@@ -146,6 +157,8 @@ def state_of(rows: Rows) -> ClusterState:
     lost = len(every) - len(owners)
     if lost:
         missing.append(f"{quantity(lost, 'bundle')} of brokers that are not registered any more are left out")
+    origins, unknown = origins_of(rows, owners)
+    missing += unknown
     missing += [f"{reason} ({quantity(count, 'row')} left out)" for reason, count in left_out.items()]
     steered = np.array([broker not in foreign for broker in roster.ids])
     view = ClusterView(
@@ -155,7 +168,7 @@ def state_of(rows: Rows) -> ClusterState:
         capacity=np.array([np.nan if broker.capacity is None else broker.capacity for broker in roster]),
         epoch_us=rows.at_us,
         now_us=rows.at_us,
-        load=_with_bundles(figures, roster, owners, bundles),
+        load=replace(_with_bundles(figures, roster, owners, bundles), origins=origins),
         ownership=Ownership(roster.ids),
         unloaded={},
         memory={},

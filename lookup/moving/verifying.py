@@ -72,6 +72,8 @@ class PlanMeasured:
     at_us: int
     brokers: tuple[BrokerMeasured, ...]
     figures: Mapping[str, FigureMeasured]
+    #: by client property, which share of load is near its clients; not judged, as it has no interval
+    near: Mapping[str, FigureMeasured]
     #: numbers of the steps that were not made as planned
     unmade: tuple[int, ...]
 
@@ -108,6 +110,7 @@ class PlanMeasured:
             "right": self.is_right,
             "verdict": self.verdict,
             "figures": figures,
+            "near": {key: asdict(of) for key, of in self.near.items()},
             "brokers": [asdict(broker) for broker in self.brokers],
             "unmade": list(self.unmade),
         }
@@ -146,7 +149,7 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
     drained = np.array([broker in plan.limits.drain for broker in view.brokers.ids], dtype=np.bool_)
     balance = Balance(state, drained)
     measured = dict(zip(view.brokers.ids, balance.loads.tolist(), strict=True))
-    now = balance.figures()
+    now, near = balance.figures(), state.near({})
     return PlanMeasured(
         plan=plan,
         from_us=from_us,
@@ -156,6 +159,11 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
             name: FigureMeasured(plan.before[name], of.value, of.low, of.high, now[name])
             for name, of in plan.after.items()
             if name in now
+        },
+        near={
+            key: FigureMeasured(of.before, of.after, None, None, near[key])
+            for key, of in plan.near.items()
+            if key in near
         },
         unmade=tuple(step.number for step in plan.steps if journal.there.get(step.number, {}).get("event") != "moved"),
     )

@@ -6,15 +6,23 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from lookup.model.quoting import quantity
+from lookup.model.quoting import listed, quantity
 from lookup.moving.checking import PlanToday
-from lookup.moving.plan import MovePlan, Predicted
+from lookup.moving.plan import MovePlan, Predicted, near_name
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import CHART_WIDTH
 from lookup.report.comparison import NOTHING, number_text
 from lookup.report.html import html_page
 
-__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
+__all__ = [
+    "brokers_table",
+    "figures_table",
+    "html_plan",
+    "plan_notes",
+    "refused_table",
+    "steps_table",
+    "today_table",
+]
 
 #: Pixels of a chart for each broker.
 _ROW_HEIGHT = 26
@@ -25,6 +33,10 @@ def figures_table(plan: MovePlan) -> Table:
     rows = [
         (name, number_text(plan.before[name]), number_text(after.value), _interval(after), _known(plan.bound.get(name)))
         for name, after in plan.after.items()
+    ]
+    rows += [
+        (near_name(key), number_text(near.before), number_text(near.after), NOTHING, NOTHING)
+        for key, near in plan.near.items()
     ]
     heads = ("figure", "before", "after", "interval", "no plan below")
     return Table(heads, rows, "figures", "What the plan is to bring")
@@ -42,6 +54,9 @@ def plan_notes(plan: MovePlan) -> list[str]:
     elif plan.steps:
         notes.append("after no step is the cluster less even than at the start")
     notes.append(f"intervals: {plan.covers}")
+    if plan.near:
+        names = listed(map(near_name, plan.near))
+        notes.append(f"{names}: share of load whose broker publishes what its clients sent in the day before")
     if plan.predictions is not None:
         plans = quantity(plan.predictions.of, "plan")
         notes.append(f"predictions before this one were wrong in {plan.predictions.wrong:,} of {plans}")

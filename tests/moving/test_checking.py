@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import lookup
+from lookup.api.moving import Source, check_plan
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
@@ -16,7 +19,7 @@ from lookup.moving.reading import recorded
 from lookup.moving.state import state_of
 from lookup.settings.files import load_policies
 from lookup.settings.shipped import shipped_path
-from tests.moving.worlds import World, broker, with_owners
+from tests.moving.worlds import World, broker, lookup_row, topics_of, with_owners, write_lookups
 
 
 def _plan(folder: Path) -> MovePlan:
@@ -33,6 +36,25 @@ def test_a_cluster_that_has_not_changed_is_as_planned(tmp_path: Path) -> None:
     assert today.counts == {"ready": 6, "done": 0, "drifted": 0}
     assert today.now == plan.before
     assert today.after["imbalance"] == pytest.approx(plan.after["imbalance"].value)
+
+
+def test_shares_of_load_near_clients_are_those_of_today(tmp_path: Path) -> None:
+    """Of a plan that is half made: now, after the rest of it, and as it was planned."""
+    world = replace(World.crowded(), sway=0.0)
+    lookups = write_lookups(
+        [lookup_row(next(topics_of(name)), "rack-2") for name in world.owners], tmp_path / "lookups"
+    )
+    made = lookup.plan(Source(str(world.write(tmp_path / "planned")), lookups=lookups), max_moves=6)
+    assert {step.destination for step in made.plan.steps} == {broker(1), broker(2)}
+    to_rack = [step for step in made.plan.steps if step.destination == broker(2)]
+    world.owners[to_rack[0].bundle] = broker(2)
+
+    today = check_plan(made, Source(str(world.write(tmp_path / "today")), lookups=lookups))
+
+    # 24 bundles, of which three are in the rack before.
+    assert today.now["near[rack]"] == pytest.approx(4 / 24)
+    assert today.after["near[rack]"] == pytest.approx((3 + len(to_rack)) / 24)
+    assert today.planned["near[rack]"] == pytest.approx(today.after["near[rack]"])
 
 
 def test_what_has_changed_is_named(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from lookup import plan as make_plan
 from lookup import verify
-from lookup.api.moving import open_plan
+from lookup.api.moving import Source, open_plan
 from lookup.cli import main
 from lookup.errors import InputError
 from lookup.model.time import moment_at
 from lookup.moving.journal import Journal
 from lookup.moving.plan import MovePlan
 from lookup.moving.verifying import PREDICTIONS
-from tests.moving.worlds import START_US, World, broker
+from tests.moving.worlds import START_US, World, broker, lookup_row, topics_of, write_lookups
 
 
 def _entry(event: str, **values: Any) -> bytes:
@@ -69,6 +69,27 @@ def test_a_prediction_that_holds_is_right(world: World, plan: MovePlan, tmp_path
     assert measured.figures["imbalance"].measured < plan.before["imbalance"]
     loads = {one.broker: (one.predicted, one.measured) for one in measured.brokers}
     assert all(now == pytest.approx(predicted, rel=0.2) for predicted, now in loads.values())
+
+
+def test_the_share_of_load_near_clients_is_measured(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is that of the owners after the plan, by the lookups of the day before; it has no interval to be held to."""
+    rows = [lookup_row(next(topics_of(name)), "rack-2") for name in world.owners]
+    lookups = write_lookups(rows, tmp_path / "lookups")
+    near = {"name": "near", "selector": "best", "shedder": {"use": "rebalance", "near": "rack"}}
+    plan = make_plan(Source(str(world.write(tmp_path / "before")), lookups=lookups), policy=near).plan
+    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    after = _after(world, plan, tmp_path)
+
+    measured = verify(journal, Source(after, lookups=lookups)).near["rack"]
+    unread = verify(journal, after).near
+    main(["verify", "--plan", str(journal), "--record", after, "--lookups", lookups])
+
+    assert (measured.before, measured.predicted) == (plan.near["rack"].before, plan.near["rack"].after)
+    assert measured.measured == pytest.approx(measured.predicted, rel=0.1) != measured.before
+    assert (measured.is_inside, unread) == (None, {})
+    assert "|near[rack]" in capsys.readouterr().out
 
 
 def test_a_prediction_that_does_not_hold_is_wrong(world: World, plan: MovePlan, tmp_path: Path) -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lookup.collect.folder import RecordFolder
 from lookup.collect.observing import BrokerRegistry, BrokerReport, CaughtUp, Observer, Record, StateRecord, TopBundles
+from lookup.logs.schema import CANONICAL
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.model.bundles import BundleRange, bundle_ranges, equal_boundaries
+from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_ranges, equal_boundaries, topic_hash
 from lookup.moving.reading import Rows, recorded
 from lookup.moving.state import ClusterState, state_of
 
-__all__ = ["START_US", "World", "broker", "bundle", "with_owners"]
+__all__ = ["START_US", "World", "broker", "bundle", "lookup_row", "topics_of", "with_owners", "write_lookups"]
 
 #: 26 November 2026, 12:00 UTC.
 START_US = 1_795_694_400_000_000
@@ -151,6 +153,26 @@ class World:
     def state(self, folder: Path) -> ClusterState:
         """Return the state at the end of the record."""
         return state_of(recorded(str(self.write(folder))))
+
+
+def topics_of(name: str) -> Iterator[str]:
+    """Yield topics of a bundle of `shop/orders`."""
+    bounds = NamespaceBundle.parse(name).range
+    topics = (f"persistent://shop/orders/topic-{number}" for number in range(100_000))
+    return (topic for topic in topics if topic_hash(topic) in bounds)
+
+
+def lookup_row(topic: str, rack: str | None, **columns: Any) -> dict[str, Any]:
+    """Return a row of LOOKUPS as of the beginning of a world, with the client's rack if it says so."""
+    properties = None if rack is None else json.dumps({"rack": rack})
+    return {"ts": START_US, "cluster": "east", "topic": topic, "properties": properties, "weight": 1.0, **columns}
+
+
+def write_lookups(rows: Iterable[Mapping[str, Any]], folder: Path) -> str:
+    """Write LOOKUPS into a new folder, and return it."""
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([*rows], schema=CANONICAL["lookups"]), folder / "part-000001.parquet")
+    return str(folder)
 
 
 def with_owners(rows: Rows, *changes: Mapping[str, Any]) -> Rows:

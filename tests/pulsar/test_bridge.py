@@ -418,7 +418,8 @@ def test_lost_broker_is_no_candidate_and_wrong_setting_is_a_sentence(
         ("lookupPolicyMode", "decides"): "is 'decides' in broker.conf, and should be record, shadow or decide",
         ("lookupPolicyToken", "file:///nowhere/token"): (
             "is file:///nowhere/token in broker.conf, and should be the URL of a file, such as "
-            "file:///etc/pulsar/lookup-token, that the broker can read: java.nio.file.NoSuchFileException: /nowhere/token"
+            "file:///etc/pulsar/lookup-token, that the broker can read: java.nio.file.NoSuchFileException: "
+            "/nowhere/token"
         ),
     }.items():
         bridged.settings["A"] = right | dict([wrong])

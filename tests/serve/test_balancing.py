@@ -12,7 +12,7 @@ import pytest
 
 from lookup.api.moving import open_plan
 from lookup.cli import main
-from tests.moving.worlds import World
+from tests.moving.worlds import World, lookup_row, topics_of, write_lookups
 from tests.processes import awaited
 from tests.serve.servers import Server, settings_file, started
 
@@ -60,6 +60,28 @@ def test_a_plan_is_made_of_the_record_and_stands_in_its_folder(tmp_path: Path) -
     assert status == 200
     assert (tmp_path / "plans" / "plan.html").is_file()
     assert any("proposes 3 moves" in line for line in server.said)
+
+
+def test_plans_bring_load_near_clients_by_the_lookups_that_the_server_has_recorded(tmp_path: Path) -> None:
+    """They need none for another policy; before any is recorded the plan says what is not known."""
+    world = _recorded(tmp_path)
+    policy = tmp_path / "near.toml"
+    policy.write_text(
+        '[[policies]]\nname = "near"\nselector = "best"\nshedder = { use = "rebalance", near = "rack" }\n'
+    )
+    settings = _settings(tmp_path, policy=str(policy))
+    with started(settings) as server:
+        awaited(lambda: _looks(server))
+    before = open_plan(tmp_path / "plans").plan
+    rows = [lookup_row(next(topics_of(name)), "rack-2", ts=world.start_us) for name in world.owners]
+    write_lookups(rows, tmp_path / "record" / "lookups")
+    with started(settings) as server:
+        awaited(lambda: _looks(server))
+    after = open_plan(tmp_path / "plans").plan
+
+    assert before.near == {}
+    assert any(sentence.startswith("where clients are is not known: ") for sentence in before.missing)
+    assert after.near["rack"].after > after.near["rack"].before > 0.0
 
 
 def test_every_look_is_appended_to_a_file(tmp_path: Path) -> None:

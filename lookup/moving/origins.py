@@ -1,0 +1,142 @@
+"""Where the clients of bundles are, by the lookups that they sent, and how much load is near them.
+
+A client looks a topic up when it connects, and stays for hours: of LOOKUPS the rows of a day count, and of these what
+clients send in their properties. Load is near on a broker that publishes what its clients send.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache, reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lookup.errors import Argument, InputError, InvalidNameError
+from lookup.logs.columns import MAX_WEIGHT
+from lookup.logs.sources import list_log
+from lookup.model import Roster
+from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
+from lookup.model.documents import json_value
+from lookup.model.names import TopicName
+from lookup.model.time import US_PER_S
+from lookup.moving.reading import Rows, rows_between
+
+__all__ = ["Origins", "near_loads", "origins_of", "with_lookups"]
+
+#: By client property, bundle and value: weight per second.
+Origins = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+#: Seconds before the instant whose lookups count.
+_SECONDS = 24 * 3600
+_PAIR = ("topic", "properties")
+_SUMS = pa.schema({"topic": pa.string(), "properties": pa.string(), "weight": pa.float64()})
+
+
+def with_lookups(rows: Rows, folder: str) -> Rows:
+    """Return a cluster's rows with its lookups that carry properties.
+
+    Args:
+        folder: LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it; path or URI.
+
+    Raises:
+        InputError: if there is no such table, or its columns are not those of LOOKUPS.
+    """
+    from_us, sums = rows.at_us - _SECONDS * US_PER_S, [_SUMS.empty_table()]
+    try:
+        files = list_log(folder, "lookups")
+        for some in rows_between(files, "lookups", from_us, rows.at_us, ("ts", "cluster", *_PAIR, "weight", "result")):
+            weight, is_ours = pc.fill_null(some.column("weight"), 1.0), pc.equal(some.column("cluster"), rows.cluster)
+            # A redirect is a hop of a lookup, which counts where it ends.
+            is_demand = pc.not_equal(pc.fill_null(some.column("result"), ""), "redirect")
+            is_sound = pc.and_(pc.greater(weight, 0.0), pc.less_equal(weight, MAX_WEIGHT))
+            columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
+            sums.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound)))))
+    except (InputError, pa.ArrowException) as error:
+        what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
+        raise InputError(Argument("lookups"), what) from None
+    return replace(rows, lookups=_summed(pa.concat_tables(sums)).sort_by([(name, "ascending") for name in _PAIR]))
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    by_pair = rows.group_by(list(_PAIR), use_threads=False).aggregate([("weight", "sum")])
+    return by_pair.rename_columns([*_PAIR, "weight"]).cast(_SUMS)
+
+
+def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, ...]]:
+    """Return where the lookups of bundles come from, and a sentence if that is not known although lookups were read."""
+    if rows.lookups is None:
+        return {}, ()
+    bundle_of = _finder(bundles)
+    sums: defaultdict[str, defaultdict[str, defaultdict[str, float]]]
+    sums = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
+    for topic, text, weight in zip(*(rows.lookups.column(name).to_pylist() for name in _SUMS.names), strict=True):
+        bundle = bundle_of(topic)
+        if bundle is not None:
+            for key, value in _properties(text):
+                sums[key][bundle][value] += weight / _SECONDS
+    if not sums:
+        return {}, ("no lookup of the day before says in its properties where its client is",)
+    return {key: {name: dict(sums[key][name]) for name in sorted(sums[key])} for key in sorted(sums)}, ()
+
+
+@lru_cache(maxsize=1 << 12)
+def _properties(text: str | None) -> tuple[tuple[str, str], ...]:
+    """Return what a client sent; nothing if it sent none, or the text is not what LOOKUPS has."""
+    try:
+        sent = json_value(text or "{}")
+    except ValueError:
+        return ()
+    pairs = sent.items() if isinstance(sent, dict) else ()
+    return tuple((key, value) for key, value in pairs if isinstance(value, str))
+
+
+def _finder(bundles: Iterable[str]) -> Callable[[str], str | None]:
+    """Return a function from a topic to its bundle, None if that is none of these."""
+    ranges: defaultdict[str, list[tuple[BundleRange, str]]] = defaultdict(list)
+    for name in bundles:
+        bundle = NamespaceBundle.parse(name)
+        ranges[str(bundle.namespace)].append((bundle.range, name))
+    for of_namespace in ranges.values():
+        of_namespace.sort()
+
+    def find(topic: str) -> str | None:
+        try:
+            parsed = TopicName.parse(topic)
+        except InvalidNameError:
+            return None
+        of_namespace, hashed = ranges.get(str(parsed.namespace), []), topic_hash(topic)
+        place = bisect_right(of_namespace, hashed, key=lambda one: one[0].lower) - 1
+        return of_namespace[place][1] if place >= 0 and hashed in of_namespace[place][0] else None
+
+    return find
+
+
+def near_loads(
+    origins: Origins, loads: Mapping[str, float], owner_of: Callable[[str], int | None], brokers: Roster
+) -> dict[str, float]:
+    """Return by client property which share of load is near its clients, for properties that brokers publish.
+
+    Of a bundle's load as much is near as of its lookups; bundles count of which both are known.
+
+    Args:
+        loads: bytes per second by bundle.
+        owner_of: returns the number of a bundle's broker, None if it has none.
+    """
+    shares = {}
+    for key, by_bundle in origins.items():
+        labels = [broker.property_of(key) for broker in brokers]
+        if all(label is None for label in labels):
+            continue
+        near = total = 0.0
+        for bundle, by_value in by_bundle.items():
+            load, number = loads.get(bundle, 0.0), owner_of(bundle)
+            total += load
+            if number is not None and labels[number] is not None:
+                near += load * by_value.get(str(labels[number]), 0.0) / sum(by_value.values())
+        if total > 0.0:
+            shares[key] = near / total
+    return shares
