@@ -188,7 +188,7 @@ class MovePlan(_Part):
     near: Mapping[str, NearLoad] = {}
     #: what no plan within the limits is below, by figure
     bound: Mapping[str, Number] = {}
-    #: share of the way from `before` to `bound` that the plan takes; None: there is no way to go
+    #: share of the way from `before` to `bound` that the plan takes; None: there is no way to go, or it goes back
     possible: Number | None = None
     #: why there are these steps, or none; one sentence
     why: Text = "planned"

@@ -407,7 +407,8 @@ class _Planner:
             after=intervals,
             near={key: NearLoad(before=stays_near[key], after=share) for key, share in is_near.items()},
             bound=bound,
-            possible=None if taken is None else min(1.0, taken),
+            # One that brings load near its clients may leave it less even.
+            possible=min(1.0, taken) if taken is not None and taken >= 0.0 else None,
             why=self._why(outcome),
             covers=covers,
             missing=(*state.missing, *self._unread()),
