@@ -33,6 +33,8 @@ Origins = Mapping[str, Mapping[str, Mapping[str, float]]]
 #: Seconds before the instant whose lookups count.
 _SECONDS = 24 * 3600
 _PAIR = ("topic", "properties")
+#: Sums of so many rows at least are added up.
+_MANY = 1 << 19
 _SUMS = pa.schema({"topic": pa.string(), "properties": pa.string(), "weight": pa.float64()})
 
 
@@ -45,7 +47,7 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
     Raises:
         InputError: if there is no such table, or its columns are not those of LOOKUPS.
     """
-    from_us, sums = rows.at_us - _SECONDS * US_PER_S, [_SUMS.empty_table()]
+    from_us, held, most = rows.at_us - _SECONDS * US_PER_S, [_SUMS.empty_table()], _MANY
     try:
         files = list_log(folder, "lookups")
         for some in rows_between(files, "lookups", from_us, rows.at_us, ("ts", "cluster", *_PAIR, "weight", "result")):
@@ -54,11 +56,16 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             is_demand = pc.not_equal(pc.fill_null(some.column("result"), ""), "redirect")
             is_sound = pc.and_(pc.greater(weight, 0.0), pc.less_equal(weight, MAX_WEIGHT))
             columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
-            sums.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound)))))
+            held.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound)))))
+            # What is held grows with the pairs, not with the length of the day.
+            if sum(map(len, held)) > most:
+                held = [_summed(pa.concat_tables(held))]
+                most = max(_MANY, 2 * len(held[0]))
     except (InputError, pa.ArrowException) as error:
         what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
         raise InputError(Argument("lookups"), what) from None
-    return replace(rows, lookups=_summed(pa.concat_tables(sums)).sort_by([(name, "ascending") for name in _PAIR]))
+    in_order = _summed(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
+    return replace(rows, lookups=in_order)
 
 
 def _summed(rows: pa.Table) -> pa.Table:
