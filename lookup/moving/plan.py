@@ -155,6 +155,8 @@ class NearLoad(_Part):
 
     before: Number
     after: Number
+    #: what no plan within the limits is above, as even as the shedder keeps a cluster, filters left out; None: unknown
+    bound: Number | None
 
 
 class EarlierPredictions(_Part):

@@ -35,10 +35,10 @@ def figures_table(plan: MovePlan) -> Table:
         for name, after in plan.after.items()
     ]
     rows += [
-        (near_name(key), number_text(near.before), number_text(near.after), NOTHING, NOTHING)
+        (near_name(key), number_text(near.before), number_text(near.after), NOTHING, _known(near.bound))
         for key, near in plan.near.items()
     ]
-    heads = ("figure", "before", "after", "interval", "no plan below")
+    heads = ("figure", "before", "after", "interval", "at best")
     return Table(heads, rows, "figures", "What the plan is to bring")
 
 

@@ -108,7 +108,7 @@ def _plan(overview: Overview) -> Iterator[Block]:
 
 
 def _imbalance(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    names = {"now": "now", "planned": "after the plan", "bound": "no plan below"}
+    names = {"now": "now", "planned": "after the plan", "bound": "at best"}
     return [(name, "–" if figures[key] is None else f"{figures[key]:.3g}") for key, name in names.items()]
 
 

@@ -72,7 +72,7 @@ def test_the_latest_plan_has_its_figures() -> None:
     assert "outside-windows: it is Fri 09:10 UTC" in page
     assert "3 moves; unloaded from overloaded brokers; in <code>/data/plans</code>" in page
     assert '<th scope="row">after the plan</th><td class="n">1.17</td>' in page
-    assert '<th scope="row">no plan below</th><td class="n">–</td>' in page
+    assert '<th scope="row">at best</th><td class="n">–</td>' in page
 
 
 def test_a_plan_that_cannot_be_relied_on_says_why() -> None:
