@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-quick test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
-	@echo "make test    install, run the whole suite"
+	@echo "make test    install, run the suite"
 	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
+	@echo "make test-thorough  compute the figures of the pages anew, calibrate a little, replay a whole trace"
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine; ARGS=--pulsar=4.0.7 for another release"
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine, and YARN"
@@ -56,7 +57,12 @@ test: $(VENV)/.installed-test
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
 
-# What failed is kept apart: another run may go on beside.
+# What failed is kept apart, here and below: another run may go on beside.
+test-thorough: $(VENV)/.installed-test
+	@scripts/ensure-browser.sh >/dev/null || true
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
+	$(BIN)/python -m pytest -m thorough -o cache_dir=$(VENV)/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
+
 test-lowest test-newest: test-%:
 	@python=$$(scripts/ensure-releases.sh $*) && \
 	$$python -m pytest -m quick -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)

@@ -35,7 +35,7 @@ settings.register_profile("search", settings.get_profile("suite"), derandomize=F
 settings.load_profile("suite")
 
 #: Markers of tests that are not quick.
-_SLOW = ("browser", "cluster", "long", "process", "pulsar", "spark")
+_SLOW = ("browser", "cluster", "long", "process", "pulsar", "spark", "thorough")
 #: Markers by the fixtures that start something.
 _FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
     "at_server copy either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
@@ -45,15 +45,18 @@ _CALLS = {"output_of", "started", "subprocess"}
 #: Markers of all tests of a file.
 FILES = {
     "long": """
-        calibration/test_calibration.py commands/test_simulate.py fuzzing/test_fuzzing.py
+        commands/test_simulate.py fuzzing/test_fuzzing.py
         logs/test_foreign_forms.py plugins/test_conformance.py plugins/test_shedders.py replay/test_exact.py
         replay/test_reports.py replay/test_walk.py topics/catalog/test_faults.py
     """.split(),
+    "thorough": ["calibration/test_calibration.py", "test_docs_site.py"],
     "process": """
         commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py moving/test_kills.py
         serve/test_faults.py serve/test_verifying.py test_house.py test_pulsar_lookup.py topics/catalog/test_sqlite.py
     """.split(),
 }
+#: Seconds that a thorough test may take.
+_THOROUGH_S = 2400
 #: What a page of docs does that starts a process.
 _STARTS = re.compile(r"^<!-- run|create_session\(", re.MULTILINE)
 #: The quick test that runs, if one does.
@@ -61,11 +64,11 @@ _QUICK: list[str] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run long tests first, then those without Spark, the documentation, those with Spark; clusters if asked for."""
+    """Run long tests first, then those without Spark, the documentation, those with Spark; others if asked for."""
     for item in items:
         _mark(item)
     # Not by `-m "not pulsar"` in setup.cfg: any other `-m` would replace it and start a cluster.
-    for marker in ("pulsar", "cluster"):
+    for marker in ("pulsar", "cluster", "thorough"):
         if marker not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
@@ -85,6 +88,9 @@ def _mark(item: pytest.Item) -> None:
         item.add_marker(marker)
     if not any(item.get_closest_marker(marker) for marker in _SLOW):
         item.add_marker("quick")
+    if item.get_closest_marker("thorough"):
+        # They run beside others that come first.
+        item.add_marker(pytest.mark.timeout(_THOROUGH_S))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ _ROOT = Path(__file__).parents[1]
 _TRACE = _ROOT.parent / "shared" / "data" / "nasa_http_19950801.tsv"
 
 
+@pytest.mark.thorough
 def test_the_script_prints_the_rows_of_the_page() -> None:
     """The table is what the script prints today; rows of the real trace are compared if its data is there."""
     page = (_ROOT / "docs" / "forecasts.md").read_text(encoding="utf-8").splitlines()

@@ -36,6 +36,7 @@ def _block(before: str) -> list[str]:
     return block[1].splitlines()
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_the_comparison_in_the_readme_is_that_of_the_demo(

@@ -306,6 +306,7 @@ def _matched(requests: list[dict[str, str]], owners: dict[int, list[tuple[int, s
 # The other tables of the page
 
 
+@pytest.mark.thorough
 def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
     """The page's table over `session_s` is that of a run with `stock` alone."""
     columns = ("imbalance_max_mean", "moves", "redundant_moves", "moved_weight")
@@ -317,6 +318,7 @@ def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
         assert [run.value("stock", name) for name in columns] == pytest.approx(figures, rel=0.02, abs=0.0006)
 
 
+@pytest.mark.thorough
 def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: Path) -> None:
     """The page's search is refused, and with smaller blocks it ends in the sentence that the page shows."""
     search = tomllib.loads(_block("toml", "[tune]"))
@@ -338,6 +340,7 @@ def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: P
     assert found["recommended"] == found["finalists"] == []
 
 
+@pytest.mark.thorough
 def test_deciding_every_row_anew_overstates_the_gain(tables: Path, evaluated: Results) -> None:
     """Without owners the same rules match several times as many requests; the page says how many."""
     rules = (

@@ -1,4 +1,4 @@
-"""Tests that need a cluster run only if they are asked for, and a quick test starts no process."""
+"""Tests that need a cluster or minutes run only if they are asked for, and a quick test starts no process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import pytest
 
 from tests import conftest
 
-_SOME = {"pulsar": "test_brokers_publish_their_racks", "cluster": "test_worker_that_is_lost_changes_no_byte"}
+_SOME = {
+    "pulsar": "test_brokers_publish_their_racks",
+    "cluster": "test_worker_that_is_lost_changes_no_byte",
+    "thorough": "test_the_script_prints_the_rows_of_the_page",
+}
 
 
-@pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster"])
-def test_cluster_is_started_only_if_asked_for(marks: str) -> None:
-    """No choice of other marks, as a whole run or one of quick tests, takes in the tests that start a cluster."""
-    files = ["tests/test_errors.py", "tests/pulsar/test_cluster.py", "tests/spark/test_cluster.py"]
+@pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster", "thorough"])
+def test_what_takes_minutes_runs_only_if_asked_for(marks: str) -> None:
+    """No choice of other marks, as a whole run or one of quick tests, takes in tests that start a cluster, say."""
+    files = "test_errors.py pulsar/test_cluster.py spark/test_cluster.py test_forecasts_page.py".split()
+    files = [f"tests/{name}" for name in files]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],
         cwd=Path(__file__).parents[1],

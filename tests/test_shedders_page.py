@@ -40,12 +40,14 @@ def _figures(name: str) -> dict[str, list[list[float]]]:
     return {row[0]: [[float(number) for number in re.findall(_NUMBER, cell)] for cell in row[1:]] for row in rows}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sample", "live", "scenarios"])
 def test_a_table_is_what_the_script_computes(script: ModuleType, name: str) -> None:
     """Figure by figure, with intervals."""
     assert getattr(script, name)() == _table(name)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not _TRACE.exists(), reason="NASA's trace is not here")
 def test_the_table_of_the_trace_is_what_the_script_computes(script: ModuleType) -> None:
     """Figure by figure, with intervals."""

@@ -390,6 +390,7 @@ def test_the_real_trace_is_replayed_exactly(
         _assert_somebody_lost_bundles(tmp_path / "output-1")
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_the_whole_real_trace_is_replayed_exactly(
     spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader
