@@ -24,8 +24,8 @@ from lookup.commands.topics import (
     topic,
 )
 from lookup.topics.catalog.naming import checked_namespace
-from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, PairKind, RemovePairs, SetPairs
-from lookup.topics.catalog.pairs import pairs_text, parse_keys
+from lookup.topics.catalog.operations import LABELS, PROPERTIES, GetPairs, RemovePairs, SetPairs
+from lookup.topics.catalog.pairs import PairKind, pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
 from lookup.topics.listing.selectors import parse
 
@@ -48,9 +48,9 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
-        help_text = f"name; a partitioned topic's partitions get the {kind.name} as well"
+        help_text = f"name; a partitioned topic's partitions get the {kind} as well"
         parser.need("topic", nargs="?", metavar="TOPIC", help=help_text)
-        parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind.name}, KEY=VALUE or KEY:VALUE")
+        parser.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help=f"{kind}, KEY=VALUE or KEY:VALUE")
         parser.add_argument(*flags.set_flags, dest="again", action="append", default=[], **flags.set_help)
         add_catalog(parser, server=True)
 
@@ -60,11 +60,11 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if not pairs:
             arguments.parser.error(f"KEY=VALUE or {flags.set_flags[0]} must be given")
         applied(arguments, SetPairs(kind, name, pairs))
-        note(f"{name} has the {kind.name} {pairs_text(pairs)}")
+        note(f"{name} has the {kind} {pairs_text(pairs)}")
         return 0
 
-    summary = f"add {kind.name} to a topic's, over those with the same keys"
-    return Command(f"topics {kind.name} set", summary, examples, add_arguments, run)
+    summary = f"add {kind} to a topic's, over those with the same keys"
+    return Command(f"topics {kind} set", summary, examples, add_arguments, run)
 
 
 def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
@@ -83,7 +83,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
             stdout().writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))
         return 0
 
-    return Command(f"topics {kind.name} get", f"print a topic's {kind.name}", examples, add_arguments, run)
+    return Command(f"topics {kind} get", f"print a topic's {kind}", examples, add_arguments, run)
 
 
 def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
@@ -92,9 +92,9 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic")
-        parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind.name} to remove")
+        parser.add_argument("keys", nargs="*", metavar="KEY", help=f"keys of the {kind} to remove")
         parser.add_argument(*flags.remove_flags, dest="again", action="append", default=[], **flags.remove_help)
-        parser.add_argument("--all", action="store_true", help=f"remove all {kind.name}")
+        parser.add_argument("--all", action="store_true", help=f"remove all {kind}")
         add_catalog(parser, server=True)
 
     def run(arguments: argparse.Namespace) -> int:
@@ -106,11 +106,11 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         if not all(keys):
             arguments.parser.error("KEY must not be empty")
         applied(arguments, RemovePairs(kind, name, tuple(keys), everything=arguments.all))
-        note(f"removed {f'all {kind.name}' if arguments.all else ', '.join(keys)} of {name}")
+        note(f"removed {f'all {kind}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
-    summary = f"remove {kind.name} of a topic, some or all"
-    return Command(f"topics {kind.name} remove", summary, examples, add_arguments, run)
+    summary = f"remove {kind} of a topic, some or all"
+    return Command(f"topics {kind} remove", summary, examples, add_arguments, run)
 
 
 def add_list_arguments(parser: Parser) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lookup.errors import NotFoundError
 from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog import Catalog
-from lookup.topics.catalog.naming import without_partition
+from lookup.topics.catalog.naming import partitions_among, without_partition
 from lookup.topics.listing.topic_list import differences, is_among
 
 __all__ = ["is_mirrored", "mirror"]
@@ -61,22 +60,11 @@ def _entries(catalog: Catalog, topics: Sequence[str], added: Sequence[str]) -> I
     for topic in added:
         whole = without_partition(topic)
         if whole not in staying:
-            staying[whole] = _partition_that_stays(catalog, topics, whole)
+            entries = map(catalog.entry, partitions_among(topics, whole))
+            staying[whole] = next((entry for entry in entries if entry is not None), None)
         like = staying[whole]
         # Beside a topic of that name it is no partition.
         if like is None or (whole != topic and is_among(whole, topics)):
             yield TopicEntry(topic, {}, {})
         else:
             yield replace(like, name=topic)
-
-
-def _partition_that_stays(catalog: Catalog, topics: Sequence[str], whole: str) -> TopicEntry | None:
-    """Return a partition of a topic that is in the catalog and among some sorted names."""
-    beginning = f"{whole}-partition-"
-    for number in range(bisect_left(topics, beginning), len(topics)):
-        name = topics[number]
-        if not name.startswith(beginning):
-            return None
-        if without_partition(name) == whole and (entry := catalog.entry(name)) is not None:
-            return entry
-    return None

@@ -46,7 +46,7 @@ from lookup.topics.catalog.naming import namespace_of
 from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, GetPairs, apply
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
-from lookup.topics.listing.rest import ListTopics, Operation, print_map, print_topics
+from lookup.topics.listing.rest import ListTopics, Operation, print_map
 
 __all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
 
@@ -208,7 +208,7 @@ class ServedTopics:
             if operation.bundle is not None:
                 raise ArgumentError("topics are not listed by bundle here; leave it out")
             await self._require_look(operation.namespace)
-            return print_topics((await self._ask(self._answered, operation)).topics)
+            return (await self._ask(self._answered, operation)).topics.json
         run = self._ask if isinstance(operation, GetPairs) else self._write
         if isinstance(operation, DeleteNamespace):
             await self._require_gone(operation.namespace)

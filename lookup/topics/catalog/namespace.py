@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lookup.model.catalog import Equals, Mode, Selector, TopicEntry
 from lookup.topics.catalog.index import InvertedIndex
-from lookup.topics.catalog.naming import schemes_of, without_partition
+from lookup.topics.catalog.naming import partitions_among, schemes_of
 from lookup.topics.sized_cache import SizedCache
 
 __all__ = ["NamespaceTopics"]
@@ -60,13 +60,8 @@ class NamespaceTopics:
 
     def a_partition(self, whole: str) -> TopicEntry | None:
         """Return one of the partitions of a topic, None if it is not partitioned."""
-        names, beginning = self._in_order(), f"{whole}-partition-"
-        for place in range(bisect_left(names, beginning), len(names)):
-            if not names[place].startswith(beginning):
-                return None
-            if without_partition(names[place]) == whole:
-                return self.entry(names[place])
-        return None
+        partition = next(partitions_among(self._in_order(), whole), None)
+        return None if partition is None else self.entry(partition)
 
     def entries(self) -> Iterator[TopicEntry]:
         """Yield every topic, in no order."""

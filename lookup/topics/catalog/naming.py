@@ -11,7 +11,8 @@ that begin with two underscores and are not listed here are users' names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import get_args
 
@@ -21,7 +22,7 @@ from lookup.model.quoting import BREAKING, forbidden_character, shown, unseen
 
 __all__ = [
     "MODES", "checked_name", "checked_namespace", "checked_new_name", "fault_of", "is_system_topic", "names_of",
-    "namespace_of", "partition_names", "partition_number", "prefixes_of", "schemes_of", "without_partition",
+    "namespace_of", "partition_number", "partitions_among", "prefixes_of", "schemes_of", "without_partition",
     "without_scheme", "without_system_topics",
 ]  # fmt: skip
 
@@ -102,15 +103,20 @@ def names_of(topic: str, partitions: int | None) -> Sequence[str]:
         raise ArgumentError(f"{topic} is the name of a partition, it cannot have partitions of its own")
     if not 1 <= partitions <= _MAX_PARTITIONS:
         raise ArgumentError(f"partitions is {partitions}, it must be between 1 and {_MAX_PARTITIONS:,}")
+    names = tuple(f"{topic}{_MARK}{number}" for number in range(partitions))
     # The largest number makes the longest name: if it fits, all do.
-    (longest,) = partition_names(topic, (partitions - 1,))
-    checked_name(longest)
-    return partition_names(topic, range(partitions))
+    checked_name(names[-1])
+    return names
 
 
-def partition_names(whole: str, numbers: Iterable[int]) -> Sequence[str]:
-    """Return the names of some partitions of a topic."""
-    return tuple(f"{whole}{_MARK}{number}" for number in numbers)
+def partitions_among(names: Sequence[str], whole: str) -> Iterator[str]:
+    """Yield the partitions of a topic that are among some sorted names."""
+    beginning = f"{whole}{_MARK}"
+    for place in range(bisect_left(names, beginning), len(names)):
+        if not names[place].startswith(beginning):
+            return
+        if without_partition(names[place]) == whole:
+            yield names[place]
 
 
 def checked_name(topic: str) -> TopicName:

@@ -5,37 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Protocol, TypeAlias
+from typing import Final, TypeAlias
 
-from lookup.model.catalog import TopicEntry
 from lookup.topics.catalog.catalog import Catalog
+from lookup.topics.catalog.pairs import PairKind
 
 __all__ = [
-    "LABELS", "PROPERTIES", "CatalogOperation", "DeleteNamespace", "GetPairs", "PairKind", "RemovePairs", "SetPairs",
-    "apply",
+    "LABELS", "PROPERTIES", "CatalogOperation", "DeleteNamespace", "GetPairs", "RemovePairs", "SetPairs", "apply",
 ]  # fmt: skip
 
 
-class _Removal(Protocol):
-    def __call__(self, catalog: Catalog, topic: str, keys: tuple[str, ...], /, *, everything: bool) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PairKind:
-    """Labels or properties, with the methods of a catalog that write them."""
-
-    #: of many, as it stands in sentences
-    name: str
-    read: Callable[[TopicEntry], Mapping[str, str]]
-    write: Callable[[Catalog, str, Mapping[str, str]], None]
-    remove: _Removal
-
-
-LABELS = PairKind("labels", attrgetter("labels"), Catalog.set_labels, Catalog.remove_labels)
-PROPERTIES = PairKind("properties", attrgetter("properties"), Catalog.set_properties, Catalog.remove_properties)
+LABELS: Final = "labels"
+PROPERTIES: Final = "properties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +69,13 @@ def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | 
     match operation:
         case GetPairs(kind, topic):
             # Those of all partitions are the same.
-            return kind.read(catalog.described(topic))
+            entry = catalog.described(topic)
+            return entry.labels if kind == LABELS else entry.properties
         case SetPairs(kind, topic, pairs):
-            kind.write(catalog, topic, pairs)
+            (catalog.set_labels if kind == LABELS else catalog.set_properties)(topic, pairs)
         case RemovePairs(kind, topic, keys, everything):
-            kind.remove(catalog, topic, keys, everything=everything)
+            remove = catalog.remove_labels if kind == LABELS else catalog.remove_properties
+            remove(topic, keys, everything=everything)
         case DeleteNamespace(namespace, force):
             catalog.delete_namespace(namespace, force=force)
     return None

@@ -12,18 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, Literal
-from urllib.parse import quote, unquote_plus
+from typing import Literal, TypeAlias
+from urllib.parse import unquote_plus
 
 from lookup.errors import ArgumentError
 from lookup.model.catalog import TopicEntry
 from lookup.model.quoting import forbidden_character, shown, suggestion
 
 __all__ = [
-    "LABEL_KEY_SIGNS", "LABEL_RULES", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "PROPERTY_RULES", "PairRules", "Pairs",
-    "checked_keys", "checked_pairs", "decoded", "encoded_pairs", "merged_pairs", "pairs_text", "pairs_without",
-    "parse_each", "parse_encoded_pairs", "parse_keys", "parse_pairs",
+    "LABEL_KEY_SIGNS", "LABEL_RULES", "LABEL_SIGNS", "MAX_LENGTH", "MAX_PAIRS", "PROPERTY_RULES", "PairKind",
+    "PairRules", "Pairs", "checked_keys", "checked_pairs", "decoded", "merged_pairs", "pairs_text", "pairs_without",
+    "parse_each", "parse_encoded_pairs", "parse_keys",
 ]  # fmt: skip
 
 #: Characters of a key or a value.
@@ -31,6 +30,8 @@ MAX_LENGTH = 256
 #: Labels of one topic, and properties of one topic.
 MAX_PAIRS = 64
 
+#: What pairs of a topic are, as it stands in sentences; also the field of an entry.
+PairKind: TypeAlias = Literal["labels", "properties"]
 #: Labels or properties as they may be given.
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -46,11 +47,11 @@ _PROPERTY_SIGNS = ",=:"
 
 @dataclass(frozen=True, slots=True)
 class PairRules:
-    """Labels, or properties: what they may hold, and the field of an entry that they are."""
+    """What labels, or properties, may hold."""
 
     #: for one of them, as it stands in sentences
     word: str
-    field: Literal["labels", "properties"]
+    field: PairKind
     #: characters that a key, and a value, may not hold
     key_signs: str
     value_signs: str
@@ -61,13 +62,11 @@ class PairRules:
 
     def of(self, entry: TopicEntry) -> Mapping[str, str]:
         """Return the pairs of a topic."""
-        pairs: Mapping[str, str] = attrgetter(self.field)(entry)
-        return pairs
+        return entry.labels if self.field == "labels" else entry.properties
 
     def given(self, entry: TopicEntry, pairs: Mapping[str, str]) -> TopicEntry:
         """Return a topic with these pairs in place of its own."""
-        changed: dict[str, Any] = {self.field: pairs}
-        return replace(entry, **changed)
+        return replace(entry, labels=pairs) if self.field == "labels" else replace(entry, properties=pairs)
 
 
 #: Selectors name labels, so the rules of labels are stricter.
@@ -125,24 +124,17 @@ def checked_keys(keys: Iterable[str], rules: PairRules, *, everything: bool) -> 
     return None if everything else named
 
 
-def parse_pairs(text: str) -> dict[str, str]:
+def parse_each(text: str) -> Iterator[tuple[str, str]]:
     """Read pairs separated by commas; the first `=` or `:` of each ends its key. An empty text holds none.
+
+    Those that have the key of another are yielded as well.
 
     Raises:
         ArgumentError: naming the first piece without key or separator.
 
     Example:
-        >>> parse_pairs("env=prod,tier:a")
+        >>> dict(parse_each("env=prod,tier:a"))
         {'env': 'prod', 'tier': 'a'}
-    """
-    return dict(parse_each(text))
-
-
-def parse_each(text: str) -> Iterator[tuple[str, str]]:
-    """Read pairs as `parse_pairs` does, and yield each, in order: those too that have the key of another.
-
-    Raises:
-        ArgumentError: naming the first piece without key or separator.
     """
     return map(_pair, text.split(",")) if _trimmed(text) else iter(())
 
@@ -180,13 +172,8 @@ def parse_encoded_pairs(text: str) -> dict[str, str]:
         return {}
     # Encoded as a whole: `=` and `:` would be there otherwise.
     if not _SEPARATOR.search(text):
-        return parse_pairs(decoded(text))
+        return dict(parse_each(decoded(text)))
     return dict(_pair(piece, decoded) for piece in text.split(","))
-
-
-def encoded_pairs(pairs: Mapping[str, str], between: Literal["=", ":"] = "=") -> str:
-    """Write pairs for a query string, each key and value encoded by itself."""
-    return ",".join(f"{quote(key, safe='')}{between}{quote(pairs[key], safe='')}" for key in sorted(pairs))
 
 
 def decoded(text: str) -> str:

@@ -16,7 +16,7 @@ from lookup.hooks.raised import raised
 from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
 from lookup.model.quoting import shown, suggestion
 
-__all__ = ["ReadOnlyCatalog", "checked_interests", "interests_of", "lister_failing"]
+__all__ = ["ReadOnlyCatalog", "interests_of", "lister_failing"]
 
 _KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -107,37 +107,21 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
     """Return the kinds of events a lister names.
 
     Raises:
-        ContractError: as `checked_interests` does.
-        PolicyError: if it fails to name them.
-    """
-    with lister_failing(lister.name, "could not say its interests"):
-        given: Any = lister.interests
-        # An iterable may raise while it is read: it is read once, inside this block.
-        kinds = tuple(given) if _is_collection(given) else given
-    return checked_interests(kinds, f"lister {lister.name!r}")
-
-
-def checked_interests(given: Any, subject: str = "a lister") -> frozenset[EventKind]:
-    """Return kinds of events as a set.
-
-    Args:
-        given: any collection of kinds.
-        subject: the lister, as the beginning of the sentence.
-
-    Raises:
         ContractError: naming the first that does not exist, with the one that was probably meant: no event would ever
             have this kind, and the lister would never be asked again.
+        PolicyError: if it fails to name them.
     """
-    if not _is_collection(given):
+    subject = f"lister {lister.name!r}"
+    with lister_failing(lister.name, "could not say its interests"):
+        given: Any = lister.interests
+        is_collection = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+        # An iterable may raise while it is read: it is read once, inside this block.
+        kinds: tuple[Any, ...] = tuple(given) if is_collection else ()
+    if not is_collection:
         message = f"{subject} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
         raise ContractError(message)
-    kinds: tuple[Any, ...] = tuple(given)
     for kind in kinds:
         if kind not in _KINDS:
             hint = suggestion(str(kind), _KINDS)
             raise ContractError(f"{subject} has {shown(kind)} among its interests, which is no kind of event; {hint}")
     return frozenset(kinds)
-
-
-def _is_collection(given: Any) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes)

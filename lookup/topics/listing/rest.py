@@ -1,4 +1,4 @@
-"""Read and write the admin API's requests for listing, labels, properties and namespaces.
+"""Read the admin API's requests for listing, labels, properties and namespaces, and write those but for listing.
 
 No HTTP here: a server hands in method, target and body and gets an operation; a client prints an operation and sends
 it. What a catalog does for an operation is in `lookup.topics.catalog.operations`.
@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from lookup.errors import ArgumentError
@@ -38,17 +38,13 @@ from lookup.topics.catalog.operations import (
     CatalogOperation,
     DeleteNamespace,
     GetPairs,
-    PairKind,
     RemovePairs,
     SetPairs,
 )
-from lookup.topics.catalog.pairs import decoded, encoded_pairs, parse_encoded_pairs
-from lookup.topics.listing.topic_list import TopicList
+from lookup.topics.catalog.pairs import PairKind, decoded, parse_encoded_pairs
 from lookup.topics.listing.topic_query import TopicQuery
 
-__all__ = [
-    "FORMS", "Call", "ListTopics", "Operation", "PairForm", "parse_call", "print_call", "print_map", "print_topics",
-]  # fmt: skip
+__all__ = ["FORMS", "Call", "ListTopics", "Operation", "PairForm", "parse_call", "print_call", "print_map"]
 
 _ROOT = "/admin/v2/"
 _MODES: Mapping[str, Mode] = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "all"}
@@ -232,9 +228,9 @@ def _checked_removal(removal: RemovePairs) -> RemovePairs:
     form = FORMS[kind]
     if bool(keys) == removal.everything or not all(keys):
         ways = "keys=k1&keys=k2, or all=true, one of the two" if form.removes_many else "key=k1"
-        raise ArgumentError(f"say which {kind.name} to remove: {ways}")
+        raise ArgumentError(f"say which {kind} to remove: {ways}")
     if not form.removes_many and len(keys) != 1:
-        raise ArgumentError(f"one request removes one of a topic's {kind.name}: key=k1")
+        raise ArgumentError(f"one request removes one of a topic's {kind}: key=k1")
     return removal
 
 
@@ -257,17 +253,15 @@ def _body_pairs(body: str | None, form: PairForm) -> Mapping[str, str]:
 # Requests that go out
 
 
-def print_call(operation: Operation) -> Call:
+def print_call(operation: CatalogOperation) -> Call:
     """Return the request that asks for an operation; `parse_call` reads it back.
 
     Raises:
         InvalidNameError: if its namespace or topic is not written as Pulsar writes it.
-        ArgumentError: for a list that is narrowed by a pattern or selector, for pairs to remove without a key, with an
-            empty one or with keys beside all, and for several properties to remove.
+        ArgumentError: for pairs to remove without a key, with an empty one or with keys beside all, and for several
+            properties to remove.
     """
     match operation:
-        case ListTopics():
-            return Call("GET", _list_target(operation))
         case GetPairs(kind, topic):
             return Call("GET", _target(topic, kind))
         case SetPairs(kind, topic, pairs):
@@ -283,33 +277,13 @@ def print_call(operation: Operation) -> Call:
             return Call("DELETE", f"{_target(topic, kind)}?{'all=true' if everything else named}")
 
 
-def print_topics(topics: Sequence[str]) -> str:
-    """Return the body that answers a list: a JSON list of names, which a `TopicList` makes once."""
-    return (topics if isinstance(topics, TopicList) else TopicList(topics)).json
-
-
 def print_map(pairs: Mapping[str, str]) -> str:
     """Return the body that answers a question for labels or properties: a JSON object."""
     return json.dumps(dict(sorted(pairs.items())), ensure_ascii=False)
 
 
-def _list_target(operation: ListTopics) -> str:
-    if operation.pattern is not None or operation.selector:
-        raise ArgumentError("a request of the admin API for a list has no field for a pattern or a selector")
-    domain = next(name for name, mode in _DOMAINS.items() if mode == operation.mode)
-    # Either separator is read in both places; the two PIPs write them so.
-    between: Literal["=", ":"] = ":" if domain == "topics" else "="
-    fields = {
-        "properties": encoded_pairs(operation.properties, between),
-        "includeSystemTopic": "true" if operation.include_system else "",
-        "bundle": quote(operation.bundle or "", safe=""),
-    }
-    query = "&".join(f"{name}={text}" for name, text in fields.items() if text)
-    return f"{_ROOT}{domain}/{checked_namespace(operation.namespace)}" + (f"?{query}" if query else "")
-
-
 def _target(topic: str, kind: PairKind) -> str:
     name = TopicName.parse(topic)
     # PIP-451 writes `topics` for a domain, which means persistent ones.
-    domain = "topics" if kind is LABELS and name.domain == "persistent" else name.domain
+    domain = "topics" if kind == LABELS and name.domain == "persistent" else name.domain
     return f"{_ROOT}{domain}/{name.namespace}/{quote(name.local, safe='')}/{FORMS[kind].resource}"

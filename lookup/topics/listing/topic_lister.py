@@ -24,7 +24,7 @@ from lookup.topics.listing.topic_list import TopicList, TopicsPattern, is_among
 from lookup.topics.listing.topic_query import TopicQuery
 from lookup.topics.sized_cache import SizedCache
 
-__all__ = ["ListAnswer", "ListRequest", "TopicLister", "checked_properties"]
+__all__ = ["ListAnswer", "ListRequest", "TopicLister"]
 
 #: Names that are kept of answers which may be asked for again, counted in each list they are in; eight bytes each, and
 #: some sixty if the list was sent as JSON.
@@ -125,7 +125,7 @@ class TopicLister:
             PolicyError: if it fails with anything else.
         """
         schemes_of(request.mode)
-        checked_properties(request.properties, self.limits)
+        _check_properties(request.properties, self.limits)
         query = request.plain().permitted(self.limits)
         # An empty pattern is one that no name matches; only a request without any lists everything.
         if query.pattern is not None:
@@ -181,13 +181,8 @@ class TopicLister:
 _NO_TOPICS = TopicList()
 
 
-def checked_properties(properties: Mapping[str, str], limits: ListingSection) -> Mapping[str, str]:
-    """Return the properties of a request for topics.
-
-    Raises:
-        ArgumentError: for too many, and for one that is no text, is too long, has no key or holds characters that no
-            property of a topic may have.
-    """
+def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> None:
+    """Refuse too many properties, and one that is no text, is too long or has characters that no topic's may have."""
     if len(properties) > limits.max_properties:
         message = f"{len(properties)} properties were sent; one request may have {limits.max_properties}"
         raise ArgumentError(message)
@@ -198,7 +193,6 @@ def checked_properties(properties: Mapping[str, str], limits: ListingSection) ->
             fault = _fault_of_property(text, limits.max_property_length)
             if fault is not None:
                 raise ArgumentError(f"property {shown(key)}: the {what} {fault}")
-    return properties
 
 
 def _fault_of_property(text: object, longest: int) -> str | None:

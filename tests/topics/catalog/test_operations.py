@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from lookup.errors import ArgumentError, NotFoundError, StateError
@@ -11,7 +13,6 @@ from lookup.topics.catalog.operations import (
     CatalogOperation,
     DeleteNamespace,
     GetPairs,
-    PairKind,
     RemovePairs,
     SetPairs,
     apply,
@@ -22,10 +23,10 @@ _TOPIC = name_of("orders")
 
 
 @pytest.mark.parametrize("kind", [LABELS, PROPERTIES])
-def test_pairs_are_added_read_and_removed(kind: PairKind) -> None:
+def test_pairs_are_added_read_and_removed(kind: Literal["labels", "properties"]) -> None:
     """Those of the other kind stay as they are."""
     catalog = catalog_of(_TOPIC)
-    other = PROPERTIES if kind is LABELS else LABELS
+    other = PROPERTIES if kind == LABELS else LABELS
     apply(SetPairs(other, _TOPIC, {"a": "0"}), catalog)
     apply(SetPairs(kind, _TOPIC, {"a": "1", "b": "2", "c": "3"}), catalog)
     assert apply(GetPairs(kind, _TOPIC), catalog) == {"a": "1", "b": "2", "c": "3"}

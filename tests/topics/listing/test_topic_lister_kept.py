@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lookup.hooks import Lister
 from lookup.model.catalog import Equals, Listing
 from lookup.topics.listing import ListRequest, TopicList, TopicLister, topic_list, topic_lister, topics_hash
-from lookup.topics.listing.rest import print_topics
 from lookup_policies.listers import Default, Indexed, PropertyFilter
 from tests.topics.filled import HERE, catalog_of, name_of
 from tests.topics.listers import Scripted
@@ -55,12 +54,12 @@ def test_an_unchanged_list_is_hashed_once(
     catalog = catalog_of(name_of("a"), x={"team": "x"})
     with TopicLister(lister, catalog) as at_work:
         first = at_work.answer(request_)
-        text = print_topics(first.topics)
+        text = first.topics.json
         monkeypatch.setattr(topic_list, "topics_hash", lambda *_: pytest.fail("hashed again"))
         catalog.set_properties(name_of("a"), {"other": "x"})
         second = at_work.answer(request_)
         assert second.topics is first.topics
-        assert print_topics(second.topics) is text
+        assert second.topics.json is text
 
         monkeypatch.undo()
         catalog.create(name_of("ba"), properties={"team": "x"}, labels={"env": "prod"})
@@ -95,12 +94,12 @@ def test_a_text_is_that_of_its_list() -> None:
     catalog = catalog_of(name_of("a"))
     with TopicLister(Default(), catalog) as at_work:
         before = at_work.answer(ListRequest(HERE)).topics
-        assert print_topics(before) == f'["{name_of("a")}"]'
+        assert before.json == f'["{name_of("a")}"]'
         catalog.create(name_of("b"))
         after = at_work.answer(ListRequest(HERE)).topics
         for _ in range(2):
-            assert print_topics(after) == f'["{name_of("a")}", "{name_of("b")}"]'
-            assert print_topics(before) == f'["{name_of("a")}"]'
+            assert after.json == f'["{name_of("a")}", "{name_of("b")}"]'
+            assert before.json == f'["{name_of("a")}"]'
 
 
 def test_a_list_of_topics_is_the_tuple_of_its_names() -> None:
@@ -110,4 +109,4 @@ def test_a_list_of_topics_is_the_tuple_of_its_names() -> None:
 
     assert topics == names
     assert topics.topics_hash == topics_hash(names)
-    assert print_topics(topics) == print_topics(names) == f'["{names[0]}", "{names[1]}"]'
+    assert topics.json == f'["{names[0]}", "{names[1]}"]'
