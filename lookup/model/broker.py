@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model.documents import flag, mapping, parsed_object, text, texts, whole_number
+from lookup.model.documents import (
+    Readers,
+    flag,
+    json_fields,
+    mapping,
+    parsed_object,
+    record_in,
+    text,
+    texts,
+    whole_number,
+)
 
 __all__ = [
     "EXTENSIBLE_MANAGER", "AdvertisedListener", "Broker", "BrokerLookupData", "Candidates", "Location", "Roster",
@@ -36,6 +46,7 @@ class AdvertisedListener:
 
     broker_service_url: str | None = None
     broker_service_url_tls: str | None = None
+    # The names of these two are marked unverified in `docs/pulsar/load-managers.md`.
     broker_http_url: str | None = None
     broker_https_url: str | None = None
 
@@ -68,16 +79,14 @@ class BrokerLookupData:
         Raises:
             InputError: if the text is no JSON object, or a key's value is not what Pulsar writes there.
         """
-        record = parsed_object(source, "broker lookup data")
         # Null and absent mean the same: brokers of different versions write one or the other.
-        values = ((name, key, record.get(key)) for name, key in _JSON_KEYS.items())
-        return cls(**{name: _READERS[name](value, key) for name, key, value in values if value is not None})
+        return record_in(cls, parsed_object(source, "broker lookup data"), _READERS)
 
     def to_json(self) -> str:
         """Write Pulsar's JSON, keys sorted."""
-        record: dict[str, Any] = {key: getattr(self, name) for name, key in _JSON_KEYS.items()}
+        record: dict[str, Any] = {key: getattr(self, name) for name, key, _ in json_fields(BrokerLookupData)}
         record["advertisedListeners"] = {
-            name: {key: getattr(entry, attribute) for attribute, key in _LISTENER_KEYS.items()}
+            name: {key: getattr(entry, attribute) for attribute, key, _ in json_fields(AdvertisedListener)}
             for name, entry in self.advertised_listeners.items()
         }
         return json.dumps(record, sort_keys=True)
@@ -92,48 +101,17 @@ def published_properties(configuration: Mapping[str, object], prefix: str = "loo
     return {key: value for key, value in configuration.items() if key.startswith(prefix) and isinstance(value, str)}
 
 
-_JSON_KEYS = {
-    "web_service_url": "webServiceUrl",
-    "web_service_url_tls": "webServiceUrlTls",
-    "pulsar_service_url": "pulsarServiceUrl",
-    "pulsar_service_url_tls": "pulsarServiceUrlTls",
-    "advertised_listeners": "advertisedListeners",
-    "protocols": "protocols",
-    "persistent_topics_enabled": "persistentTopicsEnabled",
-    "non_persistent_topics_enabled": "nonPersistentTopicsEnabled",
-    "load_manager_class_name": "loadManagerClassName",
-    "start_timestamp": "startTimestamp",
-    "broker_version": "brokerVersion",
-    "properties": "properties",
-}
-# The HTTP variants' names are marked unverified in `docs/pulsar/load-managers.md`.
-_LISTENER_KEYS = {
-    "broker_service_url": "brokerServiceUrl",
-    "broker_service_url_tls": "brokerServiceUrlTls",
-    "broker_http_url": "brokerHttpUrl",
-    "broker_https_url": "brokerHttpsUrl",
-}
-
-
 def _listeners(value: object, key: str) -> dict[str, AdvertisedListener]:
-    listeners = {}
-    for name, entry in mapping(value, key).items():
-        where = f"{key}.{name}"
-        values = ((field, part, mapping(entry, where).get(part)) for field, part in _LISTENER_KEYS.items())
-        urls = {field: text(url, f"{where}.{part}") for field, part, url in values if url is not None}
-        listeners[name] = AdvertisedListener(**urls)
-    return listeners
+    entries = {name: mapping(entry, f"{key}.{name}") for name, entry in mapping(value, key).items()}
+    return {name: record_in(AdvertisedListener, entry, _READERS, f"{key}.{name}.") for name, entry in entries.items()}
 
 
-#: The reader of each field; Pulsar writes null for what it does not know, which counts as absent.
-_READERS: Mapping[str, Callable[[object, str], Any]] = {
-    **dict.fromkeys(_JSON_KEYS, text),
-    "advertised_listeners": _listeners,
-    "protocols": texts,
-    "persistent_topics_enabled": flag,
-    "non_persistent_topics_enabled": flag,
-    "start_timestamp": whole_number,
-    "properties": texts,
+_READERS: Readers = {
+    "str | None": text,
+    "bool": flag,
+    "int": whole_number,
+    "Mapping[str, str]": texts,
+    "Mapping[str, AdvertisedListener]": _listeners,
 }
 
 

@@ -15,17 +15,19 @@ import re
 import stat
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from lookup.errors import InputError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "MAX_DEPTH", "NestingError", "Refuted", "Row", "TableName", "Unreadable", "flag", "is_device", "json_value",
-    "mapping", "number", "parsed_object", "secret_in", "special_kind", "text", "texts", "toml_table", "whole_number",
+    "MAX_DEPTH", "NestingError", "Readers", "Refuted", "Row", "TableName", "Unreadable", "flag", "is_device",
+    "json_fields", "json_value", "mapping", "number", "parsed_object", "record_in", "secret_in", "special_kind", "text",
+    "texts", "toml_table", "whole_number",
 ]  # fmt: skip
 
 #: Tables and lists that may stand inside one another.
@@ -160,6 +162,33 @@ def parsed_object(source: str, what: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"{what} is no JSON object but {type(record).__name__}")
     return record
+
+
+#: Reader of a field by its type, as the class has it: annotations are not evaluated.
+Readers: TypeAlias = Mapping[str, Callable[[object, str], Any]]
+_Record = TypeVar("_Record")
+
+
+def record_in(kind: type[_Record], values: Mapping[str, Any], readers: Readers, prefix: str = "") -> _Record:
+    """Read a dataclass from an object of Pulsar's JSON; null and absent mean the default, unknown keys are ignored.
+
+    Args:
+        prefix: what stands before keys in sentences.
+    """
+    named = json_fields(kind)  # type: ignore[arg-type]  # a class is hashable
+    present = ((name, key, of) for name, key, of in named if values.get(key) is not None)
+    return kind(**{name: readers[of](values[key], prefix + key) for name, key, of in present})
+
+
+@cache
+def json_fields(kind: type[Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return name, key in Pulsar's JSON and type of each field of a dataclass: `msg_rate_in` is `msgRateIn` there."""
+    return tuple((entry.name, _camel(entry.name), str(entry.type)) for entry in fields(kind))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
 
 
 def text(value: object, key: str) -> str:

@@ -9,13 +9,11 @@ Source: `docs/pulsar/load-managers.md` (`BrokerLoadData`, `SystemResourceUsage`,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 
-from lookup.model.documents import mapping, number, parsed_object, whole_number
+from lookup.model.documents import Readers, mapping, number, parsed_object, record_in, whole_number
 
 __all__ = [
     "BrokerLoadData", "NamespaceBundleStats", "ResourceUsage", "Resources", "broker_load_from_json",
@@ -119,16 +117,13 @@ class NamespaceBundleStats:
         )
 
 
-_Record = TypeVar("_Record", BrokerLoadData, NamespaceBundleStats, ResourceUsage)
-
-
 def broker_load_from_json(source: str) -> BrokerLoadData:
     """Read `BrokerLoadData` from Pulsar's JSON; absent keys take their defaults.
 
     Raises:
         InputError: if the text is no JSON object or a figure is no finite number.
     """
-    return _filled(BrokerLoadData, parsed_object(source, "broker load data"))
+    return record_in(BrokerLoadData, parsed_object(source, "broker load data"), _READERS)
 
 
 def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
@@ -137,13 +132,7 @@ def bundle_stats_from_json(source: str) -> NamespaceBundleStats:
     Raises:
         InputError: if the text is no JSON object or a figure is no finite number.
     """
-    return _filled(NamespaceBundleStats, parsed_object(source, "bundle stats"))
-
-
-def _filled(kind: type[_Record], record: Mapping[str, Any], prefix: str = "") -> _Record:
-    named = ((entry, _camel(entry.name)) for entry in fields(kind))
-    present = ((entry, key, record[key]) for entry, key in named if record.get(key) is not None)
-    return kind(**{entry.name: _READERS[str(entry.type)](value, prefix + key) for entry, key, value in present})
+    return record_in(NamespaceBundleStats, parsed_object(source, "bundle stats"), _READERS)
 
 
 def _rounded(value: float) -> int:
@@ -157,17 +146,7 @@ def _whole_steps(count: int, step: int) -> int:
 
 
 def _resource(value: object, key: str) -> ResourceUsage:
-    return _filled(ResourceUsage, mapping(value, key), f"{key}.")
+    return record_in(ResourceUsage, mapping(value, key), _READERS, f"{key}.")
 
 
-#: Reader of a field, by its type's name: annotations are not evaluated.
-_READERS: Mapping[str, Callable[[object, str], Any]] = {
-    "float": number,
-    "int": whole_number,
-    "ResourceUsage": _resource,
-}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join("EMA" if part == "ema" else part.capitalize() for part in rest)
+_READERS: Readers = {"float": number, "int": whole_number, "ResourceUsage": _resource}

@@ -18,8 +18,9 @@ class Recent(OrderedDict[_Key, _Value]):
         super().__init__()
         self._most = most
 
-    def put(self, key: _Key, value: _Value) -> _Value | None:
-        """Write an entry; return the value of the one that is dropped for it, None if none is."""
+    def put(self, key: _Key, value: _Value) -> None:
+        """Write an entry."""
         self[key] = value
         self.move_to_end(key)
-        return self.popitem(last=False)[1] if len(self) > self._most else None
+        if len(self) > self._most:
+            self.popitem(last=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,13 @@ class Balance:
     """Loads of brokers while bundles move; even means the same load / capacity for those that stay.
 
     Args:
-        drained: brokers that give up what they have, shape (n_brokers,).
+        drain: ids of brokers that give up what they have.
     """
 
-    def __init__(self, state: ClusterState, drained: Bools) -> None:
+    def __init__(self, state: ClusterState, drain: Collection[str]) -> None:
         view = state.view
+        #: shape (n_brokers,)
+        self.drained: Bools = np.array([broker in drain for broker in view.brokers.ids], dtype=np.bool_)
         named = np.array([sum(entry.load for entry in entries) for entries in view.load.top_bundles], dtype=np.float64)
         reported = np.nan_to_num(view.load.throughput)
         #: bytes per second, shape (n_brokers,)
@@ -50,7 +52,7 @@ class Balance:
         self.capacities = np.where(is_known, view.capacity, view.capacity[is_known].mean() if is_known.any() else 1.0)
         #: brokers whose load is known, and of these those that stay
         self.counted: Bools = view.registered & ~np.isnan(view.load.throughput)
-        self.staying: Bools = self.counted & ~drained
+        self.staying: Bools = self.counted & ~self.drained
 
     def move(self, moves: Iterable[Move]) -> None:
         """Let bundles move."""

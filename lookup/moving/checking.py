@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from lookup.errors import InputError
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.time import time_text
@@ -95,7 +93,7 @@ def plan_today(plan: MovePlan, state: ClusterState) -> PlanToday:
     if plan.cluster != view.cluster:
         raise InputError(f"the plan is of cluster {plan.cluster!r}, and this is {view.cluster!r}")
     steps = tuple(_step_today(step, state) for step in plan.steps)
-    balance = Balance(state, np.array([broker in plan.limits.drain for broker in view.brokers.ids], dtype=np.bool_))
+    balance = Balance(state, plan.limits.drain)
     now, moved = balance.figures() | _near(state, {}), dict[str, int]()
     for of in steps:
         if of.standing == "ready":

@@ -13,7 +13,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -24,7 +23,7 @@ from kazoo.recipe.lock import Lock
 
 from lookup.collect.sources import AdminRest, Credentials, reason_of, zookeeper_client
 from lookup.moving.journal import Journal
-from lookup.moving.shedding import put_back
+from lookup.moving.shedding import put_back, restored
 
 __all__ = ["Leader"]
 
@@ -189,19 +188,7 @@ class Leader(Thread):
         if entry["host"] == self._host and journal.is_file():
             with Journal(journal) as opened:
                 put_back(self._rest, opened, self._say)
-        else:
-            put_back(self._rest, _Left(journal, entry), self._say)
+        # The journal of a server on another machine cannot be read here.
+        elif (sentence := restored(self._rest, entry, journal)) is not None:
+            self._say(sentence)
         self._clear()
-
-
-@dataclass
-class _Left:
-    """What a server on another machine has left: its journal cannot be read here, its entry is known."""
-
-    path: Path
-    frozen: Mapping[str, Any] | None
-
-    def write(self, event: str, **_: Any) -> None:
-        """Take note that it was put back; who holds the lock removes the entry."""
-        assert event == "thawed"
-        self.frozen = None

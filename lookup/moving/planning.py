@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from lookup.engine.policy import Instant, Policy
 from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
 from lookup.model import (
+    Candidates,
     ClusterView,
     CycleOutcome,
     CycleReason,
@@ -166,14 +167,11 @@ class _Planner:
         # A filter that fails refuses: nothing moves to where nobody could say that it may.
         self._policy = policy.unforgiving
         view = state.fresh_view()
-        ids = view.brokers.ids
-        self._drained = np.array([broker in limits.drain for broker in ids], dtype=np.bool_)
-        self.balance = Balance(state, self._drained)
-        self._start = Balance(state, self._drained)
+        self.balance, self._start = Balance(state, limits.drain), Balance(state, limits.drain)
         if not self.balance.staying.any():
             raise InputError(Argument("drain"), ": no broker with a load report is left that could take anything")
         # What is drained takes nothing.
-        self._view = replace(view, registered=view.registered & ~self._drained)
+        self._view = replace(view, registered=view.registered & ~self.balance.drained)
         self._instant = Instant(self._policy, self._view)
         assert isinstance(view.ownership, Ownership)
         self._owners = view.ownership
@@ -249,27 +247,29 @@ class _Planner:
         source = self._number(self._state.owners[bundle].broker)
         if not self._state.view.registered[source]:
             return Reason.LOAD_MANAGER_CLASS
-        admitted, reason = self._admitted(bundle)
+        admitted = self._instant.offered.index
+        for brokers, reason in self._filtered(bundle):
+            if not len(brokers):
+                return str(reason)
+            admitted = brokers.index
         # A broker of which no load is known may be full.
         admitted = admitted[self.balance.staying[admitted] & (admitted != source)]
         if not len(admitted):
-            return str(reason or Reason.NO_CANDIDATES)
+            return Reason.NO_CANDIDATES
         filled = (self.balance.loads[admitted] + weight) / self.balance.capacities[admitted]
         return int(admitted[int(np.argmin(filled))])
 
-    def _admitted(self, bundle: str) -> tuple[NDArray[np.intp], Reason | None]:
-        """Return the brokers that the policy's filters leave, and the reason of the filter that left none."""
+    def _filtered(self, bundle: str) -> Iterator[tuple[Candidates, Reason]]:
+        """Yield the brokers that are left after each of the policy's filters, and the filter's reason."""
         policy, request = self._policy, request_of(None, bundle, LookupOptions())
         brokers = self._instant.offered
-        try:
-            for index, part in enumerate(policy.filters):
-                kept = brokers.subset(policy.admitted(index, request, brokers, self._instant))
-                if not len(kept):
-                    return kept.index, part.reason
-                brokers = kept
-        except PolicyError:
-            return np.empty(0, np.intp), Reason.POLICY_ERROR
-        return brokers.index, None
+        for index, part in enumerate(policy.filters):
+            try:
+                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
+            except PolicyError:
+                yield brokers.subset(np.zeros(len(brokers), dtype=np.bool_)), Reason.POLICY_ERROR
+                return
+            yield brokers, part.reason
 
     # The shedder.
 
@@ -358,21 +358,10 @@ class _Planner:
         if unload.bundle in self._refused:
             return
         if reason == Reason.DESTINATION_FILTERED and unload.destination is not None:
-            reason = self._refusing(unload.bundle, self._number(unload.destination)) or reason
+            number = self._number(unload.destination)
+            refusing = (str(why) for brokers, why in self._filtered(unload.bundle) if number not in brokers.index)
+            reason = next(refusing, reason)
         self._refused[unload.bundle] = unload.destination, reason
-
-    def _refusing(self, bundle: str, destination: int) -> str | None:
-        """Return the reason of the filter that drops a broker for a bundle."""
-        policy, request = self._policy, request_of(None, bundle, LookupOptions())
-        brokers = self._instant.offered
-        for index, part in enumerate(policy.filters):
-            try:
-                brokers = brokers.subset(policy.admitted(index, request, brokers, self._instant))
-            except PolicyError:
-                return str(Reason.POLICY_ERROR)
-            if destination not in brokers.index:
-                return str(part.reason)
-        return None
 
     # The plan.
 
@@ -457,7 +446,7 @@ class _Planner:
 
     def _steps(self) -> Iterable[Step]:
         """Yield the moves in their order: what is drained first, then always to where there is most room."""
-        balance, state, ids = Balance(self._state, self._drained), self._state, self._view.brokers.ids
+        balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance"], 0
         for is_drain in (True, False):
             left = [move for move in self.moves if (move.reason == DRAIN) is is_drain]
@@ -518,9 +507,9 @@ class _Planner:
             [not self._may_move(row[0]) or is_system_bundle(row[0]) for row in rows] + [True] * len(besides)
         )
         admitted = None
-        if stays.any() or self._drained.any():
+        if stays.any() or start.drained.any():
             admitted = np.ones((len(weights), len(numbers)), dtype=np.bool_)
-            admitted[:, self._drained[numbers]] = False
+            admitted[:, start.drained[numbers]] = False
             admitted[stays] = False
             admitted[stays, owners[stays]] = True
         return _Problem([row[0] for row in rows], weights, numbers, owners, admitted)

@@ -6,35 +6,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
 from lookup.errors import Argument, InputError, Sentence, StateError
 from lookup.model.quoting import shown
 from lookup.moving.journal import Journal
 
-__all__ = ["KEY", "Keeper", "frozen_shedding", "put_back", "stock_shedding"]
+__all__ = ["KEY", "frozen_shedding", "put_back", "refusal", "restored", "stock_shedding"]
 
 #: Dynamic configuration; absent: what the brokers' broker.conf says holds.
 KEY = "loadBalancerSheddingEnabled"
 _OFF = "false"
 #: Seconds for which putting the switch back is tried, and between two tries.
 _PATIENCE_S, _AGAIN_S = 60.0, 2.0
-
-
-class Keeper(Protocol):
-    """What says how shedding was found, and takes down that it is as it was; mostly a journal."""
-
-    @property
-    def path(self) -> Path:
-        """Return where that is."""
-
-    @property
-    def frozen(self) -> Mapping[str, Any] | None:
-        """Return the entry with what was `found`, None if shedding is as it was."""
-
-    def write(self, event: str, **values: Any) -> None:
-        """Take an entry down."""
 
 
 @contextmanager
@@ -66,17 +51,32 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         put_back(rest, journal, say)
 
 
-def put_back(rest: AdminRest, journal: Keeper, say: Callable[[str], None]) -> bool:
+def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> bool:
     """Put shedding back as a journal says it was found; return whether it says that it was touched.
 
+    Raises:
+        StateError: as of `restored`.
+    """
+    if journal.frozen is None:
+        return False
+    sentence = restored(rest, journal.frozen, journal.path)
+    journal.write("thawed")
+    if sentence is not None:
+        say(sentence)
+    return True
+
+
+def restored(rest: AdminRest, entry: Mapping[str, Any], journal: Path) -> str | None:
+    """Put shedding back as it was found, and return a sentence about it; None if it was so already.
+
     What somebody else has set meanwhile stays.
+
+    Args:
+        entry: of the journal, with what was `found`.
 
     Raises:
         StateError: if that cannot be done within a minute.
     """
-    entry = journal.frozen
-    if entry is None:
-        return False
     found, deadline = entry["found"], time.monotonic() + _PATIENCE_S
     now: object = None
     while True:
@@ -93,16 +93,13 @@ def put_back(rest: AdminRest, journal: Keeper, say: Callable[[str], None]) -> bo
             if is_final or time.monotonic() > deadline:
                 raise StateError(
                     f"{KEY} is still false and was {_worded(found)}: {refusal(error)}; ",
-                    Argument("recover", str(journal.path)),
+                    Argument("recover", str(journal)),
                     " puts it back",
                 ) from None
             time.sleep(_AGAIN_S)
-    journal.write("thawed")
     if now == _OFF:
-        say(f"{KEY} is {_worded(found)} again, as it was found")
-    elif now != found:
-        say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
-    return True
+        return f"{KEY} is {_worded(found)} again, as it was found"
+    return None if now == found else f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so"
 
 
 def stock_shedding(rest: AdminRest) -> bool:

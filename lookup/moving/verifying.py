@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from lookup.errors import InputError
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import parse_iso, time_text, to_us
@@ -146,8 +144,7 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
             f"{listed(late)} reported no load since {time_text(from_us)}, a minute after the last move; wait for the "
             "next report, which a quiet broker sends every 15 minutes"
         )
-    drained = np.array([broker in plan.limits.drain for broker in view.brokers.ids], dtype=np.bool_)
-    balance = Balance(state, drained)
+    balance = Balance(state, plan.limits.drain)
     measured = dict(zip(view.brokers.ids, balance.loads.tolist(), strict=True))
     now, near = balance.figures(), state.near({})
     return PlanMeasured(

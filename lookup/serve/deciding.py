@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -16,15 +16,13 @@ from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError
 from lookup.logs.columns import canonical_json
 from lookup.logs.schema import SERVED_DECISIONS
-from lookup.model import LookupRequest
 from lookup.model.recent import Recent
-from lookup.model.view import OwnershipView
 from lookup.serve.messages import DecideMessage, recorded_client, recorded_properties
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["Answer", "Deciders", "Explainable", "Views", "ballot_at", "fingerprint_of", "reads_owners"]
+__all__ = ["Answer", "Deciders", "Explainable", "Views", "reads_owners"]
 
 #: Brokers whose views are kept, and views of each.
 _MOST_SENDERS, _VIEWS_EACH = 1000, 4
@@ -117,7 +115,7 @@ class Answer(NamedTuple):
             "rejected": tuple([(reason.value, count) for reason, count in ballot.rejected.items()]),
             "margin": ballot.margin,
             "ties": ballot.ties,
-            "fingerprint": fingerprint_of(self),
+            "fingerprint": self._fingerprint,
             "decision": self.decision,
             "carried": is_carried,
             "asked_broker": self.message.broker,
@@ -134,6 +132,15 @@ class Answer(NamedTuple):
             "settings": served.reference,
         }
         return tuple(map(values.get, _COLUMNS))
+
+    @property
+    def _fingerprint(self) -> str:
+        """Return the name of everything but the request that the odds depend on."""
+        candidates, view = self.message.candidates, self.view
+        among = "all" if len(candidates) == len(view.records) else _digest_of_set(candidates)
+        instant = f"/{self.ts_us}" if "view.now" in self.policy.reads else ""
+        owners = "" if self.owners is None else f"/{self.owners}"
+        return f"{view.reference}/{among}{instant}{owners}"
 
     def explained(self, owners: Owners) -> dict[str, Any]:
         """Return every broker's rejection, scores and odds, as JSON; the policy is asked again.
@@ -189,34 +196,9 @@ class Explainable:
             del self._on_view[view]
 
 
-def fingerprint_of(answer: Answer) -> str:
-    """Name everything but the request that the odds of a decision depend on."""
-    candidates, view = answer.message.candidates, answer.view
-    among = "all" if len(candidates) == len(view.records) else _digest_of_set(candidates)
-    instant = f"/{answer.ts_us}" if "view.now" in answer.policy.reads else ""
-    owners = "" if answer.owners is None else f"/{answer.owners}"
-    return f"{view.reference}/{among}{instant}{owners}"
-
-
 @lru_cache(maxsize=_MOST_INSTANTS)
 def _digest_of_set(candidates: tuple[str, ...]) -> str:
     return digest_of(sorted(candidates))
-
-
-def ballot_at(
-    policy: Policy,
-    request: LookupRequest,
-    view: View,
-    candidates: Sequence[str],
-    ts_us: int,
-    owners: OwnershipView | None = None,
-) -> Ballot:
-    """Ask a policy about a request, without anything that was asked before.
-
-    Raises:
-        PolicyError: if a part fails, or breaks its protocol.
-    """
-    return policy.ballot(request, Instant(policy, view.at(ts_us, candidates, owners)))
 
 
 @dataclass(slots=True)
@@ -271,7 +253,7 @@ class Deciders:
     def _ballot(self, policy: Policy, message: DecideMessage, view: View, ts_us: int, owners: str | None) -> Ballot:
         seen = None if owners is None else self._owners.seen_by(view.roster.ids)
         if "view.now" in policy.reads:
-            return ballot_at(policy, message.request, view, message.candidates, ts_us, seen)
+            return policy.ballot(message.request, Instant(policy, view.at(ts_us, message.candidates, seen)))
         key = (policy.name, view.reference, message.candidates)
         known = self._asked.get(key)
         # Owners that are seen follow every change, until their roster was not asked about for long.

@@ -27,7 +27,7 @@ class Metrics:
         requests = counter("lookup_requests", "requests by path and status", ["path", "status"])
         decisions = counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"])
         shadow = counter("lookup_shadow_answers", "answers in shadow, by agreement", ["policy", "agreement"])
-        self._requests, self._decisions, self._shadow = map(cache, (requests.labels, decisions.labels, shadow.labels))
+        self.requests, self.decisions, self.shadow = map(cache, (requests.labels, decisions.labels, shadow.labels))
         self._shadow_answers = shadow
         self.lookups = counter("lookup_recorded_lookups", "lookups taken into the record")
         self.refused = counter("lookup_refused_lookups", "lookups that cannot be recorded")
@@ -56,18 +56,6 @@ class Metrics:
         self.imbalance = gauge("lookup_balance_imbalance", "busiest broker over the mean: now, planned, bound", ["of"])
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
 
-    def count_request(self, path: str, status: int) -> None:
-        """Count a request; there are few paths."""
-        self._requests(path, status).inc()
-
-    def count_decision(self, policy: str, outcome: str) -> None:
-        """Count an answer of a policy."""
-        self._decisions(policy, outcome).inc()
-
-    def count_shadow(self, policy: str, *, agrees: bool) -> None:
-        """Count an answer of a policy in shadow: whether it is the broker that the active policy named."""
-        self._shadow(policy, "same" if agrees else "other").inc()
-
     def agreement(self) -> dict[str, tuple[int, int]]:
         """Return how many answers of each policy in shadow were the same as the active one's, and how many others."""
         counts: dict[tuple[str, str], int] = {
@@ -78,12 +66,6 @@ class Metrics:
         }
         policies = dict.fromkeys(policy for policy, _ in counts)
         return {policy: (counts.get((policy, "same"), 0), counts.get((policy, "other"), 0)) for policy in policies}
-
-    def figure(self, name: str) -> float:
-        """Return the value of a metric without labels."""
-        value = self.registry.get_sample_value(name)
-        assert value is not None
-        return value
 
     def show_look(self, look: Mapping[str, Any]) -> None:
         """Take over what a look at the cluster led to; of one that failed, that it did."""

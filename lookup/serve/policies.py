@@ -64,7 +64,16 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     if problems:
         raise SettingsError(problems)
     surroundings = Surroundings(section.cluster, section.prefix, topology(settings), namespace_policies(settings))
-    document = _document(policies, registry, section.seed, surroundings)
+    document = {
+        "policies": [policy_table(policy) for policy in policies],
+        "plugins": plugin_versions(registry),
+        "version": version("pulsar-lookup"),
+        "seed": section.seed,
+        "cluster": surroundings.cluster,
+        "prefix": surroundings.prefix,
+        "topology": asdict(surroundings.topology),
+        "namespaces": asdict(surroundings.namespaces),
+    }
     active = next((policy for policy in policies if policy.name == section.active), None)
     shadows = tuple(policy for policy in policies if policy is not active)
     return ServedPolicies(active, shadows, section.seed, surroundings, document, digest_of(document), tuple(warnings))
@@ -114,19 +123,6 @@ def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) ->
     if policy.is_stateful and not problems:
         problems.append(f"policy {policy.name!r} keeps memory between decisions: {_ABSENT['view.memory']}")
     return problems
-
-
-def _document(policies: Sequence[Policy], registry: Registry, seed: int, surroundings: Surroundings) -> dict[str, Any]:
-    return {
-        "policies": [policy_table(policy) for policy in policies],
-        "plugins": plugin_versions(registry),
-        "version": version("pulsar-lookup"),
-        "seed": seed,
-        "cluster": surroundings.cluster,
-        "prefix": surroundings.prefix,
-        "topology": asdict(surroundings.topology),
-        "namespaces": asdict(surroundings.namespaces),
-    }
 
 
 def plugin_versions(registry: Registry) -> dict[str, str]:

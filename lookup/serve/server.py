@@ -19,9 +19,8 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.admission import problem, refusal
 from lookup.serve.balancing import Balancer, Moves
-from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, read_body
+from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
@@ -111,10 +110,10 @@ class DecisionServer:
         self,
         settings: ServingFile,
         report: Callable[[str], None],
-        follower: Follower | None = None,
-        topics: ServedTopics | None = None,
-        moves: Moves | None = None,
-        draw: Draw | None = None,
+        follower: Follower | None,
+        topics: ServedTopics | None,
+        moves: Moves,
+        draw: Draw,
     ) -> None:
         self._report, self._follower, self._topics, self._draw = report, follower, topics, draw
         #: what the clock said last, and the time of the latest decision, which never goes back
@@ -128,14 +127,15 @@ class DecisionServer:
         self.recorder.prepare()
         self.recorder.describe(served.reference, served.document)
         self.metrics = Metrics()
-        self.connections = Connections(lambda status: self.metrics.count_request("other", status))
+        self.connections = Connections(lambda status: self.metrics.requests("other", status).inc())
         self._views = Views(served.surroundings)
         self._owners = Owners(run)
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
+        self._owners_lag_s = 0.0
         self._deciders = Deciders(served, self._owners, self._started_us)
         self.balancer: Balancer | None = None
-        if settings.balance is not None and moves is not None:
+        if settings.balance is not None:
             self.balancer = Balancer(settings, moves, self.metrics, report)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
@@ -185,7 +185,7 @@ class DecisionServer:
             status = 500
             raise
         finally:
-            self.metrics.count_request(path if path in self._paths else "other", status)
+            self.metrics.requests(path if path in self._paths else "other", status).inc()
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
@@ -256,7 +256,7 @@ class DecisionServer:
         try:
             answer = self._deciders.answer(policy, message, view, decision, now_us)
         except PolicyError:
-            self.metrics.count_decision(policy.name, "error")
+            self.metrics.decisions(policy.name, "error").inc()
             raise
         self._keep(answer, configured, is_carried=not message.is_shadow)
         self._explainable.keep(answer, configured.section.explained)
@@ -324,8 +324,6 @@ class DecisionServer:
         return web.json_response(self.balancer.document())
 
     async def _show_page(self, _: web.Request) -> web.StreamResponse:
-        if self._draw is None:
-            return problem(404, "this server draws no page")
         self._follow_owners()
         # Only a header keeps other sites from framing the page; the rest of its policy stands in it.
         headers = {"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"}
@@ -351,7 +349,7 @@ class DecisionServer:
             lost=sum(recorder.lost.values()),
             agreement=metrics.agreement(),
             decisions=[decision_of(answer, masked) for answer in self._explainable.latest(_SHOWN)],
-            owners=None if self._follower is None else (len(self._owners), metrics.figure("lookup_owners_lag_seconds")),
+            owners=None if self._follower is None else (len(self._owners), self._owners_lag_s),
             look=None if balancer is None else balancer.latest,
             plans=None if configured.settings.balance is None else configured.settings.balance.plans,
         )
@@ -375,7 +373,8 @@ class DecisionServer:
         for _ in range(len(changes)):
             bundle, broker, written_us = changes.popleft()
             self._is_torn |= not recorder.add_owner_change(self._owners.apply(bundle, broker), now_us)
-            self.metrics.owners_lag.set((time.time_ns() // 1000 - written_us) / 1e6)
+            self._owners_lag_s = (time.time_ns() // 1000 - written_us) / 1e6
+            self.metrics.owners_lag.set(self._owners_lag_s)
         has_room = recorder.pending + len(self._owners) < recorder.max_pending
         if self._owners.is_long or (self._is_torn and has_room):
             self._is_torn = False
@@ -394,8 +393,7 @@ class DecisionServer:
             self.recorder.add_view(answer.view, self._views.current)
         row = answer.row(configured.served, configured.section.masked, is_carried=is_carried)
         self.recorder.add_decision(answer, row, is_carried=is_carried)
-        outcome = "declined" if answer.broker is None else "chosen"
-        self.metrics.count_decision(answer.policy.name, outcome)
+        self.metrics.decisions(answer.policy.name, "declined" if answer.broker is None else "chosen").inc()
 
     async def work_in_shadow(self) -> None:
         """Ask the policies in shadow about what was decided, one at a time and only between requests."""
@@ -426,10 +424,10 @@ class DecisionServer:
         try:
             answer = self._deciders.answer(policy, question.message, question.view, question.decision, question.ts_us)
         except PolicyError:
-            self.metrics.count_decision(policy.name, "error")
+            self.metrics.decisions(policy.name, "error").inc()
             return
         self._keep(answer, configured, is_carried=False)
-        self.metrics.count_shadow(policy.name, agrees=answer.broker == question.broker)
+        self.metrics.shadow(policy.name, "same" if answer.broker == question.broker else "other").inc()
 
     async def work_on_record(self) -> None:
         """Write rows again and again."""

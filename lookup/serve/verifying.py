@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from lookup.engine.ballots import Ballot, roll
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
-from lookup.engine.policy import Policy
+from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError, PolicyError, SettingsError
 from lookup.logs.schema import SERVED_DECISIONS
 from lookup.logs.sources import list_files, locate, open_parquet
@@ -25,7 +25,7 @@ from lookup.model import LookupOptions
 from lookup.model.documents import parsed_object, texts, whole_number
 from lookup.model.request import request_of
 from lookup.model.view import OwnershipView
-from lookup.serve.deciding import ballot_at, reads_owners
+from lookup.serve.deciding import reads_owners
 from lookup.serve.owners import Owners
 from lookup.serve.policies import built_again, document_of, plugin_versions
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
@@ -334,7 +334,8 @@ class _Described:
         if key not in self._ballots:
             if len(self._ballots) >= _MOST_BALLOTS:
                 self._ballots.clear()
-            self._ballots[key] = ballot_at(policy, request, view, row["candidates"] or (), row["ts"], owners)
+            seen = view.at(row["ts"], row["candidates"] or (), owners)
+            self._ballots[key] = policy.ballot(request, Instant(policy, seen))
         return self._ballots[key]
 
 

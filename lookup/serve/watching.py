@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from aiohttp import web
@@ -245,7 +245,7 @@ class Watchers:
             await self._has_arrived.wait()
             await asyncio.sleep(_GATHER_S)
             self._has_arrived.clear()
-            events = [*_taken(self._arrived)]
+            events = [self._arrived.popleft() for _ in range(len(self._arrived))]
             if events:
                 # More than these are quicker listed than looked at for each watch, as are those that are missing.
                 is_known = len(events) == events[-1].revision - self._revision <= self._section.queue_max
@@ -318,11 +318,6 @@ class Watchers:
                 if time.monotonic() - began > _HOLD_S:
                     await asyncio.sleep(0)
                     began = time.monotonic()
-
-
-def _taken(arrived: deque[TopicEvent]) -> Iterator[TopicEvent]:
-    while arrived:
-        yield arrived.popleft()
 
 
 def _write(live: set[asyncio.Transport], text: str) -> None:

@@ -6,7 +6,7 @@ Nothing here reads a file. Docstrings below fields become the descriptions of th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Annotated, Any, Self
@@ -28,7 +28,7 @@ from lookup.settings.problems import Loc, place
 
 __all__ = [
     "Above0", "Count", "CountS", "Cycling", "Moment", "Number", "PortNumber", "Positive", "PositiveS", "Ratio", "Share",
-    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "is_numbered", "numbered", "refuse",
+    "ShareS", "Strict", "Text", "Truth", "Whole", "WholeFile", "held_to", "is_numbered", "numbered", "refuse",
 ]  # fmt: skip
 
 
@@ -102,6 +102,18 @@ Truth = Annotated[bool, Field(strict=True)]
 _MOST_S = 3_155_760_000
 PositiveS = Annotated[int, Field(strict=True, ge=1, le=_MOST_S)]
 CountS = Annotated[int, Field(strict=True, ge=0, le=_MOST_S)]
+
+
+def held_to(problem_of: Callable[[str], str | None]) -> AfterValidator:
+    """Return a validator of texts, by a function that returns what is wrong with one, as a clause or sentence."""
+
+    def check(text: str) -> str:
+        problem = problem_of(text)
+        if problem is not None:
+            raise ValueError(problem)
+        return text
+
+    return AfterValidator(check)
 
 
 def _measurable(seconds: float) -> float:

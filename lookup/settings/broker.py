@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.names import cluster_problem
@@ -24,6 +24,7 @@ from lookup.settings.base import (
     Positive,
     Strict,
     Truth,
+    held_to,
     is_numbered,
     numbered,
     refuse,
@@ -151,14 +152,7 @@ class LocationEntry(Strict):
     """Innermost level."""
 
 
-def _cluster(name: str) -> str:
-    problem = cluster_problem(name)
-    if problem is not None:
-        raise ValueError(problem)
-    return name
-
-
-ClusterName = Annotated[str, AfterValidator(_cluster)]
+ClusterName = Annotated[str, held_to(cluster_problem)]
 
 
 class BrokerEntry(Strict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from lookup.errors import SettingsError
 from lookup.model.address import is_loopback
@@ -13,7 +13,7 @@ from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
 from lookup.model.pacing import Window, parse_rate, parse_window
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.base import Above0, Positive, Strict, Text, Truth, WholeFile
+from lookup.settings.base import Above0, Positive, Strict, Text, Truth, WholeFile, held_to
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import Seed, cross_problems
 from lookup.settings.policy import PolicySpec
@@ -26,12 +26,14 @@ __all__ = ["BalanceSection", "CollectSection", "ServingFile", "ServingSection"]
 _UNKNOWN: Any = object()
 #: What has to be reached of a cluster whose bundles are moved.
 _REACHED = ("admin", "service_url")
+_HttpUrl = Annotated[Text, held_to(lambda url: url_problem(url, "http", "https"))]
+_PulsarUrl = Annotated[Text, held_to(lambda url: url_problem(url, "pulsar", "pulsar+ssl"))]
 
 
 class ServingSection(Strict):
     """Rules of the decision server."""
 
-    cluster: Text
+    cluster: Annotated[Text, held_to(cluster_problem)]
     """Name of the cluster whose brokers ask, as it stands in the recorded tables."""
     record: Text
     """Path of the folder in which lookups and decisions are recorded; it may hold earlier records."""
@@ -96,14 +98,6 @@ class ServingSection(Strict):
             raise SettingsError(f"serving.token_file: {self.token_file} is empty; it should hold the token")
         return token
 
-    @field_validator("cluster")
-    @classmethod
-    def _named(cls, cluster: str) -> str:
-        problem = cluster_problem(cluster)
-        if problem is not None:
-            raise ValueError(problem)
-        return cluster
-
     @field_validator("masked")
     @classmethod
     def _maskable(cls, masked: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,9 +111,9 @@ class ServingSection(Strict):
 class CollectSection(Strict):
     """A collector inside the decision server: the owners of all bundles, from the state topic, and the topics."""
 
-    service_url: Text | None = None
+    service_url: _PulsarUrl | None = None
     """Brokers to read the state topic from, like `pulsar://broker-0:6650,broker-1:6650`; absent: no owners."""
-    admin: Text | None = None
+    admin: _HttpUrl | None = None
     """Brokers whose REST lists topics, like `http://broker-0:8080,broker-1:8080`; absent: no topics."""
     token_file: str | None = None
     """Path of a file with a token for the brokers; absent: the variable `PULSAR_TOKEN` is the token, if it is set."""
@@ -137,15 +131,6 @@ class CollectSection(Strict):
     """Seconds between two looks at the topics of all namespaces."""
     topics_stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 20.0
     """Seconds for which topics are listed as they were read last; beyond, they are read first, or the request fails."""
-
-    @field_validator("service_url", "admin")
-    @classmethod
-    def _reachable(cls, url: str | None, field: ValidationInfo) -> str | None:
-        schemes = ("http", "https") if field.field_name == "admin" else ("pulsar", "pulsar+ssl")
-        problem = None if url is None else url_problem(url, *schemes)
-        if problem is not None:
-            raise ValueError(problem)
-        return url
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -191,7 +176,7 @@ class BalanceSection(Strict):
     """Most publish latency of a broker, 99th percentile by its metrics, ms; absent: not looked at."""
     max_backlog: Above0 | None = None
     """Most messages of backlog of a broker by its metrics; absent: not looked at."""
-    prometheus: Text | None = None
+    prometheus: _HttpUrl | None = None
     """Address of Prometheus, for `guards`."""
     guards: tuple[Text, ...] = ()
     """Queries of Prometheus that give nothing, or 0, while moves may be made."""
@@ -217,14 +202,6 @@ class BalanceSection(Strict):
     def _countable(cls, rate: str) -> str:
         parse_rate(rate)
         return rate
-
-    @field_validator("prometheus")
-    @classmethod
-    def _reachable(cls, url: str | None) -> str | None:
-        problem = None if url is None else url_problem(url, "http", "https")
-        if problem is not None:
-            raise ValueError(problem)
-        return url
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -17,10 +17,3 @@ def test_the_entries_written_last_are_kept(keys: list[int], most: int) -> None:
 
     last = {key: place for place, key in enumerate(keys)}
     assert dict(kept) == dict(sorted(last.items(), key=lambda entry: entry[1])[-most:])
-
-
-def test_a_write_returns_what_it_drops() -> None:
-    """Nothing while there is room, and for a key that is there."""
-    kept: Recent[str, int] = Recent(2)
-
-    assert [kept.put(key, value) for key, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4))] == [None, None, None, 2]
