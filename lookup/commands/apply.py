@@ -23,7 +23,7 @@ from lookup.model.quoting import quantity
 if TYPE_CHECKING:
     from lookup.moving.applying import Applied
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Exit codes: steps were skipped or are left because of a guard; asked to end.
 _STOPPED, _INTERRUPTED = 4, 130
@@ -37,8 +37,7 @@ def rate(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup apply`."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "plan", nargs="?", metavar="PLAN", help="plan.json of `lookup plan`; the same command goes on with it"
     )
@@ -98,7 +97,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Carry out, take back or recover; return 0, 4 if steps were skipped or a guard stopped it, 130 after Ctrl-C."""
     _check(arguments)
     require_extra("apply", "pyarrow", "pulsar", extra="collect")
@@ -234,6 +233,6 @@ COMMAND = Command(
             "after kill -9: put shedding back as it was found; moves nothing",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -23,14 +23,7 @@ from lookup.api.selection import (
     unreadable_inputs,
 )
 from lookup.commands.inspect import inspected, print_findings
-from lookup.commands.options import (
-    COMMAND_LINE,
-    Command,
-    Parser,
-    add_config,
-    require_extra,
-    settings_flags,
-)
+from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
 from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
@@ -58,13 +51,12 @@ from lookup.settings.tuning import apart
 if TYPE_CHECKING:
     from lookup.replay.outcome import Finding
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup config check`."""
+def _add_arguments(parser: Parser) -> None:
     add_config(
         parser, "the evaluation, a search, or settings of topics or of the server, a TOML file; or a broker.conf"
     )
@@ -75,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Check a file; print a line and return 0 if it has no mistake."""
     if is_about_serving(arguments.config):
         return _check_serving(arguments)
@@ -309,6 +301,6 @@ COMMAND = Command(
         ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
         ("lookup config check --config serving.toml", "and of the decision server's, before `lookup serve` has them"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

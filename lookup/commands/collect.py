@@ -15,11 +15,10 @@ from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup collect`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need("--output", metavar="DIR", help="folder of the record; a record of the cluster that it holds goes on")
     add_cluster(parser)
     parser.add_argument(
@@ -40,8 +39,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Record until the time is over or a signal comes, print how many rows there are, and return 0."""
+def _run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     require_extra("collect", "pyarrow", "kazoo", "pulsar", extra="collect")
     from lookup.collect.collector import CollectReport, collect
@@ -101,6 +99,6 @@ COMMAND = Command(
             "brokers without their properties, the leader and bundles; counts for a program",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

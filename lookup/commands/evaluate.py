@@ -28,11 +28,10 @@ from lookup.errors import SettingsError
 if TYPE_CHECKING:
     from lookup.settings import EvaluationFile
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup evaluate`."""
+def _add_arguments(parser: Parser) -> None:
     add_config(parser)
     parser.add_argument(
         "--confirm",
@@ -61,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
     add_gate(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Evaluate, and return 0, or 3 or 4 by the verdict, or 4 or 5 by a budget."""
     if arguments.config is not None and arguments.confirm is not None:
         raise SettingsError("--confirm: has the settings of the run it names; leave --config out")
@@ -186,6 +185,6 @@ COMMAND = Command(
             "the winner of an earlier run on another day: what is left of its difference",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -39,11 +39,10 @@ from lookup.errors import SettingsError
 from lookup.model.quoting import closest, listed
 from lookup.model.time import time_text
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup explain`."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "run_dir",
         nargs="?",
@@ -116,7 +115,7 @@ _OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
 _OF_RUN = ("bundle", "decision", "versus", "seed", "candidate", "master", "wait_s")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Explain one lookup, policy by policy, or what happened in a run, and return 0."""
     is_run = arguments.run_dir is not None
     for dest in _OF_LOOKUP if is_run else _OF_RUN:
@@ -285,6 +284,6 @@ COMMAND = Command(
             "where two policies part: filters, scores, odds, dice, owners that were kept, with counts and examples",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

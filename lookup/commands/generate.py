@@ -11,7 +11,7 @@ from lookup.commands.options import Command, Parser, add_format, add_output, num
 from lookup.commands.streams import data_console, plain_table, print_json, progress
 from lookup.logs.generator.settings import LOGGING_POLICIES, GenerateSettings
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Meaning of every figure of `GenerateSettings`, in the order of the help.
 _MEANINGS: Mapping[str, str] = {
@@ -58,8 +58,7 @@ _VALUES: Mapping[type, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add a flag for every figure of `GenerateSettings`, and those of the output."""
+def _add_arguments(parser: Parser) -> None:
     add_output(parser, "the tables")
     types, defaults = get_type_hints(GenerateSettings), GenerateSettings()
     for name, meaning in _MEANINGS.items():
@@ -73,8 +72,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Write a synthetic log and the manifest that says how to make it again, and print its tables."""
+def _run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in _MEANINGS if getattr(arguments, name) is not None}
     settings = GenerateSettings(**given)
     require_extra("generate", "pyarrow")
@@ -101,6 +99,6 @@ COMMAND = Command(
         ),
         ("lookup generate --output storm --losses 4 --logging-policy rack-random --seed 7", "four brokers are lost"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

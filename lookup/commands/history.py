@@ -12,11 +12,10 @@ from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, stdout, warn, write_whole
 from lookup.errors import SettingsError
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of `lookup history`."""
+def _add_arguments(parser: Parser) -> None:
     what = "a folder or URI that `lookup evaluate` has written, or one that has such folders below it"
     parser.need("folders", nargs="*", metavar="DIR", help=what)
     parser.add_argument(
@@ -26,8 +25,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "markdown", "json", "csv")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the figures of all runs, write the page if one is asked for, and return 0."""
+def _run(arguments: argparse.Namespace) -> int:
     page = arguments.page
     require_extra("history", *(PAGE_PACKAGES if page is not None else ()), "pyarrow", "scipy", extra="report")
     # So that neither a folder nor a file of a run is named by mistake.
@@ -89,6 +87,6 @@ COMMAND = Command(
         ),
         ("lookup history nightly --format csv", "every figure of every run with its interval, for a spreadsheet"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lookup.logs.ingest import IngestReport
     from lookup.logs.jobs import Workers
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
@@ -45,8 +45,7 @@ _TELLING = 10
 _MANY_DOUBLED = 0.2
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup ingest`."""
+def _add_arguments(parser: Parser) -> None:
     # "*" and not "+": argparse would complain of a missing source before an unknown flag, which `need` does not.
     parser.need(
         "sources", nargs="*", metavar="SOURCE", help="log files, folders, globs or URIs; .gz, .bz2 and .zst too"
@@ -76,8 +75,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Read log files into tables, print how many rows they have, and return 0."""
+def _run(arguments: argparse.Namespace) -> int:
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
     from lookup.commands.workers import java_version, reach_of, workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
@@ -227,6 +225,6 @@ COMMAND = Command(
             "with a log reader of your own; earlier tables are replaced",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

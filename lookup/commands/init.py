@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lookup.engine.plugins import Registry
     from lookup.logs.recognising import Recognised
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Brokers and labels of a log that are written down; more than that belong into a table BROKERS.
 _MOST = 50
@@ -95,8 +95,7 @@ broker_version = "4.2.4"
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup init`."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "folder", nargs="?", metavar="DIR", help="where to write; default: here, for a plug-in a folder of its name"
     )
@@ -116,7 +115,7 @@ def add_arguments(parser: Parser) -> None:
     add_plugin_files(parser, "log readers")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Write the files, print the commands that use them, and return 0."""
     if arguments.plugin is not None:
         return _run_plugin(arguments)
@@ -205,7 +204,6 @@ def _echo(row: Mapping[str, Any], cluster: str) -> str:
 
 
 def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace) -> list[str]:
-    """Return the commands that lead to a report."""
     config, report = shlex.quote(str(folder / "evaluation.toml")), shlex.quote(str(folder / "report"))
     evaluate = f"lookup evaluate --config {config} --output {report}"
     if found is None:
@@ -253,7 +251,6 @@ def _written(length: int | None, why: str) -> Mapping[str, str]:
 def _evaluation(
     folder: Path, log: str | None, found: Recognised | None, plugin_files: Sequence[str], lengths: Mapping[str, str]
 ) -> str:
-    """Return the text of the evaluation."""
     if found is None or log is None:
         inputs = "\n".join(f'{name} = "sample/{name}"' for name in ("lookups", "brokers", "loads", "ownership"))
         brokers = "".join(
@@ -312,7 +309,6 @@ def _evaluation(
 
 
 def _entry(broker: str, *, count: int = 0, first: int = 0, **rest: object) -> str:
-    """Return a table of brokers."""
     lines = ["[[brokers]]", f"id = {json.dumps(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []
     for name, value in rest.items():
@@ -333,6 +329,6 @@ COMMAND = Command(
         ("lookup init --log 'logs/*.gz' --cluster east", "of several files, here"),
         ("lookup init --plugin rack-aware", "a package with a scorer, its tests and settings, in rack-aware/"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

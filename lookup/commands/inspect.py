@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from lookup.replay.inspecting import ClusterInspection, Inspection
     from lookup.replay.outcome import Finding
 
-__all__ = ["COMMAND", "add_arguments", "inspected", "print_findings", "run"]
+__all__ = ["COMMAND", "inspected", "print_findings"]
 
 #: Entries of a breakdown that are printed.
 _SHOWN = 5
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup inspect`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need("lookups", nargs="?", metavar="LOOKUPS", help="the table LOOKUPS: a Parquet file or a folder of them")
     parser.add_argument(
         "--config",
@@ -45,8 +44,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print what a log holds and return 0."""
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is None and arguments.set:
         raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
     inspection = inspected(arguments.lookups, arguments.config, settings_flags(arguments))
@@ -155,6 +153,6 @@ COMMAND = Command(
             "and rules, labels and parts of policies that have no effect on this log",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -219,7 +219,6 @@ def _add_printed(parser: Parser) -> None:
 
 
 def _run_show(arguments: argparse.Namespace) -> int:
-    """Print a plan that was made; return as `lookup plan` did."""
     _require_extras("plan show")
     from lookup.api.moving import open_plan
 

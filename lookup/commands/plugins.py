@@ -22,7 +22,7 @@ from lookup.hooks import ENTRY_POINT_GROUP, Unit, reads_of
 from lookup.hooks.raised import guarded
 from lookup.model.quoting import printed_line, suggestion
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Kinds of classes that are no parts of policies and so declare no reads.
 _WITHOUT_READS = frozenset({"listers", "log_readers", "metrics"})
@@ -37,15 +37,14 @@ defaults. `lookup plugins list --format markdown` writes this page, of what is i
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup plugins list`."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument("kind", nargs="?", metavar="KIND", help="only this kind: filters, scorers, selectors, ...")
     parser.add_argument("--distribution", metavar="NAME", help="only what this installed distribution brings")
     add_plugin_files(parser)
     add_format(parser, "table", "json", "markdown")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Print every class, or those of one kind or distribution, and return 0."""
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
@@ -230,6 +229,6 @@ COMMAND = Command(
         ("lookup plugins list --distribution rack-aware --format markdown", "a page about the parts of your package"),
         ("lookup plugins list --plugin-file my_rack.py", "with the parts of a file of your own"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

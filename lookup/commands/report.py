@@ -10,18 +10,17 @@ from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
 from lookup.errors import SettingsError
 
-__all__ = ["COMMANDS", "add_arguments", "run"]
+__all__ = ["COMMANDS"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of `lookup report`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need(
         "folder", nargs="?", metavar="RUN_DIR", help="folder or URI that `lookup evaluate` or `lookup tune` has written"
     )
     add_gate(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
     require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
     from lookup.api.tuning import TUNE_PAGE, has_tuning, open_tuning
@@ -61,7 +60,6 @@ def _add_diff(parser: Parser) -> None:
 
 
 def _run_diff(arguments: argparse.Namespace) -> int:
-    """Print the figures and the settings that differ, and return 0."""
     require_extra("diff", "pyarrow", "scipy", extra="report")
     from lookup.api.comparing import diff
     from lookup.report.difference import difference_markdown
@@ -89,8 +87,8 @@ COMMANDS = (
                 "judge the run by a budget of changes since an earlier one; a comment for the pull request",
             ),
         ),
-        add_arguments=add_arguments,
-        run=run,
+        add_arguments=_add_arguments,
+        run=_run,
     ),
     Command(
         name="diff",

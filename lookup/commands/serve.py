@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 
 from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.cluster_flags import TOKEN_VARIABLE
-from lookup.commands.options import (
-    Command,
-    Parser,
-    add_set,
-    require_extra,
-    settings_flags,
-    settings_path,
-)
+from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags, settings_path
 from lookup.commands.streams import say
 from lookup.errors import InputError
 from lookup.settings import CollectSection, ServingFile, load_serving
@@ -34,11 +27,10 @@ if TYPE_CHECKING:
     from lookup.moving.plan import MovePlan
     from lookup.serve.balancing import Control
 
-__all__ = ["COMMAND", "add_arguments", "credentials_of", "run"]
+__all__ = ["COMMAND", "credentials_of"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup serve`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need(
         "--config",
         type=settings_path,
@@ -50,7 +42,7 @@ def add_arguments(parser: Parser) -> None:
     add_set(parser, "serving.flush_s=1")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C, then write what waits and return 0."""
     require_extra("serve", "aiohttp", "jinja2", "prometheus_client", "pyarrow", extra="serve")
     from lookup.report.serving import html_overview
@@ -236,6 +228,6 @@ COMMAND = Command(
             "lists topics as well, out of this catalog and by this lister",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -37,7 +37,7 @@ from lookup.settings.problems import key_path
 from lookup.settings.shipped import shipped
 from lookup.settings.tuning import TuneFile
 
-__all__ = ["COMMANDS", "Comment", "add_arguments", "run", "to_toml"]
+__all__ = ["COMMANDS", "Comment", "to_toml"]
 
 #: Returns the comment behind a key, by its position; empty for none.
 Comment = Callable[[tuple[str | int, ...]], str]
@@ -47,8 +47,7 @@ _OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup config show`."""
+def _add_arguments(parser: Parser) -> None:
     add_config(parser, ANY_SETTINGS)
     parser.add_argument(
         "--resolved",
@@ -58,8 +57,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "toml", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print settings and return 0."""
+def _run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments.config, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
         for sentence in policy_warnings(settings.policies):
@@ -141,7 +139,6 @@ def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, A
 
 
 def _records_of(settings: EvaluationFile) -> list[dict[str, Any]]:
-    """Return what the brokers register, as JSON."""
     return [
         {
             "cluster": cluster,
@@ -257,8 +254,8 @@ COMMANDS = (
                 "what a variable does",
             ),
         ),
-        add_arguments=add_arguments,
-        run=run,
+        add_arguments=_add_arguments,
+        run=_run,
     ),
     Command(
         name="config list",

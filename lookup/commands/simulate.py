@@ -29,7 +29,7 @@ from lookup.simulation import ScenarioFile
 from lookup.simulation.scenario import FigureName
 from lookup.simulation.trend import number_text
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: An assertion does not hold, or the output differs from what is expected.
 _FAILED = 1
@@ -39,8 +39,7 @@ _FORMS = ("table", "markdown")
 _FIGURES = ("balance", "usage_peak", "moves")
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup simulate`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need("scenarios", nargs="*", type=settings_path, metavar="SCENARIO", help="scenario files, or shipped:NAME")
     parser.add_argument("--rewrite", action="store_true", help="write what is printed into the files as expected")
     parser.add_argument(
@@ -70,7 +69,7 @@ def add_arguments(parser: Parser) -> None:
     add_plugin_files(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Run scenarios and print their trends or matrices.
 
     Returns:
@@ -126,7 +125,6 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
-    """Print a run and what is wrong with it; return its exit code."""
     path, printed = run.file.path, run.text
     stdout().write(f"scenario {path}\n{printed}\n")
     problems = list(run.failures)
@@ -192,6 +190,6 @@ COMMAND = Command(
             "search for better settings over scenarios; 0 with a recommendation, 4 with none",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

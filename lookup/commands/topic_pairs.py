@@ -29,7 +29,7 @@ from lookup.topics.catalog.pairs import PairKind, pairs_text, parse_keys
 from lookup.topics.listing import TopicQuery
 from lookup.topics.listing.selectors import parse
 
-__all__ = ["COMMANDS", "add_list_arguments", "add_query_arguments", "run_list", "run_query"]
+__all__ = ["COMMANDS"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,6 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
 
 
 def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
-    """Return the command `get`."""
 
     def add_arguments(parser: Parser) -> None:
         parser.need("topic", nargs="?", metavar="TOPIC", help="name of a topic or partition")
@@ -113,20 +112,13 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
     return Command(f"topics {kind} remove", summary, examples, add_arguments, run)
 
 
-def add_list_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics labels list`."""
+def _add_list_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_catalog(parser, server=True)
     add_format(parser, "text", "json")
 
 
-def run_list(arguments: argparse.Namespace) -> int:
-    """Print every key and value of the labels of a namespace, and return 0.
-
-    Raises:
-        InvalidNameError, ArgumentError: for a namespace that is malformed.
-        InputError: if the catalog does not exist.
-    """
+def _run_list(arguments: argparse.Namespace) -> int:
     labels = labels_of(arguments, checked_namespace(arguments.namespace))
     if arguments.format == "json":
         print_json({key: list(values) for key, values in labels.items()})
@@ -135,8 +127,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_query_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics labels query`."""
+def _add_query_arguments(parser: Parser) -> None:
     parser.need(
         "selector", nargs="?", metavar="SELECTOR", help="conditions that must all hold: k=v, k:v, k in (a,b), k"
     )
@@ -152,13 +143,7 @@ def add_query_arguments(parser: Parser) -> None:
     add_format(parser, "text", "json")
 
 
-def run_query(arguments: argparse.Namespace) -> int:
-    """Print the topics that a selector of labels fits, and return 0.
-
-    Raises:
-        InvalidNameError, ArgumentError: for a selector or namespace that is malformed.
-        InputError: if the catalog does not exist.
-    """
+def _run_query(arguments: argparse.Namespace) -> int:
     # Parsed before the catalog is opened: a selector that is wrong is wrong for any catalog.
     settings, selector = settings_of(arguments).topics, parse(arguments.selector)
     # Each is asked once; PIP-451: no namespace means one's own.
@@ -200,8 +185,8 @@ COMMANDS = (
         name="topics labels list",
         summary="list every key and value that labels of a namespace have",
         examples=(("lookup topics labels list public/default", "one key=value per line"),),
-        add_arguments=add_list_arguments,
-        run=run_list,
+        add_arguments=_add_list_arguments,
+        run=_run_list,
     ),
     Command(
         name="topics labels query",
@@ -210,8 +195,8 @@ COMMANDS = (
             ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "in one's own namespace"),
             ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),
         ),
-        add_arguments=add_query_arguments,
-        run=run_query,
+        add_arguments=_add_query_arguments,
+        run=_run_query,
     ),
     _set_command(
         _PROPERTIES,

@@ -38,7 +38,7 @@ from lookup.topics.listing.selectors import parse
 from lookup.topics.listing.topic_list import pattern_length, without_pattern_scheme
 from lookup.topics.watching import Message, Snapshot, Trouble, Watch, WatchedTopics, changes_between
 
-__all__ = ["COMMAND", "add_arguments", "run", "wait"]
+__all__ = ["COMMAND", "wait"]
 
 _INTERRUPTED = 130
 #: Name of the catalog's file beside those of servers.
@@ -117,8 +117,7 @@ class _Look:
         return now if before is None else changes_between(before, now, destroyed)
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics watch`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--every", type=number, default=1.0, metavar="SECONDS", help="how often to look; default: 1")
@@ -129,15 +128,8 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "text", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the list of topics and its changes until the time is over, and return 0, or 130 if interrupted.
-
-    Raises:
-        SettingsError: for settings or flags that are wrong, or if watches are switched off.
-        InputError: if the catalog does not exist, or no server can be asked.
-        StateError: if the watch is refused.
-        NotSupportedError: if a server watches nothing for its clients.
-    """
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the list of topics and its changes until the time is over, and return 0, or 130 if interrupted."""
     settings, servers = settings_of(arguments), servers_of(arguments)
     if not servers and not settings.topics.topic_list_watcher:
         raise SettingsError("watches are switched off by topics.topic_list_watcher = false; `topics list` still lists")
@@ -234,6 +226,6 @@ COMMAND = Command(
         ("lookup topics watch public/default --labels env=prod --for 60 --format json", "a minute, by labels"),
         ("lookup topics watch public/default --server http://10.0.0.9:8900", "of a live cluster"),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

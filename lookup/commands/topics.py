@@ -30,7 +30,7 @@ from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
 from lookup.model.names import TopicName
 from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
-from lookup.serve.client import TopicServer, gathered
+from lookup.serve.client import Gathered, TopicServer, gathered
 from lookup.settings import TopicsFile, TopicsSection, load_topics
 from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.catalog.naming import MODES, checked_namespace, namespace_of
@@ -41,11 +41,9 @@ from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.selectors import parse
 
 __all__ = [
-    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_create_arguments", "add_delete_arguments",
-    "add_delete_namespace_arguments", "add_list_arguments", "add_lister", "add_mode", "applied", "labels_of",
-    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "run_create", "run_delete",
-    "run_delete_namespace", "run_list", "selected_of", "servers_of", "settings_of", "topic",
-    "warn_of_ignored_properties",
+    "COMMANDS", "CREATE", "DELETE", "DELETE_NAMESPACE", "add_catalog", "add_lister", "add_mode", "applied", "labels_of",
+    "lister_of", "on_a_line", "opened", "pairs_of", "print_names", "refuse_unfiltered", "selected_of", "servers_of",
+    "settings_of", "topic", "warn_of_ignored_properties",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -185,12 +183,12 @@ def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
     return [TopicServer(url, arguments.token_file) for url in urls]
 
 
-def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Sequence[_Answer]:
+def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], _Answer]) -> Gathered[_Answer]:
     """Ask servers at the same time, and warn of those that did not answer."""
     found = gathered(servers, question)
     for sentence in found.missing:
         warn(f"the answer is partial, topics may be missing: {sentence}")
-    return found.answers
+    return found
 
 
 def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
@@ -209,7 +207,7 @@ def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mappi
             return apply(operation, catalog)
     if len(servers) > 1 and not isinstance(operation, GetPairs):
         raise SettingsError("--server: one is written to at a time; name the one that has the topic")
-    found = _gathered(servers, lambda server: server.apply(operation))
+    found = _gathered(servers, lambda server: server.apply(operation)).answers
     if not isinstance(operation, GetPairs):
         return found[0]
     # Pairs are written at one of the servers; of a key that several have, the first one's value.
@@ -223,7 +221,7 @@ def labels_of(arguments: argparse.Namespace, namespace: str) -> Mapping[str, Seq
         with opened(settings) as catalog:
             return catalog.labels_in(namespace)
     labels: dict[str, set[str]] = {}
-    for answer in _gathered(servers, lambda server: server.labels_in(namespace)):
+    for answer in _gathered(servers, lambda server: server.labels_in(namespace)).answers:
         for key, values in answer.items():
             labels.setdefault(key, set()).update(values)
     return {key: sorted(labels[key]) for key in sorted(labels)}
@@ -238,7 +236,7 @@ def selected_of(arguments: argparse.Namespace, queries: Sequence[TopicQuery]) ->
                 name for query in queries for name in query.narrow(catalog.selected(query.namespace, query.selector))
             )
     # One by one: a server without one of the namespaces has topics of the others.
-    answers = (answer for query in queries for answer in _gathered(servers, methodcaller("selected", query)))
+    answers = (answer for query in queries for answer in _gathered(servers, methodcaller("selected", query)).answers)
     return sorted({name for names in answers for name in names})
 
 
@@ -276,8 +274,7 @@ def print_names(names: Sequence[str], form: str) -> None:
 # The commands
 
 
-def add_list_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics list`."""
+def _add_list_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     add_lister(parser)
     parser.add_argument("--include-system", action="store_true", help="show Pulsar's own topics as well")
@@ -285,14 +282,7 @@ def add_list_arguments(parser: Parser) -> None:
     add_format(parser, "text", "json")
 
 
-def run_list(arguments: argparse.Namespace) -> int:
-    """Print the topics of a namespace and return 0.
-
-    Raises:
-        SettingsError: for mistakes in settings, or a pattern that would not be applied.
-        InvalidNameError, ArgumentError: for a namespace, property or selector that is malformed.
-        InputError: if the catalog does not exist, or the server cannot be asked.
-    """
+def _run_list(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     request = ListRequest(
         checked_namespace(arguments.namespace),
@@ -305,9 +295,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     servers = servers_of(arguments)
     content: dict[str, Any] = {}
     if servers:
-        found = gathered(servers, lambda server: server.listed(request))
-        for sentence in found.missing:
-            warn(f"the answer is partial, topics may be missing: {sentence}")
+        found = _gathered(servers, methodcaller("listed", request))
         refuse_unfiltered(request.pattern, is_filtered=all(answer["filtered"] for answer in found.answers))
         reads_properties = all(answer["readsProperties"] for answer in found.answers)
         warn_of_ignored_properties(request.properties, reads_properties=reads_properties)
@@ -350,8 +338,7 @@ def _listed_here(settings: TopicsFile, plugin_files: Sequence[str], request: Lis
     return answer.topics, answer.topics_hash
 
 
-def add_create_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics create`."""
+def _add_create_arguments(parser: Parser) -> None:
     parser.need("topic", nargs="?", metavar="TOPIC", help="name; a short one means persistent://public/default/NAME")
     parser.add_argument("--partitions", type=whole, metavar="N", help="make a partitioned topic of N partitions")
     parser.add_argument("-p", "--properties", action="append", default=[], metavar="KEY=VALUE", help="repeatable")
@@ -360,14 +347,7 @@ def add_create_arguments(parser: Parser) -> None:
     add_catalog(parser)
 
 
-def run_create(arguments: argparse.Namespace) -> int:
-    """Put a topic into the catalog, which is made if it does not exist, and return 0.
-
-    Raises:
-        InvalidNameError, ArgumentError: for a name, property or label that is malformed.
-        NotFoundError: if the namespace does not exist and is not to be made.
-        StateError: if the topic exists.
-    """
+def _run_create(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments).topics
     name = topic(arguments.topic)
     if not Path(settings.catalog).exists():
@@ -391,18 +371,12 @@ def _put(name: str, arguments: argparse.Namespace, catalog: Catalog) -> None:
             raise NotFoundError(f"{error}; with --create-namespace it is made") from None
 
 
-def add_delete_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics delete`."""
+def _add_delete_arguments(parser: Parser) -> None:
     parser.need("topic", nargs="?", metavar="TOPIC", help="name, of a partitioned topic without partition")
     add_catalog(parser)
 
 
-def run_delete(arguments: argparse.Namespace) -> int:
-    """Take a topic out of the catalog and return 0.
-
-    Raises:
-        NotFoundError: if the catalog has no such topic.
-    """
+def _run_delete(arguments: argparse.Namespace) -> int:
     name = topic(arguments.topic)
     with opened(settings_of(arguments).topics) as catalog:
         catalog.delete(name)
@@ -410,21 +384,13 @@ def run_delete(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_delete_namespace_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup topics namespaces delete`."""
+def _add_delete_namespace_arguments(parser: Parser) -> None:
     parser.need("namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace")
     parser.add_argument("--force", action="store_true", help="delete its topics as well, with labels and properties")
     add_catalog(parser, server=True)
 
 
-def run_delete_namespace(arguments: argparse.Namespace) -> int:
-    """Take a namespace out of the catalog and return 0.
-
-    Raises:
-        InvalidNameError, ArgumentError: for a namespace that is malformed.
-        NotFoundError: if there is no such namespace.
-        ConflictError: if it has topics, without `--force`, or if it is in the cluster that the server follows.
-    """
+def _run_delete_namespace(arguments: argparse.Namespace) -> int:
     operation = DeleteNamespace(checked_namespace(arguments.namespace), arguments.force)
     applied(arguments, operation)
     note(f"deleted namespace {operation.namespace}")
@@ -441,8 +407,8 @@ LIST = Command(
         ("lookup topics list public/default --labels 'env=prod,tier in (gold,silver)' --mode all", "by labels"),
         ("lookup topics list public/default --server http://10.0.0.9:8900 -p team=billing", "of a live cluster"),
     ),
-    add_arguments=add_list_arguments,
-    run=run_list,
+    add_arguments=_add_list_arguments,
+    run=_run_list,
 )
 CREATE = Command(
     name="topics create",
@@ -451,22 +417,22 @@ CREATE = Command(
         ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "the first topic of all"),
         ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
     ),
-    add_arguments=add_create_arguments,
-    run=run_create,
+    add_arguments=_add_create_arguments,
+    run=_run_create,
 )
 DELETE = Command(
     name="topics delete",
     summary="take a topic out of the catalog",
     examples=(("lookup topics delete persistent://acme/eu/orders", "with all its partitions"),),
-    add_arguments=add_delete_arguments,
-    run=run_delete,
+    add_arguments=_add_delete_arguments,
+    run=_run_delete,
 )
 DELETE_NAMESPACE = Command(
     name="topics namespaces delete",
     summary="take a namespace out of the catalog",
     examples=(("lookup topics namespaces delete acme/eu --force", "with all its topics"),),
-    add_arguments=add_delete_namespace_arguments,
-    run=run_delete_namespace,
+    add_arguments=_add_delete_namespace_arguments,
+    run=_run_delete_namespace,
 )
 #: In the order of the help.
 COMMANDS = (LIST, CREATE, DELETE, DELETE_NAMESPACE)

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     # It needs what only `run` asks for.
     from lookup.api.tuning import Tuning
 
-__all__ = ["COMMAND", "add_arguments", "deliver", "explain_candidate", "run"]
+__all__ = ["COMMAND", "deliver", "explain_candidate"]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup tune`."""
+def _add_arguments(parser: Parser) -> None:
     add_config(parser, "the search, a TOML file with [tune] and [[spaces]]")
     parser.add_argument(
         "--broker-conf",
@@ -54,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Search, print what was found, and return 0 with a recommendation or 4 with none."""
     if arguments.config is not None and arguments.broker_conf is not None:
         raise SettingsError("--broker-conf: stands for a whole search; leave --config out")
@@ -222,6 +221,6 @@ COMMAND = Command(
             "begin no further batch after ten minutes; the result on stdout for a program",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lookup.moving.verifying import FigureMeasured, PlanMeasured
     from lookup.serve.verifying import Verified
 
-__all__ = ["COMMAND", "add_arguments", "run"]
+__all__ = ["COMMAND"]
 
 #: Seconds that brokers have to report.
 _REPORTS_S = 60.0
@@ -26,8 +26,7 @@ _REPORTS_S = 60.0
 _DIFFERENT, _WRONG, _UNDECIDED = 1, 3, 4
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the flags of `lookup verify`."""
+def _add_arguments(parser: Parser) -> None:
     parser.need(
         "recorded",
         nargs="?",
@@ -57,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser, "table", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Verify decisions or a plan, and return 0 if all was as it should be."""
     journal = arguments.plan
     if journal is None and Path(arguments.recorded).is_file():
@@ -161,6 +160,6 @@ COMMAND = Command(
             "the same by the record of `lookup collect`",
         ),
     ),
-    add_arguments=add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

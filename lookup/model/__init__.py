@@ -1,13 +1,7 @@
 """Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions."""
 
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import (
-    BundleRange,
-    IsolationPolicy,
-    NamespaceBundle,
-    NamespacePolicies,
-    bundle_of,
-)
+from lookup.model.bundles import BundleRange, IsolationPolicy, NamespaceBundle, NamespacePolicies, bundle_of
 from lookup.model.catalog import (
     CatalogView,
     Equals,
@@ -49,11 +43,7 @@ from lookup.model.load import (
     topic_traffic,
     weighted_usage,
 )
-from lookup.model.load_data import (
-    BrokerLoadData,
-    NamespaceBundleStats,
-    ResourceUsage,
-)
+from lookup.model.load_data import BrokerLoadData, NamespaceBundleStats, ResourceUsage
 from lookup.model.names import NamespaceName, TopicName
 from lookup.model.request import LookupOptions, LookupRequest
 from lookup.model.topology import Edge, Topology

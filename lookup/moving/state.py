@@ -260,7 +260,6 @@ def _figures(rows: pa.Table) -> tuple[Floats, Floats, Bools]:
 def _with_bundles(
     figures: Load, roster: Roster, owners: Mapping[str, Owned], bundles: Mapping[str, tuple[BundleLoad, str]]
 ) -> Load:
-    """Return the load with the bundles that each broker reports."""
     of_brokers: list[list[BundleLoad]] = [[] for _ in roster]
     for bundle, (entry, _) in bundles.items():
         number = roster.number(owners[bundle].broker)
@@ -310,7 +309,6 @@ def _instants(rows: Rows, brokers: Mapping[str, Broker]) -> tuple[list[int], int
 def _samples(
     rows: Rows, roster: Roster, instants: Sequence[int], owners: Sequence[Mapping[str, str]], reports: int
 ) -> Samples:
-    """Return loads and owners at some instants."""
     codes, names, ts = _coded(rows.tables["bundles"], "bundle")
     latest = np.array(_latest(codes, names, ts, instants)).reshape(len(instants), len(names))
     bundle_rows, places = np.unique(latest, return_inverse=True)

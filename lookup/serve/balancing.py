@@ -161,7 +161,6 @@ class Balancer:
         return self._looks[0] if self._looks else None
 
     def _stock_shedding(self) -> str:
-        """Return a sentence about Pulsar's own shedder."""
         is_frozen = self._section.freeze_shedding
         try:
             is_on = self.moves.has_shedder(self.settings)

@@ -332,7 +332,6 @@ class DecisionServer:
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     def _overview(self) -> Overview:
-        """Return how the server stands now."""
         configured, metrics, recorder, balancer = self._configured, self.metrics, self.recorder, self.balancer
         served, masked = configured.served, configured.section.masked
         return Overview(

@@ -29,14 +29,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
-from lookup.errors import (
-    ArgumentError,
-    ConflictError,
-    NotFoundError,
-    PluginError,
-    SettingsError,
-    StateError,
-)
+from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
 from lookup.model.quoting import shown
 from lookup.serve.mirroring import is_mirrored, mirror
 from lookup.serve.watching import Watchers

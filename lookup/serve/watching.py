@@ -24,15 +24,7 @@ from lookup.serve.connections import most_connections
 from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog
 from lookup.topics.listing import TopicLister
-from lookup.topics.watching import (
-    Message,
-    Snapshot,
-    Trouble,
-    Watch,
-    WatchedTopics,
-    changes_between,
-    message_text,
-)
+from lookup.topics.watching import Message, Snapshot, Trouble, Watch, WatchedTopics, changes_between, message_text
 
 __all__ = ["Watchers"]
 

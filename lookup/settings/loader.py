@@ -7,7 +7,7 @@ the valid part of wrong settings is kept and checked further, so that one mistak
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -219,9 +219,14 @@ class _Reading(Generic[File]):
         tree = self._over_files(tree, conf)
         self.origins = origins_of(tree)
         values = values_of(tree)
-        self._read_policies(values)
-        self._read_spaces(values)
-        self._read_profiles(values)
+        # What files hold comes in the places of their paths.
+        for table, read in (
+            ("policies", self._policies_in),
+            ("spaces", self._spaces_in),
+            ("brokers", self._with_profiles),
+        ):
+            if table in self.model.model_fields and isinstance(values.get(table), list):
+                values[table] = read(values[table])
         missing = absent_files(values.get("plugin_files"))
         self._add((("plugin_files",), f"there is no file {file}") for file in missing)
         self.incomplete |= {"plugin_files"} if missing else set()
@@ -281,43 +286,30 @@ class _Reading(Generic[File]):
             origin = origin_at(place_meant(loc, sentence), self.origins) or self.file
             self.problems.append(f"{origin}: {place(written, sentence)}")
 
-    def _read_policies(self, values: dict[str, Any]) -> None:
-        """Put the policies of files in the places of their paths."""
-        written = values.get("policies")
-        if "policies" not in self.model.model_fields or not isinstance(written, list):
-            return
+    def _policies_in(self, written: Sequence[Any]) -> list[object]:
         source = origin_at(("policies",), self.origins) or self.file
         policies: list[object] = []
-        values["policies"] = policies
         for number, entry in enumerate(written):
             is_file = isinstance(entry, str)
             for policy in (self._read(load_policies, entry, "policies") if is_file else (entry,)) or ():
                 self.origins["policies", len(policies)] = entry if is_file else source
                 self.written[len(policies)] = number
                 policies.append(policy)
+        return policies
 
-    def _read_spaces(self, values: dict[str, Any]) -> None:
-        """Put the spaces of files in the places of their paths."""
-        written = values.get("spaces")
-        if "spaces" not in self.model.model_fields or not isinstance(written, list):
-            return
-        values["spaces"] = spaces = [
-            self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written
-        ]
-        if "spaces" in self.incomplete:
-            values["spaces"] = [space for space in spaces if space is not None]
+    def _spaces_in(self, written: Sequence[Any]) -> list[object]:
+        spaces = [self._read(load_space, entry, "spaces") if isinstance(entry, str) else entry for entry in written]
+        # None: of a file that is wrong.
+        return [space for space in spaces if space is not None] if "spaces" in self.incomplete else spaces
 
-    def _read_profiles(self, values: dict[str, Any]) -> None:
-        """Put the profiles of files in the places of their paths."""
-        written = values.get("brokers")
-        if "brokers" not in self.model.model_fields or not isinstance(written, list):
-            return
-        values["brokers"] = brokers = list(written)
+    def _with_profiles(self, written: Sequence[Any]) -> list[object]:
+        brokers = list(written)
         for number, entry in enumerate(written):
             file = entry.get("profile") if isinstance(entry, Mapping) else None
             if isinstance(file, str):
                 brokers[number] = {**entry, "profile": self._read(load_broker_profile, file, "brokers")}
                 self.origins["brokers", number, "profile"] = file
+        return brokers
 
     def _read(self, load: Callable[[str], Content], path: str, table: str) -> Content | None:
         try:

@@ -148,7 +148,6 @@ class NamespaceTopics:
         return number
 
     def _note_name(self, name: str) -> None:
-        """Remember that a name comes or goes."""
         self._by_mode.clear()
         if self._sorted is not None:
             self._unsorted.add(name)
@@ -157,7 +156,6 @@ class NamespaceTopics:
                 self._sorted = None
 
     def _in_order(self) -> list[str]:
-        """Return all names, sorted."""
         names, changed = self._sorted, self._unsorted
         # Sorted anew next time if anything below fails.
         self._sorted = None

@@ -308,7 +308,6 @@ class CatalogState:
         return [replace(change, revision=current - len(changes) + number) for number, change in enumerate(changes, 1)]
 
     def _place(self, event: TopicEvent) -> None:
-        """Make an event happen in memory."""
         if event.kind == "namespace-created":
             self.namespaces.setdefault(event.topic, NamespaceTopics())
             return
