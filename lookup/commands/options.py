@@ -23,7 +23,7 @@ from lookup.model.quoting import suggestion
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
-    "ANY_SETTINGS", "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
+    "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
     "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parsed",
     "ratio", "require_extra", "settings_flags", "settings_path", "whole",
 ]  # fmt: skip
@@ -35,8 +35,6 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 COMMAND_LINE = "command line"
 #: What stands before a command line among the examples of a help text.
 _COMMAND_MARGIN = "  "
-#: Help of `--config` for commands that take settings of any kind.
-ANY_SETTINGS = "the evaluation or settings of topics, a TOML file; or a broker.conf"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from lookup.api.selection import is_about_topics, is_about_tuning
-from lookup.commands.options import ANY_SETTINGS, Command, Parser, add_config, add_format, settings_flags
+from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
@@ -48,7 +48,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(parser, ANY_SETTINGS)
+    add_config(parser, "the evaluation or settings of topics, a TOML file; or a broker.conf")
     parser.add_argument(
         "--resolved",
         action="store_true",

@@ -127,16 +127,10 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     console, today = data_console(), found.candidate(0)
     for line in _account(one):
         console.print(plain(line), soft_wrap=True)
-    rows = [
-        [
-            name,
-            _number(today["search"][name]["value"]),
-            _number(figure["value"]),
-            gain_text(figure),
-            *_sealed(one, name),
-        ]
-        for name, figure in (one["search"] or {}).items()
-    ]
+    sealed, rows = one.get("sealed"), []
+    for name, figure in (one["search"] or {}).items():
+        figures = _number(today["search"][name]["value"]), _number(figure["value"]), gain_text(figure)
+        rows.append((name, *figures, "-" if sealed is None else gain_text(sealed[name])))
     console.print()
     plain_table(console, ("figure", "today", "candidate", "gain in the search", "gain on what was sealed"), rows)
     return 0
@@ -158,11 +152,6 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
             yield text.format(one[key])
     if one.get("cycles") is not None:
         yield f"on what was sealed {one['cycles']}"
-
-
-def _sealed(one: Mapping[str, Any], name: str) -> tuple[str]:
-    sealed = one.get("sealed")
-    return ("-" if sealed is None else gain_text(sealed[name]),)
 
 
 def _number(value: float | None) -> str:

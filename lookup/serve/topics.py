@@ -25,7 +25,7 @@ from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Thread
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
@@ -41,7 +41,11 @@ from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQue
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.rest import ListTopics, Operation, print_map
 
-__all__ = ["Reach", "ServedTopics", "TopicSource", "served_topics"]
+if TYPE_CHECKING:
+    # With the client of Pulsar, which a server without a collector need not have.
+    from lookup.collect.sources import AdminRest
+
+__all__ = ["Reach", "ServedTopics", "served_topics"]
 
 Result = TypeVar("Result")
 #: Looks at the cluster at a time.
@@ -50,18 +54,8 @@ _LOOKS = 8
 _WATCHED_S = 0.2
 
 
-class TopicSource(Protocol):
-    """The topics of a live cluster; every question may raise OSError, ValueError or InputError."""
-
-    def namespaces(self) -> Sequence[str]:
-        """Return the names of all namespaces."""
-
-    def topics(self, namespace: str) -> Sequence[str] | None:
-        """Return all topics of a namespace, in no order, None if there is no such namespace."""
-
-
 #: Makes the source of topics.
-Reach: TypeAlias = Callable[[CollectSection], TopicSource]
+Reach: TypeAlias = Callable[[CollectSection], "AdminRest"]
 
 
 def served_topics(settings: ServingFile, reach: Reach, report: Callable[[str], None]) -> ServedTopics | None:
@@ -97,7 +91,7 @@ class ServedTopics:
         SettingsError: if the lister cannot be built.
     """
 
-    def __init__(self, settings: ServingFile, source: TopicSource | None, report: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServingFile, source: AdminRest | None, report: Callable[[str], None]) -> None:
         assert settings.topics is not None
         self._section, self._collect = settings.topics, settings.collect
         self._source, self._report = source, report
@@ -304,7 +298,7 @@ class ServedTopics:
             self.trouble = trouble
             await asyncio.sleep(self._collect.topics_every_s)
 
-    async def _follow_once(self, source: TopicSource) -> str | None:
+    async def _follow_once(self, source: AdminRest) -> str | None:
         """Look at all namespaces; return why the last of those that cannot be read cannot."""
         trouble: str | None = None
         listed = set(await _in_daemon(source.namespaces))
@@ -405,7 +399,7 @@ def _printed(answer: ListAnswer, *, reads_properties: bool) -> str:
     return f'{json.dumps(content)[:-1]}, "topics": {answer.topics.json}}}'
 
 
-def _topics_of(source: TopicSource, namespace: str) -> tuple[str, ...] | None:
+def _topics_of(source: AdminRest, namespace: str) -> tuple[str, ...] | None:
     """Return the topics that the cluster has in a namespace, sorted, each once; None if it has no such namespace."""
     topics = source.topics(namespace)
     if topics is None:

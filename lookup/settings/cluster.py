@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, Self
 
@@ -18,7 +18,6 @@ from lookup.settings.base import Count, Positive, Share, Strict, refuse
 
 __all__ = [
     "ClientEntry", "ClientMatch", "EdgeEntry", "IsolationEntry", "NamespaceEntry", "TopologyFile", "TopologySection",
-    "parse_boundaries",
 ]  # fmt: skip
 
 Level = Literal["region", "zone", "rack"]
@@ -74,7 +73,7 @@ class NamespaceEntry(Strict):
         if self.boundaries is not None:
             wanted = "should ascend from 0x00000000 to 0xffffffff"
             try:
-                numbers = parse_boundaries(self.boundaries)
+                numbers = [int(text, 16) for text in self.boundaries]
             except ValueError:
                 problems.append(f"boundaries: {wanted}, hexadecimal, not {list(self.boundaries)}")
             else:
@@ -84,15 +83,6 @@ class NamespaceEntry(Strict):
                     problems.append(f"boundaries: {wanted}, not {list(self.boundaries)}")
         refuse(problems)
         return self
-
-
-def parse_boundaries(texts: Sequence[str]) -> tuple[int, ...]:
-    """Read boundaries written as hexadecimal numbers.
-
-    Raises:
-        ValueError: if a text is no hexadecimal number.
-    """
-    return tuple(int(text, 16) for text in texts)
 
 
 class ClientMatch(Strict):

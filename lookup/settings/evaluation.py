@@ -31,7 +31,7 @@ from lookup.settings.problems import LIST, NUMBER, Loc
 
 __all__ = [
     "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
-    "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "Seed", "VerdictSection", "cross_problems",
+    "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "Seed", "VerdictSection",
 ]  # fmt: skip
 
 Ownership = Literal["exclusive", "shared"]
@@ -237,38 +237,33 @@ class EvaluationFile(WholeFile):
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-        """Return the mistakes between tables."""
-        return cross_problems(tables)
+        """Return the mistakes between tables, also of a file that has some of them.
 
-
-def cross_problems(tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
-    """Return the mistakes between tables of an evaluation, as `WholeFile.problems_between` does; also of a part of it.
-
-    Names of policies, namespaces and brokers, the incumbent, and the source of the load.
-    """
-    problems: list[tuple[Loc, str]] = []
-    evaluation, inputs, policies = tables.get("evaluation"), tables.get("inputs"), tables.get("policies")
-    names = None if policies is None else [policy.name for policy in policies]
-    for name, count in Counter(names).items():
-        if count > 1:
-            problems.append((("policies",), f"{count} policies are named {shown(name)}; a name should occur once"))
-    incumbent = getattr(evaluation, "incumbent", None)
-    if incumbent is not None and names is not None and incumbent not in names:
-        sentence = f"there is no policy named {shown(incumbent)}; {suggestion(incumbent, names)}"
-        problems.append((("evaluation", "incumbent"), sentence))
-    # `inputs` may lack `loads` altogether, if what was written there is wrong.
-    if getattr(evaluation, "load", None) == "reported" and getattr(inputs, "loads", "unknown") is None:
-        problems.append((("evaluation", "load"), '"reported" needs a LOADS table: give inputs.loads'))
-    for name, count in Counter(entry.name for entry in tables.get("namespaces", ())).items():
-        if count > 1:
-            sentence = f"{count} entries are named {shown(name)}; a namespace should occur once"
-            problems.append((("namespaces",), sentence))
-    domains: Mapping[str, Sequence[str]] = tables.get("failure_domains", {})
-    for broker, count in Counter(broker for brokers in domains.values() for broker in brokers).items():
-        if count > 1:
-            sentence = f"broker {shown(broker)} is listed {count} times; it can be in one domain only"
-            problems.append((("failure_domains",), sentence))
-    return [*problems, *_clashes(tables.get("brokers", ()))]
+        Names of policies, namespaces and brokers, the incumbent, and the source of the load.
+        """
+        problems: list[tuple[Loc, str]] = []
+        evaluation, inputs, policies = tables.get("evaluation"), tables.get("inputs"), tables.get("policies")
+        names = None if policies is None else [policy.name for policy in policies]
+        for name, count in Counter(names).items():
+            if count > 1:
+                problems.append((("policies",), f"{count} policies are named {shown(name)}; a name should occur once"))
+        incumbent = getattr(evaluation, "incumbent", None)
+        if incumbent is not None and names is not None and incumbent not in names:
+            sentence = f"there is no policy named {shown(incumbent)}; {suggestion(incumbent, names)}"
+            problems.append((("evaluation", "incumbent"), sentence))
+        # `inputs` may lack `loads` altogether, if what was written there is wrong.
+        if getattr(evaluation, "load", None) == "reported" and getattr(inputs, "loads", "unknown") is None:
+            problems.append((("evaluation", "load"), '"reported" needs a LOADS table: give inputs.loads'))
+        for name, count in Counter(entry.name for entry in tables.get("namespaces", ())).items():
+            if count > 1:
+                sentence = f"{count} entries are named {shown(name)}; a namespace should occur once"
+                problems.append((("namespaces",), sentence))
+        domains: Mapping[str, Sequence[str]] = tables.get("failure_domains", {})
+        for broker, count in Counter(broker for brokers in domains.values() for broker in brokers).items():
+            if count > 1:
+                sentence = f"broker {shown(broker)} is listed {count} times; it can be in one domain only"
+                problems.append((("failure_domains",), sentence))
+        return [*problems, *_clashes(tables.get("brokers", ()))]
 
 
 def _clashes(brokers: Sequence[BrokerEntry]) -> Iterator[tuple[Loc, str]]:

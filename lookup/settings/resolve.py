@@ -19,7 +19,7 @@ from lookup.model.time import to_us
 from lookup.model.topology import LEVELS, Edge, Topology
 from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile
-from lookup.settings.cluster import NamespaceEntry, parse_boundaries
+from lookup.settings.cluster import NamespaceEntry
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.pulsar_keys import Scalar
 from lookup.settings.serving import ServingFile
@@ -90,7 +90,7 @@ def policies_of(
     boundaries = {}
     for entry in entries:
         if entry.boundaries is not None:
-            boundaries[entry.name] = parse_boundaries(entry.boundaries)
+            boundaries[entry.name] = tuple(int(text, 16) for text in entry.boundaries)
         elif entry.bundles is not None:
             boundaries[entry.name] = equal_boundaries(entry.bundles)
     return NamespacePolicies(

@@ -15,7 +15,7 @@ from lookup.model.pacing import Window, parse_rate, parse_window
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import Above0, Positive, Strict, Text, Truth, WholeFile, held_to
 from lookup.settings.cluster import NamespaceEntry, TopologySection
-from lookup.settings.evaluation import Seed, cross_problems
+from lookup.settings.evaluation import EvaluationFile, Seed
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc
 from lookup.settings.topics import ListingSection
@@ -243,7 +243,7 @@ class ServingFile(WholeFile):
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
         """Return the mistakes between tables, those about the active policy and collected topics included."""
-        problems = cross_problems(tables)
+        problems = EvaluationFile.problems_between(tables)
         serving, policies, collect = tables.get("serving"), tables.get("policies"), tables.get("collect")
         active = getattr(serving, "active", _UNKNOWN)
         if policies is not None and active is not _UNKNOWN:

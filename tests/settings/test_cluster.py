@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from lookup.model import Topology
 from lookup.settings import ClientEntry, NamespaceEntry, TopologyFile
-from lookup.settings.cluster import parse_boundaries
+from lookup.settings.resolve import policies_of
 
 
 @given(st.sets(st.integers(1, 0xFFFFFFFE), max_size=8))
@@ -21,7 +21,7 @@ def test_ascending_boundaries_are_read(inner: set[int]) -> None:
 
     for pattern in ("0x{:08x}", "0x{:08X}"):
         entry = NamespaceEntry(name="a/b", boundaries=tuple(pattern.format(number) for number in numbers))
-        assert parse_boundaries(entry.boundaries or ()) == numbers
+        assert policies_of([entry]).boundaries[entry.name] == numbers
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from lookup.settings import EvaluationFile, EvaluationSection, InputsSection, VerdictSection, examine_settings
-from lookup.settings.evaluation import cross_problems
 from tests.settings.files import MINIMAL, mistakes, write
 
 
@@ -177,4 +176,4 @@ def test_intervals_of_one_id_are_disjoint_in_a_cluster(tmp_path: Path, first: st
 
 def test_tables_that_are_wrong_in_themselves_are_not_compared() -> None:
     """A check whose tables are not all there says nothing."""
-    assert cross_problems({}) == []
+    assert EvaluationFile.problems_between({}) == []

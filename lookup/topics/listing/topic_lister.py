@@ -55,18 +55,6 @@ class ListAnswer:
     changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _LookUp:
-    """The names of a look-up, checked, and what they were made of."""
-
-    #: as the lister answered
-    answered: tuple[str, ...]
-    #: None: there was no selector
-    selected: tuple[str, ...] | None
-    #: sorted, each once
-    names: Sequence[str]
-
-
 class TopicLister:
     """A lister at work, between clients and a catalog.
 
@@ -88,7 +76,8 @@ class TopicLister:
         self._interests = interests_of(lister)
         self._catalog = ReadOnlyCatalog(catalog)
         self.limits = limits or ListingSection()
-        self._look_ups: SizedCache[_LookUp] = SizedCache()
+        #: checked names, sorted, each once, with the answer and the selected names that they were made of
+        self._look_ups: SizedCache[tuple[object, Sequence[str]]] = SizedCache()
         #: filtered lists, each with the names it was made of
         self._lists: SizedCache[tuple[Sequence[str], TopicList]] = SizedCache()
 
@@ -151,14 +140,14 @@ class TopicLister:
         selected = tuple(self._catalog.selected(query.namespace, query.selector)) if query.selector else None
         known = self._look_ups.get(query)
         # A catalog that did not change answers with the same objects, of which no name is looked at.
-        if known is not None and (known.answered, known.selected) == (answered, selected):
-            return known.names
+        if known is not None and known[0] == (answered, selected):
+            return known[1]
         _check_names(self._lister.name, query, answered, self._catalog)
         names = answered if all(before < after for before, after in pairwise(answered)) else sorted({*answered})
         if selected is not None:
             names = tuple(topic for topic in selected if is_among(topic, names))
         size = len(answered) + _NAMES_OF_A_QUERY
-        self._look_ups.put(query, _LookUp(answered, selected, names), size, room=_KEPT_NAMES)
+        self._look_ups.put(query, ((answered, selected), names), size, room=_KEPT_NAMES)
         return names
 
     def _answered(self, query: TopicQuery) -> tuple[str, ...]:
