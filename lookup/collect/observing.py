@@ -24,22 +24,8 @@ from lookup.model.documents import TableName
 from lookup.model.names import NamespaceName
 
 __all__ = [
-    "COLLECTED",
-    "JOURNAL",
-    "BrokerRegistry",
-    "BrokerReport",
-    "Bundles",
-    "CaughtUp",
-    "Leader",
-    "Observer",
-    "Past",
-    "Position",
-    "Record",
-    "SourceName",
-    "SourceTrouble",
-    "StateRecord",
-    "TopBundles",
-    "follow",
+    "COLLECTED", "JOURNAL", "BrokerRegistry", "BrokerReport", "Bundles", "CaughtUp", "Leader", "Observer", "Past",
+    "Position", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
 ]  # fmt: skip
 
 #: The canonical tables of a record.

@@ -37,17 +37,8 @@ from lookup.model.documents import secret_in
 from lookup.model.quoting import forbidden_character
 
 __all__ = [
-    "AdminRefusedError",
-    "AdminRest",
-    "AdminSource",
-    "Credentials",
-    "PulsarTopicSource",
-    "RegistrySource",
-    "Source",
-    "now_us",
-    "pulsar_client",
-    "reason_of",
-    "zookeeper_client",
+    "AdminRefusedError", "AdminRest", "AdminSource", "Credentials", "PulsarTopicSource", "RegistrySource", "Source",
+    "now_us", "pulsar_client", "reason_of", "zookeeper_client",
 ]  # fmt: skip
 
 Result = TypeVar("Result")

@@ -22,24 +22,9 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "LOAD_DRIFT",
-    "VERSION",
-    "Costs",
-    "EarlierPredictions",
-    "Fingerprint",
-    "Limits",
-    "MovePlan",
-    "NearLoad",
-    "PlannedBroker",
-    "Predicted",
-    "RefusedMove",
-    "Step",
-    "digest_of_owners",
-    "near_name",
-    "plan_bytes",
-    "plan_of",
-    "read_plan",
-    "rounded_load",
+    "LOAD_DRIFT", "VERSION", "Costs", "EarlierPredictions", "Fingerprint", "Limits", "MovePlan", "NearLoad",
+    "PlannedBroker", "Predicted", "RefusedMove", "Step", "digest_of_owners", "near_name", "plan_bytes", "plan_of",
+    "read_plan", "rounded_load",
 ]  # fmt: skip
 
 #: Version of the document.

@@ -17,15 +17,9 @@ from lookup.moving.plan import EarlierPredictions, MovePlan
 from lookup.moving.state import RATES_US, ClusterState
 
 __all__ = [
-    "PREDICTIONS",
-    "BrokerMeasured",
-    "FigureMeasured",
-    "PlanMeasured",
-    "earlier_predictions",
-    "keep_prediction",
-    "measured_from_us",
-    "plan_measured",
-]
+    "PREDICTIONS", "BrokerMeasured", "FigureMeasured", "PlanMeasured", "earlier_predictions", "keep_prediction",
+    "measured_from_us", "plan_measured",
+]  # fmt: skip
 
 #: File of all verified predictions, beside their journals.
 PREDICTIONS = "predictions.jsonl"

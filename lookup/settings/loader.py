@@ -56,9 +56,7 @@ from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile, read_topics_conf
 from lookup.settings.tuning import TuneFile
 
-__all__ = [
-    "Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics", "load_tuning",
-]  # fmt: skip
+__all__ = ["Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics", "load_tuning"]
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound=WholeFile)

@@ -26,8 +26,7 @@ from lookup.settings.serving import ServingFile
 
 __all__ = [
     "BrokerInterval", "ClientRule", "broker_intervals", "client_rules", "label_client", "load_manager_keys",
-    "load_manager_sources", "lookup_data", "namespace_policies", "policies_of",
-    "topology",
+    "load_manager_sources", "lookup_data", "namespace_policies", "policies_of", "topology",
 ]  # fmt: skip
 
 
