@@ -33,8 +33,6 @@ __all__ = ["COMMAND"]
 
 #: An assertion does not hold, or the output differs from what is expected.
 _FAILED = 1
-#: Forms of the matrix.
-_FORMS = ("table", "markdown")
 #: Figures of the matrix for a scenario without assertions: the balance it ends at, and its price.
 _FIGURES = ("balance", "usage_peak", "moves")
 
@@ -53,7 +51,7 @@ def _add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=(*_FORMS, "json"),
+        choices=("table", "markdown", "json"),
         metavar="FORM",
         help="with --matrix: table (default) or markdown; with --tune: table or json",
     )

@@ -155,14 +155,13 @@ class Roster:
     The numbers are given once for a whole run, so a roster also holds brokers that are not registered at the moment.
     """
 
-    __slots__ = ("_brokers", "_columns", "_ids", "_labels", "_numbers")
+    __slots__ = ("_brokers", "_columns", "_ids", "_numbers")
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
         # By id and not by arrival: numbers, and so figures, must not depend on the order of a table's rows.
         self._brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
         self._ids = tuple(broker.id for broker in self._brokers)
         self._numbers = {name: number for number, name in enumerate(self._ids)}
-        self._labels: dict[str, LabelArray] = {}
         self._columns: dict[Hashable, LabelArray] = {}
 
     def __len__(self) -> int:
@@ -185,12 +184,8 @@ class Roster:
 
     def labels(self, key: str) -> LabelArray:
         """Return every broker's value of a client property, shape (n_brokers,), None if it has none."""
-        known = self._labels.get(key)
-        if known is None:
-            # Once per roster: filters and scorers ask for the same labels in every decision.
-            known = self._labels[key] = np.array([b.property_of(key) for b in self._brokers], dtype=object)
-            known.flags.writeable = False
-        return known
+        # Once per roster: filters and scorers ask for the same labels in every decision.
+        return self.column((Broker.property_of, key), lambda broker: broker.property_of(key))
 
     def column(self, key: Hashable, compute: Callable[[Broker], object]) -> LabelArray:
         """Return a value for every broker, shape (n_brokers,), computed once per roster and key.

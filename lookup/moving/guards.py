@@ -77,7 +77,7 @@ def guards_of(
         guards.append(_Measured(doors, tolerances.max_publish_latency_ms, tolerances.max_backlog))
     if tolerances.prometheus is not None:
         prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
-        guards += [_Queried(prometheus, tolerances.prometheus, query) for query in tolerances.queries]
+        guards += [_Queried(prometheus, query) for query in tolerances.queries]
     return guards
 
 
@@ -130,10 +130,8 @@ def _answers(door: AdminRest) -> str | None:
     """Return why a broker cannot be reached; that it refuses is an answer."""
     try:
         door.fetch("admin/v2/brokers/ready", bytes)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return None if getattr(error, "code", None) in (401, 403) else reason_of(error)
-    except ValueError as error:
-        return reason_of(error)
     return None
 
 
@@ -215,8 +213,8 @@ def _metrics(content: bytes) -> dict[str, float]:
 class _Queried:
     """A query of Prometheus gives nothing, or 0."""
 
-    def __init__(self, prometheus: AdminRest, address: str, query: str) -> None:
-        self._prometheus, self._address, self._query = prometheus, address, query
+    def __init__(self, prometheus: AdminRest, query: str) -> None:
+        self._prometheus, self._query = prometheus, query
 
     def __str__(self) -> str:
         return f"the query {self._query} gives nothing, or 0"
