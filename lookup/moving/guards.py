@@ -6,7 +6,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -69,15 +69,15 @@ def guards_of(
     urls = {broker.id: broker.web_url or f"http://{broker.id}" for broker in plan.brokers if broker.id in brokers}
     doors = {broker: _door(url, endpoints) for broker, url in urls.items()}
     guards: list[Guard] = [
-        _Registered(rest, plan.cluster, brokers, doors),
-        _Followed(watch),
-        _Reporting(watch, brokers, tolerances.max_load_age_s),
+        _registered(rest, plan.cluster, brokers, doors),
+        _followed(watch),
+        _reporting(watch, brokers, tolerances.max_load_age_s),
     ]
     if tolerances.max_publish_latency_ms is not None or tolerances.max_backlog is not None:
-        guards.append(_Measured(doors, tolerances.max_publish_latency_ms, tolerances.max_backlog))
+        guards.append(_measured(doors, tolerances.max_publish_latency_ms, tolerances.max_backlog))
     if tolerances.prometheus is not None:
         prometheus = AdminRest(tolerances.prometheus, Credentials(tls_ca=endpoints.credentials.tls_ca))
-        guards += [_Queried(prometheus, query) for query in tolerances.queries]
+        guards += [_queried(prometheus, query) for query in tolerances.queries]
     return guards
 
 
@@ -103,27 +103,33 @@ def _door(url: str, endpoints: Endpoints) -> AdminRest:
     return AdminRest(url, credentials if is_given else bare)
 
 
-class _Registered:
-    """All brokers are registered; those whose own address could be reached at the start can be reached."""
+@dataclass(frozen=True)
+class _Sentence:
+    """A guard by what should hold, in words, and the look at it."""
 
-    def __init__(self, rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> None:
-        self._rest, self._cluster, self._brokers = rest, cluster, brokers
-        # Behind a proxy no broker can be reached by itself.
-        self._doors = {broker: door for broker, door in doors.items() if _answers(door) is None}
+    text: str
+    look: Callable[[], str | None]
 
     def __str__(self) -> str:
-        return "all brokers of the plan are registered and answer"
+        return self.text
 
-    def look(self) -> str | None:
-        registered = self._rest.brokers(self._cluster)
-        lost = [broker for broker in self._brokers if broker not in registered]
+
+def _registered(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> Guard:
+    # Behind a proxy no broker can be reached by itself.
+    reached = {broker: door for broker, door in doors.items() if _answers(door) is None}
+
+    def look() -> str | None:
+        registered = rest.brokers(cluster)
+        lost = [broker for broker in brokers if broker not in registered]
         if lost:
             return f"lost: {listed(lost)} is not registered any more"
-        for broker, door in self._doors.items():
+        for broker, door in reached.items():
             reason = _answers(door)
             if reason is not None:
                 return f"lost: {broker} does not answer any more: {reason}"
         return None
+
+    return _Sentence("all brokers of the plan are registered and answer", look)
 
 
 def _answers(door: AdminRest) -> str | None:
@@ -135,60 +141,39 @@ def _answers(door: AdminRest) -> str | None:
     return None
 
 
-class _Followed:
-    """The owners of bundles are known."""
-
-    def __init__(self, watch: OwnerWatch) -> None:
-        self._watch = watch
-
-    def __str__(self) -> str:
-        return "the state topic can be read"
-
-    def look(self) -> str | None:
-        trouble = self._watch.trouble
+def _followed(watch: OwnerWatch) -> Guard:
+    def look() -> str | None:
+        trouble = watch.trouble
         return None if trouble is None else f"the state topic cannot be read: {trouble}"
 
+    return _Sentence("the state topic can be read", look)
 
-class _Reporting:
-    """Every broker reports its load."""
 
-    def __init__(self, watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> None:
-        self._watch, self._brokers, self._max_age_s = watch, brokers, max_age_s
-
-    def __str__(self) -> str:
-        return f"no broker's latest load report is older than {self._max_age_s:g} s"
-
-    def look(self) -> str | None:
+def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> Guard:
+    def look() -> str | None:
         now = time.monotonic()
         # A new reader sees no report before the next one.
-        ages = {broker: now - self._watch.reported.get(broker, self._watch.began) for broker in self._brokers}
+        ages = {broker: now - watch.reported.get(broker, watch.began) for broker in brokers}
         oldest = max(ages, key=ages.__getitem__, default=None)
-        if oldest is None or ages[oldest] <= self._max_age_s:
+        if oldest is None or ages[oldest] <= max_age_s:
             return None
-        return f"{oldest} has not reported its load for {ages[oldest]:.0f} s; {self._max_age_s:g} s are allowed"
+        return f"{oldest} has not reported its load for {ages[oldest]:.0f} s; {max_age_s:g} s are allowed"
+
+    return _Sentence(f"no broker's latest load report is older than {max_age_s:g} s", look)
 
 
-class _Measured:
-    """No broker is slow or behind, by its own metrics."""
+def _measured(doors: dict[str, AdminRest], latency_ms: float | None, backlog: float | None) -> Guard:
+    """Return the guard that no broker is slow or behind, by its own metrics."""
+    given = {_LATENCY: latency_ms, _BACKLOG: backlog}
+    limits = {name: limit for name, limit in given.items() if limit is not None}
 
-    def __init__(self, doors: dict[str, AdminRest], latency_ms: float | None, backlog: float | None) -> None:
-        self._doors = doors
-        self._limits = {_LATENCY: latency_ms, _BACKLOG: backlog}
-
-    def __str__(self) -> str:
-        return "; ".join(
-            f"{name} of every broker is at most {limit:g}" for name, limit in self._limits.items() if limit
-        )
-
-    def look(self) -> str | None:
-        for broker, door in self._doors.items():
+    def look() -> str | None:
+        for broker, door in doors.items():
             try:
                 values = door.fetch("metrics/", _metrics)
             except (OSError, ValueError) as error:
                 return f"the metrics of {broker} cannot be read: {reason_of(error)}"
-            for name, limit in self._limits.items():
-                if limit is None:
-                    continue
+            for name, limit in limits.items():
                 if name not in values:
                     return f"the metrics of {broker} have no {name}"
                 if values[name] > limit:
@@ -196,6 +181,9 @@ class _Measured:
                     unit = "ms (99th percentile)" if name == _LATENCY else "messages"
                     return f"the {what} of {broker} is {values[name]:,.6g} {unit}; {limit:g} are allowed"
         return None
+
+    allowed = (f"{name} of every broker is at most {limit:g}" for name, limit in limits.items() if limit)
+    return _Sentence("; ".join(allowed), look)
 
 
 def _metrics(content: bytes) -> dict[str, float]:
@@ -210,23 +198,16 @@ def _metrics(content: bytes) -> dict[str, float]:
     return found
 
 
-class _Queried:
-    """A query of Prometheus gives nothing, or 0."""
-
-    def __init__(self, prometheus: AdminRest, query: str) -> None:
-        self._prometheus, self._query = prometheus, query
-
-    def __str__(self) -> str:
-        return f"the query {self._query} gives nothing, or 0"
-
-    def look(self) -> str | None:
-        path = f"api/v1/query?{urlencode({'query': self._query})}"
-        for labels, value in self._prometheus.fetch(path, _samples):
+def _queried(prometheus: AdminRest, query: str) -> Guard:
+    def look() -> str | None:
+        for labels, value in prometheus.fetch(f"api/v1/query?{urlencode({'query': query})}", _samples):
             # NaN as well: it is not 0.
             if value != 0:
                 where = f" for {labels}" if labels else ""
-                return f"the query {self._query} gives {value:g}{where}; it should give nothing, or 0"
+                return f"the query {query} gives {value:g}{where}; it should give nothing, or 0"
         return None
+
+    return _Sentence(f"the query {query} gives nothing, or 0", look)
 
 
 def _samples(content: bytes) -> list[tuple[str, float]]:

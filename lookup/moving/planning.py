@@ -37,6 +37,7 @@ from lookup.model import (
 )
 from lookup.model.decision import CYCLE_WORDS
 from lookup.model.load import Load, ascending
+from lookup.model.load_data import bundle_stats_from_json
 from lookup.model.names import is_system_bundle
 from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.request import request_of
@@ -460,7 +461,8 @@ class _Planner:
                 balance.move([move])
                 number += 1
                 imbalance = balance.figures()["imbalance"]
-                owned, stats = state.owners[move.bundle], state.stats_of(move.bundle)
+                owned, report = state.owners[move.bundle], state.reports.get(move.bundle)
+                stats = None if report is None else bundle_stats_from_json(report)
                 yield Step(
                     number=number,
                     bundle=move.bundle,

@@ -18,7 +18,7 @@ from lookup.logs.rows import Quarantined
 from lookup.model import Broker, ClusterView, Load, Roster
 from lookup.model.documents import TableName
 from lookup.model.load import BundleLoad, ascending
-from lookup.model.load_data import NamespaceBundleStats, broker_load_from_json, bundle_stats_from_json
+from lookup.model.load_data import broker_load_from_json
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import US_PER_S, time_text
 from lookup.moving.origins import near_loads, origins_of
@@ -82,10 +82,6 @@ class ClusterState:
     samples: Samples | str
     #: what was missing, a sentence each
     missing: tuple[str, ...]
-
-    def stats_of(self, bundle: str) -> NamespaceBundleStats | None:
-        """Return the latest report of a bundle; None if it is on no list of top bundles."""
-        return None if bundle not in self.reports else bundle_stats_from_json(self.reports[bundle])
 
     def reported_us(self) -> dict[str, int]:
         """Return when the latest load report of each broker was written, µs since the Unix epoch."""

@@ -193,7 +193,9 @@ class Recorder:
                     # Rows are only taken away here, and others only appended: the first ones stay the first.
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     try:
-                        self._files.write(table, self._next_name(table, rows), rows)
+                        # With the day of its first row: old days can be removed by their names.
+                        day = time_text(rows[0][TABLES[table].names.index("ts")])[:10]
+                        self._files.write(table, f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet", rows)
                     except (OSError, InputError, OverflowError, ValueError, pa.ArrowException) as error:
                         self.failure = str(error)
                         return
@@ -201,8 +203,3 @@ class Recorder:
                     waiting[table] -= len(rows)
                     self.written[table] += len(rows)
             self.failure = None
-
-    def _next_name(self, table: str, rows: Sequence[tuple[Any, ...]]) -> str:
-        """Return the name of the next file, with the day of its first row: old days can be removed by their names."""
-        day = time_text(rows[0][TABLES[table].names.index("ts")])[:10]
-        return f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet"

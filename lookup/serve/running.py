@@ -14,7 +14,7 @@ from lookup.errors import InputError
 from lookup.serve.balancing import Moves
 from lookup.serve.following import Connect, Follower
 from lookup.serve.server import DecisionServer, Draw
-from lookup.serve.topics import Reach, ServedTopics, served_topics
+from lookup.serve.topics import Reach, ServedTopics
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
@@ -53,7 +53,11 @@ async def serve(
         if settings.collect is not None and settings.collect.service_url is not None:
             follower = Follower(settings.serving.cluster, settings.collect, connect)
         # Settings are checked before anything is connected to.
-        topics = served_topics(settings, reach, report)
+        topics: ServedTopics | None = None
+        if settings.topics is not None:
+            collect = settings.collect
+            source = None if collect is None or collect.admin is None else reach(collect)
+            topics = ServedTopics(settings, source, report)
         server = DecisionServer(settings, report, follower, topics, moves, draw)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     # With the client of Pulsar, which a server without a collector need not have.
     from lookup.collect.sources import AdminRest
 
-__all__ = ["Reach", "ServedTopics", "served_topics"]
+__all__ = ["Reach", "ServedTopics"]
 
 Result = TypeVar("Result")
 #: Looks at the cluster at a time.
@@ -56,19 +56,6 @@ _WATCHED_S = 0.2
 
 #: Makes the source of topics.
 Reach: TypeAlias = Callable[[CollectSection], "AdminRest"]
-
-
-def served_topics(settings: ServingFile, reach: Reach, report: Callable[[str], None]) -> ServedTopics | None:
-    """Build the lister that settings choose, and what serves it; None if they have no table of topics.
-
-    Raises:
-        SettingsError: if the lister cannot be built.
-        InputError: for a file of the settings that is not what it should be.
-    """
-    if settings.topics is None:
-        return None
-    collect = settings.collect if settings.collect is not None and settings.collect.admin is not None else None
-    return ServedTopics(settings, None if collect is None else reach(collect), report)
 
 
 @dataclass(slots=True, eq=False)
