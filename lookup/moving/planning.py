@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.build import parameters_of, part_table
@@ -60,9 +59,6 @@ from lookup.moving.state import ClusterState
 from lookup.placement import Placement, best_placement
 
 __all__ = ["make_plan"]
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 #: Reason of the moves of a drained broker, and of moves that limits refuse.
 DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"

@@ -70,10 +70,7 @@ async def serve(
 
 
 async def _listen(
-    server: DecisionServer,
-    topics: ServedTopics | None,
-    section: ServingSection,
-    report: Callable[[str], None],
+    server: DecisionServer, topics: ServedTopics | None, section: ServingSection, report: Callable[[str], None]
 ) -> None:
     """Answer requests until told to end, then write what waits."""
     ended = asyncio.Event()

@@ -10,7 +10,6 @@ GET     /watch?namespace=...         a list and what changes in it, as server-se
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TypeVar
 
 from aiohttp import web
 
@@ -35,7 +34,6 @@ from lookup.topics.watching import Watch
 
 __all__ = ["TopicRequests"]
 
-Result = TypeVar("Result")
 #: Greatest size of a body: the properties of a request, or the labels of a topic.
 _MOST_BYTES = 1 << 20
 _WATCH_FIELDS = ("namespace", "pattern", "selector", "mode", "property")

@@ -82,6 +82,8 @@ class ServedTopics:
         assert settings.topics is not None
         self._section, self._collect = settings.topics, settings.collect
         self._source, self._report = source, report
+        #: whether clients may watch
+        self.is_watchable = settings.topics.topic_list_watcher
         try:
             registry = load_plugins(settings.plugin_files)
         except PluginError as error:
@@ -104,11 +106,6 @@ class ServedTopics:
         #: why the cluster cannot be read; None while it can
         self.trouble: str | None = None
         self.watchers: Watchers
-
-    @property
-    def is_watchable(self) -> bool:
-        """Return whether clients may watch."""
-        return self._section.topic_list_watcher
 
     async def __aenter__(self) -> ServedTopics:
         async with AsyncExitStack() as stack:
@@ -144,9 +141,6 @@ class ServedTopics:
 
     async def _ask(self, question: Callable[..., Result], *arguments: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._questions, question, *arguments)
-
-    async def _compare(self, comparison: Callable[..., Result], *arguments: object) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._comparisons, comparison, *arguments)
 
     async def _write(self, write: Callable[..., Result], *arguments: object) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._writes, write, *arguments)
@@ -356,8 +350,9 @@ class ServedTopics:
                 began = time.monotonic()
                 topics = await _in_daemon(_topics_of, self._source, namespace)
             # With its topics go their labels: a cluster that does not name the namespace either has said it twice.
-            is_believed = topics is not None or not is_listed
-            if is_believed and not await self._compare(is_mirrored, self._catalog, namespace, topics):
+            is_believed, loop = topics is not None or not is_listed, asyncio.get_running_loop()
+            known = self._catalog, namespace, topics
+            if is_believed and not await loop.run_in_executor(self._comparisons, is_mirrored, *known):
                 await self._write(mirror, self._catalog, namespace, topics)
         # Whatever it is: clients are answered, and the next round may do better.
         except Exception as error:
