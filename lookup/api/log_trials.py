@@ -139,8 +139,8 @@ class LogTrials:
         aims = search.aims or aims_on(self.file.tune, scored)
         names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
         standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
-        possible = possible_document(scored, aims)
-        return shown_of_batch(batch, names, scored.pooled, standings, aims, possible=possible)
+        samples = {name: figure.sample for name, figure in scored.pooled.items()}
+        return shown_of_batch(batch, names, samples, standings, aims, possible=possible_document(scored, aims))
 
     def confirmed(
         self,

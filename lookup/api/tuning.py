@@ -45,7 +45,7 @@ from lookup.tuning.effects import settings_document
 from lookup.tuning.scenarios import ScenarioTrials
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import given_evaluation
-from lookup.tuning.trials import Shown, Trials
+from lookup.tuning.trials import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,7 +215,7 @@ class TuneRun:
     """A search on a log or on scenarios, in its folder."""
 
     file: TuneFile
-    trials: Trials
+    trials: LogTrials | ScenarioTrials
     search: Search
     folder: str
     #: what tells this search, and what it seals, from others
@@ -228,7 +228,7 @@ class TuneRun:
     records: dict[int, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, file: TuneFile, trials: Trials, folder: str, *, force: bool) -> TuneRun:
+    def of(cls, file: TuneFile, trials: LogTrials | ScenarioTrials, folder: str, *, force: bool) -> TuneRun:
         """Look at the folder: it is free, or has this search as far as it came.
 
         Raises:

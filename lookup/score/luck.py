@@ -92,6 +92,11 @@ class Sample:
     strata: tuple[Stratum, ...] | None = ()
 
     @property
+    def mean(self) -> float:
+        """Return the mean over replicates; NaN if there is nothing to measure."""
+        return float(self.values.mean())
+
+    @property
     def has_spread(self) -> bool:
         """Return whether there are at least two units of demand, so that one has something to vary against."""
         demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
@@ -165,7 +170,7 @@ def estimate(series: Sequence[Series], layout: Layout) -> list[Estimate]:
             bounds = (0.0 if is_positive else -math.inf, math.inf)
         for cluster in (None, *figure.clusters):
             drawn = sample(figure, layout, cluster)
-            value = float(drawn.values.mean())
+            value = drawn.mean
             # Verdicts compare pooled figures only: the samples of all others would fill the memory of a long run.
             kept = drawn if cluster is None and not figure.by else None
             low = high = math.nan

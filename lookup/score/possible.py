@@ -171,8 +171,8 @@ def possible(
 
 def _share(blank: Share, gain: Sample, room: Sample) -> Share:
     """Divide what a candidate gains by what there is to gain, with the luck of both (by the delta method)."""
-    whole = float(room.values.mean())
-    share = float(gain.values.mean()) / whole
+    whole = room.mean
+    share = gain.mean / whole
     if gain.strata is None or room.strata is None or not gain.has_spread:
         return replace(blank, share=share, reason="too few bundles or blocks of time for an interval")
     strata = [

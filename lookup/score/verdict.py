@@ -372,7 +372,7 @@ def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[
     found = []
     for name in clusters if len(clusters) > 1 else ():
         difference = minus(sample(a, case.layout, name), sample(b, case.layout, name))
-        delta = sign * float(difference.values.mean())
+        delta = sign * difference.mean
         half = spread(difference, question).half_width(LEVEL / len(clusters))
         found.append(InCluster(name, delta + 0.0, delta - half, delta + half))
     disagree = any(one.low > 0 for one in found) and any(one.high < 0 for one in found)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
 from scipy.stats import rankdata
 
-from lookup.tuning.racing import Aims, Measured, Standing, figure_name, gain_over
+from lookup.tuning.racing import Aims, Samples, Standing, figure_name, gain_over
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.space import Axis, Space
 
@@ -37,15 +37,12 @@ _Gains = Mapping[str, Sequence[float]]
 
 
 def taken_back(
-    measured: Mapping[tuple[str, str, str | None], Measured],
-    batch: Sequence[Candidate],
-    names: Mapping[int, str],
-    aims: Aims,
+    samples: Samples, batch: Sequence[Candidate], names: Mapping[int, str], aims: Aims
 ) -> dict[int, dict[str, list[float]]]:
     """Return by candidate of a batch that takes one change back what each figure gains by it.
 
     Args:
-        measured: pooled figures of the batch.
+        samples: pooled figures of the batch.
         names: of the policies of all that were replayed together, by number.
     """
     by_number = {one.number: one for one in batch}
@@ -55,7 +52,7 @@ def taken_back(
         if base is None or len(base.point.changes) - len(one.point.changes) != 1:
             continue
         for name in aims.figures:
-            gain = gain_over(measured, names[one.number], names[base.number], name, aims)
+            gain = gain_over(samples, names[one.number], names[base.number], name, aims)
             if gain is not None and math.isfinite(gain[0]) and gain[1].error:
                 freedom = min(gain[1].freedom, _MOST_FREEDOM)
                 found.setdefault(one.number, {})[figure_name(name)] = [gain[0], gain[1].error, freedom]

@@ -7,9 +7,8 @@ one batch the difference is taken unit by unit, as a verdict takes it, and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,8 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
 __all__ = [
-    "ANSWERED", "MOVES", "Aims", "Figure", "Standing", "beaten", "figure_name", "gain_over", "leaders", "standing_of",
+    "ANSWERED", "MOVES", "Aims", "Figure", "Samples", "Standing", "beaten", "figure_name", "gain_over", "leaders",
+    "standing_of",
 ]  # fmt: skip
 
 #: What must not get worse, and what a change costs: looked at whatever is sought.
@@ -28,20 +28,8 @@ ANSWERED: Name = ("answered_ratio", None)
 MOVES: Name = ("moves", None)
 
 
-class Measured(Protocol):
-    """A figure of a policy, as `Estimate` has it."""
-
-    @property
-    def value(self) -> float:
-        """Return the mean over replicates, NaN if there is nothing to measure."""
-
-    @property
-    def sample(self) -> Sample | None:
-        """Return the figure in every replicate."""
-
-
-#: By policy, metric and key.
-_Measured = Mapping[tuple[str, str, str | None], Measured]
+#: Figures of a batch in every replicate, by policy, metric and key.
+Samples = Mapping[tuple[str, str, str | None], Sample | None]
 
 
 def figure_name(name: Name) -> str:
@@ -121,18 +109,18 @@ def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
     return Standing(figures, scored.cannot_act.get(policy))
 
 
-def beaten(measured: _Measured, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
+def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
     """Return by policy another one that certainly dominates it; those that none does are left out.
 
     Args:
-        measured: pooled figures of a batch.
+        samples: pooled figures of a batch.
         standings: of its policies after it.
     """
     policies = list(standings)
     values = np.array([[aims.raised(name, standing) for name in aims.figures] for standing in standings.values()])
     first, found = [policies[number] for number in _undominated(values)], {}
     for policy in policies:
-        by = next((other for other in first if other != policy and _dominates(measured, other, policy, aims)), None)
+        by = next((other for other in first if other != policy and _dominates(samples, other, policy, aims)), None)
         if by is not None:
             found[policy] = by
     return found
@@ -165,29 +153,22 @@ def _undominated(values: NDArray[np.float64]) -> list[int]:
     return places
 
 
-def _dominates(measured: _Measured, a: str, b: str, aims: Aims) -> bool:
+def _dominates(samples: Samples, a: str, b: str, aims: Aims) -> bool:
     """Return whether a is no worse than b in any figure, and certainly better in one."""
     is_certain = False
-    for delta, half in _differences(measured, a, b, aims):
-        if not delta >= 0:  # NaN is no reason to drop anything
+    for name in aims.figures:
+        gain = gain_over(samples, a, b, name, aims)
+        # What is not known, as NaN, is no reason to drop anything.
+        if gain is None or not gain[0] >= 0:
             return False
-        is_certain |= delta > half
+        is_certain |= gain[0] > gain[1].half_width()
     return is_certain
 
 
-def _differences(measured: _Measured, a: str, b: str, aims: Aims) -> Iterator[tuple[float, float]]:
-    """Yield the gain of a over b in each figure, and half the width of its interval."""
-    for name in aims.figures:
-        gain = gain_over(measured, a, b, name, aims)
-        yield (math.nan, math.inf) if gain is None else (gain[0], gain[1].half_width())
-
-
-def gain_over(measured: _Measured, a: str, b: str, name: Name, aims: Aims) -> tuple[float, Spread] | None:
+def gain_over(samples: Samples, a: str, b: str, name: Name, aims: Aims) -> tuple[float, Spread] | None:
     """Return the gain of policy a over b in a figure, up is better, and how it varies; None if that is not known."""
-    one, other = measured.get((a, *name)), measured.get((b, *name))
-    if one is None or other is None or one.sample is None or other.sample is None:
-        return None
-    if one.sample.strata is None or other.sample.strata is None:
+    one, other = samples.get((a, *name)), samples.get((b, *name))
+    if one is None or other is None or one.strata is None or other.strata is None:
         return None
     sign = 1.0 if name in aims.rising else -1.0
-    return sign * (one.value - other.value), spread(minus(one.sample, other.sample))
+    return sign * (one.mean - other.mean), spread(minus(one, other))

@@ -18,7 +18,7 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
 from lookup.score.luck import LEVEL, Sample, Spread, minus, spread
-from lookup.score.rules import Name
+from lookup.score.rules import Name, name_of
 from lookup.score.verdict import holm
 from lookup.settings.policy import PolicySpec
 from lookup.settings.tuning import TuneFile
@@ -39,15 +39,8 @@ _HANDFUL = 0.001
 _RISING = frozenset({ANSWERED, ("matched", None)})
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """A figure of a policy over all scenarios."""
-
-    value: float
-    sample: Sample
-
-
-_Measured = dict[tuple[str, str, str | None], _Measure]
+#: Figures over all scenarios in every seed, by policy, figure and no key.
+_Samples = dict[tuple[str, str, str | None], Sample]
 
 
 @dataclass(frozen=True)
@@ -88,13 +81,14 @@ class ScenarioTrials:
             problems.append("tune.replicates: of scenarios only seeds differ, and one shows no luck; give 2 or more")
         if problems:
             raise SettingsError(problems)
-        limits: dict[Name, float] = {(name, None): times for name, times in own.limits.items()}
+        limits = {name_of(name): times for name, times in own.limits.items()}
+        sought = tuple(map(name_of, objectives)), tuple(map(name_of, prices))
         return cls(
             files=files,
             policies=file.policies,
             spaces=spaces_of(file, file.policies, file.policies[0].name, registry),
             registry=registry,
-            aims=Aims(_names(objectives), _names(prices), limits, own.tolerance, _RISING),
+            aims=Aims(*sought, limits, own.tolerance, _RISING),
             replicates=own.seeds,
         )
 
@@ -126,9 +120,9 @@ class ScenarioTrials:
         """Run the scenarios with a batch, each candidate with the same seeds."""
         candidates = [search.incumbent, *batch.candidates]
         names = {one.number: policy_name(one, self.incumbent) for one in candidates}
-        measured, _ = self._run(candidates, self._seeds(number, batch.replicates), search)
-        standings = {one: _standing(measured, name, self.incumbent, self.aims) for one, name in names.items()}
-        return shown_of_batch(batch, names, measured, standings, self.aims)
+        samples, _ = self._run(candidates, self._seeds(number, batch.replicates), search)
+        standings = {one: _standing(samples, name, self.incumbent, self.aims) for one, name in names.items()}
+        return shown_of_batch(batch, names, samples, standings, self.aims)
 
     def confirmed(
         self,
@@ -139,17 +133,17 @@ class ScenarioTrials:
     ) -> Shown:
         """Judge the finalists in the seeds that are sealed, all comparisons of a figure together."""
         candidates = [search.incumbent, *finalists]
-        measured, cycles = self._run(candidates, self._seeds(_DRAWS - 1, self.replicates), search)
+        samples, cycles = self._run(candidates, self._seeds(_DRAWS - 1, self.replicates), search)
         names = {one.number: policy_name(one, self.incumbent) for one in candidates}
-        standings = {one: _standing(measured, name, self.incumbent, self.aims) for one, name in names.items()}
-        return Shown(self.aims, self._judged_together(standings, measured, names), cycles=cycles)
+        standings = {one: _standing(samples, name, self.incumbent, self.aims) for one, name in names.items()}
+        return Shown(self.aims, self._judged_together(standings, samples, names), cycles=cycles)
 
     def _judged_together(
-        self, standings: Mapping[int, Standing], measured: _Measured, names: Mapping[int, str]
+        self, standings: Mapping[int, Standing], samples: _Samples, names: Mapping[int, str]
     ) -> dict[int, Standing]:
         """Take back what chance alone would bring among all comparisons that count for a recommendation."""
         places = [(one, name) for one in standings if one for name in self.aims.judged]
-        chances = holm([_luck(measured, names[one], self.incumbent, name, self.aims)[1] for one, name in places])
+        chances = holm([_luck(samples, names[one], self.incumbent, name, self.aims)[1] for one, name in places])
         figures = {one: dict(standing.figures) for one, standing in standings.items()}
         for (one, name), chance in zip(places, chances, strict=True):
             if chance > LEVEL and figures[one][name].verdict in ("better", "worse"):
@@ -159,9 +153,9 @@ class ScenarioTrials:
     def _seeds(self, number: int, count: int) -> range:
         return range(1 + number * _SEEDS, 1 + number * _SEEDS + count)
 
-    def _run(self, candidates: Sequence[Candidate], seeds: range, search: Search) -> tuple[_Measured, dict[int, str]]:
+    def _run(self, candidates: Sequence[Candidate], seeds: range, search: Search) -> tuple[_Samples, dict[int, str]]:
         """Run every scenario with every candidate in every seed; return figures, and what shedders did in the first."""
-        measured: _Measured = {}
+        samples: _Samples = {}
         cycles: dict[int, str] = {}
         for candidate in candidates:
             name = policy_name(candidate, self.incumbent)
@@ -188,12 +182,8 @@ class ScenarioTrials:
                 counts = np.where(np.isnan(of_scenarios).any(axis=1), 0.0, weights)
                 sums = counts @ np.nan_to_num(of_scenarios)
                 values = sums / counts.sum() if counts.sum() else np.full(len(seeds), np.nan)
-                measured[name, figure, None] = _Measure(float(values.mean()), Sample(values))
-        return measured, cycles
-
-
-def _names(figures: Sequence[str]) -> tuple[Name, ...]:
-    return tuple((figure, None) for figure in figures)
+                samples[name, figure, None] = Sample(values)
+        return samples, cycles
 
 
 def _figures(trend: Trend, bundle_minutes: int) -> Iterator[tuple[str, float]]:
@@ -203,21 +193,21 @@ def _figures(trend: Trend, bundle_minutes: int) -> Iterator[tuple[str, float]]:
     yield ANSWERED[0], 1.0 - figures.unowned / bundle_minutes
 
 
-def _luck(measured: _Measured, policy: str, incumbent: str, name: Name, aims: Aims) -> tuple[float, float, Spread]:
+def _luck(samples: _Samples, policy: str, incumbent: str, name: Name, aims: Aims) -> tuple[float, float, Spread]:
     """Return a gain over the incumbent, its probability between equals, and how it varies over seeds."""
-    one, today = measured[policy, *name], measured[incumbent, *name]
+    one, today = samples[policy, *name], samples[incumbent, *name]
     # adding 0.0 turns -0.0 into 0.0
-    delta = (1.0 if name in aims.rising else -1.0) * (one.value - today.value) + 0.0
-    luck = spread(minus(one.sample, today.sample))
+    delta = (1.0 if name in aims.rising else -1.0) * (one.mean - today.mean) + 0.0
+    luck = spread(minus(one, today))
     return delta, luck.chance(delta) if math.isfinite(delta) else 1.0, luck
 
 
-def _standing(measured: _Measured, policy: str, incumbent: str, aims: Aims) -> Standing:
+def _standing(samples: _Samples, policy: str, incumbent: str, aims: Aims) -> Standing:
     """Return how a policy stands against the incumbent, each figure by itself, by Student's t over seeds."""
     figures = {}
     for name in aims.shown:
-        value = measured[policy, *name].value
-        delta, chance, luck = _luck(measured, policy, incumbent, name, aims)
+        value = samples[policy, *name].mean
+        delta, chance, luck = _luck(samples, policy, incumbent, name, aims)
         if policy == incumbent or not math.isfinite(delta):
             figures[name] = Figure(value)
             continue

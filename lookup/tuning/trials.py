@@ -1,17 +1,20 @@
-"""What a search is tried on: a log, one part of which is sealed, or scenarios, of which other seeds are."""
+"""What trials of a batch have shown: on a log, one part of which is sealed, or on scenarios, of which other seeds are.
+
+Both kinds of trials, `ScenarioTrials` and `lookup.api.log_trials`, have the same methods; the same batch shows the
+same, wherever it is tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from lookup.tuning.effects import taken_back
-from lookup.tuning.racing import Aims, Measured, Standing, beaten
-from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.space import Space
+from lookup.tuning.racing import Aims, Samples, Standing, beaten
+from lookup.tuning.search import Batch, Candidate
 
-__all__ = ["Shown", "Span", "Trials", "policy_name", "shown_of_batch"]
+__all__ = ["Shown", "Span", "policy_name", "shown_of_batch"]
 
 
 def policy_name(candidate: Candidate, incumbent: str) -> str:
@@ -39,7 +42,7 @@ class Shown:
 def shown_of_batch(
     batch: Batch,
     names: Mapping[int, str],
-    measured: Mapping[tuple[str, str, str | None], Measured],
+    samples: Samples,
     standings: Mapping[int, Standing],
     aims: Aims,
     *,
@@ -49,16 +52,16 @@ def shown_of_batch(
 
     Args:
         names: of the policies of all that were tried together, by number, the incumbent's first.
-        measured: pooled figures by policy, metric and key.
+        samples: pooled figures.
     """
     by_name = {name: number for number, name in names.items()}
     of_names = {name: standings[number] for number, name in names.items()}
-    worse = {} if batch.kind == "race" else beaten(measured, of_names, aims)
+    worse = {} if batch.kind == "race" else beaten(samples, of_names, aims)
     return Shown(
         aims,
         standings,
         beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
-        taken_back=taken_back(measured, batch.candidates, names, aims),
+        taken_back=taken_back(samples, batch.candidates, names, aims),
         possible=possible,
     )
 
@@ -75,50 +78,3 @@ class Span:
     last: str
     #: days that are sealed, 0 if moves of a day mean nothing
     days: float = 0.0
-
-
-class Trials(Protocol):
-    """Tries candidates; the same batch shows the same, wherever it is tried."""
-
-    @property
-    def incumbent(self) -> str:
-        """Return the name of today's policy."""
-
-    @property
-    def spaces(self) -> Sequence[Space]:
-        """Return what is varied."""
-
-    @property
-    def replicates(self) -> int:
-        """Return in how many replicates finalists are judged."""
-
-    @property
-    def span(self) -> Span:
-        """Return what is searched and what is sealed."""
-
-    @property
-    def settings(self) -> object:
-        """Return what tells this search from others, besides its file, as JSON has it."""
-
-    @property
-    def sealed(self) -> object:
-        """Return what tells what is sealed from other days or seeds."""
-
-    def begin(self, folder: str) -> None:
-        """Check, once the folder is there, what could not be checked before."""
-
-    def tried(self, batch: Batch, number: int, search: Search, progress: Callable[[str], None]) -> Shown:
-        """Try a batch, and the incumbent with it.
-
-        Args:
-            number: of the batch; each has luck of its own.
-        """
-
-    def confirmed(
-        self,
-        finalists: Sequence[Candidate],
-        search: Search,
-        progress: Callable[[str], None],
-        warn: Callable[[str], None],
-    ) -> Shown:
-        """Judge the finalists on what is sealed."""
