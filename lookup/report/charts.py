@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec",
-    "extent", "heat_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec", "setting_spec",
-    "topology_spec", "trade_spec",
+    "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec",
+    "setting_spec", "topology_spec", "trade_spec", "trends_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -28,6 +28,7 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 _ROWS = {"name": "rows"}
 _WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
+_DASHES = [[1, 0], [6, 3], [2, 2]]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 CHART_WIDTH = 720
 #: Colours of points by what they are; the last three are of a search.
@@ -81,7 +82,7 @@ def trade_spec(
     y = _amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
-        "color": _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None),
+        "color": _by_role(),
         "size": _amount("size", scale=sizes, legend=None),
         "tooltip": [_name(name) for name in ("policy", "up", "across", "moved")],
         "x": x,
@@ -148,7 +149,7 @@ def setting_spec(
             "value", scale={"type": scale, "zero": False}, title=None, axis={"tickCount": 4, "labelOverlap": True}
         )
     y = _amount("at", scale={"domain": list(domain), "nice": False, "zero": False}, title=figure, axis={"tickCount": 4})
-    role = _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
+    role = _by_role()
     tooltip = [_name("candidate"), _name("said")]
     layers = [
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": {"datum": today}}),
@@ -170,7 +171,7 @@ def parallel_spec(axes: Sequence[str]) -> dict[str, Any]:
     names = {"labelAngle": 0, "labelExpr": "split(datum.label, '|')", "grid": True, "domain": False}
     x = _name("axis", sort=list(axes), title=None, axis=names, scale={"type": "point", "padding": 0.5})
     y = _amount("share", axis=None, scale={"domain": [0, 1]})
-    role = _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
+    role = _by_role()
     tooltip = [_name("candidate"), _name("said")]
     layers = [
         _layer(
@@ -223,7 +224,7 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
     if is_relative:
         colours = ["@cold", "@even", "@hot"]
         scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": colours}
-    x, y = _time(time_format), _row("y")
+    x, y = _time(format=time_format), _row("y")
     cell = {
         "color": _amount("value", scale=scale, title=title),
         "tooltip": [_name("y", title="broker"), _name("since"), _amount("value", title=title)],
@@ -251,7 +252,7 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
     scale = {"domain": list(causes), "range": _CATEGORIES[: len(causes)]}
     encoding = {
         "color": _name("y", scale=scale, title="cause"),
-        "x": _time(time_format),
+        "x": _time(format=time_format),
         "x2": {"field": "x2"},
         "y": _amount("low", title="bundles"),
         "y2": {"field": "high"},
@@ -296,6 +297,46 @@ def rejection_spec(reasons: Sequence[str]) -> dict[str, Any]:
     return {**bars, "height": {"step": 20}, "width": CHART_WIDTH, "$schema": _SCHEMA}
 
 
+def loads_spec(brokers: int) -> dict[str, Any]:
+    """Load before and after a plan of moves, two bars for each broker."""
+    order = ["before", "after"]
+    encoding = {
+        "y": _name("broker", title=None, axis={"labelLimit": 260}),
+        "yOffset": _name("when", sort=order),
+        "x": _amount("load", title="bytes per second", axis={"format": "~s"}),
+        "color": _name(
+            "when", title=None, scale={"domain": order, "range": ["@quiet", "@series1"]}, legend={"orient": "top"}
+        ),
+        "tooltip": [_name(name) for name in ("broker", "when", "load")],
+    }
+    bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
+    return {**bars, "height": 26 * brokers, "width": CHART_WIDTH, "$schema": _SCHEMA}
+
+
+def trends_spec(policies: Sequence[str]) -> dict[str, Any]:
+    """Values over time with their intervals, one panel per figure, one line per policy and stretch."""
+    # More policies than colours differ in their dashes.
+    looks = [divmod(number, len(_CATEGORIES)) for number in range(len(policies))]
+    colours = {"domain": list(policies), "range": [_CATEGORIES[colour] for _, colour in looks]}
+    dashes = {"domain": list(policies), "range": [_DASHES[dash % len(_DASHES)] for dash, _ in looks]}
+    legend = {"columns": 6, "orient": "top", "symbolOpacity": 1}
+    color = _name("policy", scale=colours, title=None, legend=legend)
+    x = _time(tickCount=4)
+    y = _amount("value", scale={"zero": False}, title=None, axis={"tickCount": 4})
+    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}
+    line = {"x": x, "y": y, "color": color, "strokeDash": {**color, "scale": dashes}, "detail": _name("stretch")}
+    point = {"x": x, "y": y, "color": color, "tooltip": [_name("policy"), _name("said")]}
+    layers = [
+        _layer(_mark("rule", color="@quiet", strokeDash=[4, 3]), {"x": x}, {"filter": "datum.is_first"}),
+        _layer(_mark("rule", opacity=0.4), ends, {"filter": "isValid(datum.low)"}),
+        _layer(_mark("line", strokeWidth=1.5), line),
+        _layer(_mark("circle", opacity=1, size=22), point),
+    ]
+    panel = {"layer": layers, "height": 110, "width": CHART_WIDTH // 2 - 70}
+    resolve = {"axis": {"x": "independent"}, "scale": {"y": "independent"}}
+    return _panels("figure", panel, columns=2, resolve=resolve)
+
+
 def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
     """A tree of places from clusters to racks, drawn from left to right.
 
@@ -326,13 +367,18 @@ def _name(field: str, **channel: object) -> dict[str, Any]:
     return {"field": field, **channel, "type": "nominal"}
 
 
+def _by_role() -> dict[str, Any]:
+    """Return the channel that colours points by what they are."""
+    return _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
+
+
 def _row(field: str, title: str | None = None) -> dict[str, Any]:
     """Return an axis of names in the order of the data."""
     return _name(field, sort=None, title=title)
 
 
-def _time(time_format: str) -> dict[str, Any]:
-    axis = {"format": time_format, "grid": False, "labelOverlap": True}
+def _time(**axis: object) -> dict[str, Any]:
+    axis = {**axis, "grid": False, "labelOverlap": True}
     return {"axis": axis, "field": "x", "scale": {"type": "utc"}, "title": None, "type": "temporal"}
 
 
@@ -425,9 +471,9 @@ class Spot:
         return Box(left, point.y + self.dy - _LINE / 2, left + width, point.y + self.dy + _LINE / 2)
 
 
-def extent(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
-    """Return the domain of a scale that has room for all intervals, and some around them."""
-    least, most = min(lows), max(highs)
+def extent(ends: Sequence[float]) -> tuple[float, float]:
+    """Return the domain of a scale that has room for intervals with these ends, and some around them."""
+    least, most = min(ends), max(ends)
     margin = 0.06 * (most - least) or 0.05 * abs(least) or 1.0
     return least - margin, most + margin
 

@@ -36,7 +36,8 @@ def html_page(content: Sequence[Section], *, is_still: bool = False, **facts: st
 
     Args:
         is_still: without scripts, so without charts; dark if the reader's system is.
-        facts: what stands around the sections, by its name in the template.
+        facts: what stands around the sections, by its name in the template; a page that compares no policies has none
+            of `incumbent`, `candidates`, `alike` and `replayed`.
     """
     # A map that lies beside a script is not in the page.
     names = () if is_still else _SCRIPTS
@@ -51,7 +52,7 @@ def html_page(content: Sequence[Section], *, is_still: bool = False, **facts: st
         style=style,
         data=_data(content),
         policy=_policy(scripts, style),
-        **facts,
+        **{"incumbent": "", "candidates": (), "alike": "", "replayed": "", **facts},
     )
 
 

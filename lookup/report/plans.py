@@ -10,7 +10,7 @@ from lookup.model.quoting import listed, quantity
 from lookup.moving.checking import PlanToday
 from lookup.moving.plan import MovePlan, Predicted, near_name
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
-from lookup.report.charts import CHART_WIDTH
+from lookup.report.charts import loads_spec
 from lookup.report.comparison import NOTHING, number_text
 from lookup.report.html import html_page
 
@@ -23,9 +23,6 @@ __all__ = [
     "steps_table",
     "today_table",
 ]
-
-#: Pixels of a chart for each broker.
-_ROW_HEIGHT = 26
 
 
 def figures_table(plan: MovePlan) -> Table:
@@ -132,10 +129,6 @@ def html_plan(plan: MovePlan) -> str:
         title="Moves to make now",
         period=f"{plan.made:%Y-%m-%d %H:%M:%S} UTC",
         version=version("pulsar-lookup"),
-        incumbent="",
-        candidates=[],
-        alike="",
-        replayed="",
         clusters=[plan.cluster],
         source="`plan.json` beside it",
     )
@@ -152,36 +145,11 @@ def _brokers(plan: MovePlan) -> Iterator[Block]:
         "loads",
         "Load of each broker",
         f"Bars for {quantity(len(plan.brokers), 'broker')}, before and after the plan, in bytes per second.",
-        _loads_spec(len(plan.brokers)),
+        loads_spec(len(plan.brokers)),
         "broker when load".split(),
         drawn,
         brokers_table(plan),
     )
-
-
-def _loads_spec(brokers: int) -> dict[str, Any]:
-    """Load before and after, two bars for each broker."""
-    order = ["before", "after"]
-    return {
-        "data": {"name": "rows"},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "y": {"field": "broker", "type": "nominal", "title": None, "axis": {"labelLimit": 260}},
-            "yOffset": {"field": "when", "type": "nominal", "sort": order},
-            "x": {"field": "load", "type": "quantitative", "title": "bytes per second", "axis": {"format": "~s"}},
-            "color": {
-                "field": "when",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": order, "range": ["@quiet", "@series1"]},
-                "legend": {"orient": "top"},
-            },
-            "tooltip": [{"field": name, "type": "nominal"} for name in ("broker", "when", "load")],
-        },
-        "height": _ROW_HEIGHT * brokers,
-        "width": CHART_WIDTH,
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json",
-    }
 
 
 def _settings(plan: MovePlan) -> Iterator[str]:

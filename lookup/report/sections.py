@@ -137,7 +137,7 @@ def _trade(scored: Scored) -> Section:
     limits = _limits(scored, chosen)
     reached = list(zip(*(corner for limit in limits for corner in limit.corners), strict=True)) or [(), ()]
     domains = [
-        extent([*(row[low] for row in rows), *corners], [*(row[low + 1] for row in rows), *corners])
+        extent([*(end for row in rows for end in row[low : low + 2]), *corners])
         for low, corners in zip((3, 6), reached, strict=True)
     ]
     blocks = [

@@ -32,10 +32,6 @@ def html_overview(overview: Overview) -> str:
         title="Decision server",
         period=_moment(overview.now_us),
         version=overview.version,
-        incumbent="",
-        candidates=[],
-        alike="",
-        replayed="",
         clusters=[overview.cluster],
         source="`/metrics` and `/balance`",
     )

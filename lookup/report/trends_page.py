@@ -11,19 +11,18 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Paragraph, Section, Table
-from lookup.report.charts import CHART_WIDTH
+from lookup.report.charts import trends_spec
 from lookup.report.comparison import ARROWS, NOTHING, interval_text, value_text
 from lookup.report.difference import with_unit
 from lookup.report.html import html_page
 from lookup.report.trends import Trends, notes_of, runs_table, summary_of, trends_table
 
-__all__ = ["html_trends", "trends_spec"]
+__all__ = ["html_trends"]
 
-#: Charts of a page unless all are asked for, and charts beside each other.
-_MOST_CHARTS, _COLUMNS = 24, 2
+#: Charts of a page unless all are asked for.
+_MOST_CHARTS = 24
 #: Points of all charts together, the newest runs': each takes some 170 bytes, and a page is to stay below 1.5 MB.
 _MOST_POINTS = 3_600
-_COLOURS, _DASHES = [f"@series{number}" for number in range(1, 9)], [[1, 0], [6, 3], [2, 2]]
 
 
 def html_trends(trends: Trends, *, is_whole: bool = False) -> str:
@@ -56,8 +55,6 @@ def html_trends(trends: Trends, *, is_whole: bool = False) -> str:
         version=version("pulsar-lookup"),
         incumbent=newest.incumbent,
         candidates=policies[1:],
-        alike="",
-        replayed="",
         clusters=newest.clusters,
         source="the `summary.json` of a run",
     )
@@ -113,57 +110,3 @@ def _charts(trends: Trends, policies: Sequence[str], *, is_whole: bool) -> Itera
         rows,
         Table(heads, texts, "trend-numbers", "The numbers of the charts, with 95 % intervals", texts=(0, 1)),
     )
-
-
-def trends_spec(policies: Sequence[str]) -> dict[str, Any]:
-    """Values over time with their intervals, one panel per figure, one line per policy and stretch."""
-    numbers = range(len(policies))
-    scale = {"domain": list(policies), "range": [_COLOURS[number % len(_COLOURS)] for number in numbers]}
-    legend = {"columns": 6, "orient": "top", "symbolOpacity": 1}
-    policy = {"field": "policy", "type": "nominal", "scale": scale, "title": None, "legend": legend}
-    # More policies than colours differ in their dashes.
-    dashes = {**scale, "range": [_DASHES[number // len(_COLOURS) % len(_DASHES)] for number in numbers]}
-    x = {
-        "field": "x",
-        "type": "temporal",
-        "scale": {"type": "utc"},
-        "title": None,
-        "axis": {"grid": False, "labelOverlap": True, "tickCount": 4},
-    }
-    y = {"field": "value", "type": "quantitative", "scale": {"zero": False}, "title": None, "axis": {"tickCount": 4}}
-    known, first = {"filter": "isValid(datum.low)"}, {"filter": "datum.is_first"}
-    layers = [
-        {"mark": {"type": "rule", "color": "@quiet", "strokeDash": [4, 3]}, "transform": [first], "encoding": {"x": x}},
-        {
-            "mark": {"type": "rule", "opacity": 0.4},
-            "transform": [known],
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": policy},
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 1.5},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": policy,
-                "strokeDash": {**policy, "scale": dashes},
-                "detail": {"field": "stretch", "type": "nominal"},
-            },
-        },
-        {
-            "mark": {"type": "circle", "opacity": 1, "size": 22},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": policy,
-                "tooltip": [{"field": name, "type": "nominal"} for name in ("policy", "said")],
-            },
-        },
-    ]
-    header, order = {"labelAnchor": "start", "labelFontWeight": "bold"}, {"field": "order", "op": "min"}
-    return {
-        "data": {"name": "rows"},
-        "facet": {"field": "figure", "type": "nominal", "header": header, "sort": order, "title": None},
-        "columns": _COLUMNS,
-        "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"}},
-        "spec": {"layer": layers, "height": 110, "width": CHART_WIDTH // _COLUMNS - 70},
-    }

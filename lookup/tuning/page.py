@@ -55,7 +55,6 @@ def tuning_page(document: _Document) -> str:
         version=version("pulsar-lookup"),
         incumbent=document["incumbent"]["policy"],
         candidates=[str(one["candidate"]) for one in tried],
-        alike="",
         replayed=f"sealed from {_minute(sealed)}" if sealed else "nothing sealed",
         clusters=list(dict.fromkeys(one["space"] for one in document["settings"])),
         source="`tune.json` beside it",
@@ -142,15 +141,16 @@ def _front(document: _Document) -> Iterator[Block]:
     domains = []
     for place, low in enumerate((3, 6)):
         ends = [*(row[low] for row in drawn), *(row[low + 1] for row in drawn), *(corner[place] for corner in corners)]
-        least, most = extent(ends, ends)
+        least, most = extent(ends)
         # A point far off stays in the table; it would press all others into one.
         reach = (_MOST_SPAN - 1.0) * (most - least)
         values = [row[low - 1] for of in rows.values() for row in of]
         inside = [value for value in values if least - reach <= value <= most + reach]
-        domains.append(extent([*ends, *inside], [*ends, *inside]))
+        domains.append(extent([*ends, *inside]))
     outside = 0
+    (left, right), (bottom, top) = domains
     for days, title in zip(_PARTS, ("In the search", f"On {_confirmation(document)}"), strict=True):
-        seen = [row for row in rows[days] if _is_inside(row, domains)]
+        seen = [row for row in rows[days] if left <= row[2] <= right and bottom <= row[5] <= top]
         outside += len(rows[days]) - len(seen)
         if len(seen) > 1:
             heads = [f"{words_of(name_of(name)).name} {_arrow(name, document)}" for name in chosen]
@@ -177,11 +177,6 @@ def _front(document: _Document) -> Iterator[Block]:
         yield Paragraph("The search told no gain from luck, so that there is no second picture.", "note")
 
 
-def _is_inside(row: Sequence[Any], domains: Sequence[tuple[float, float]]) -> bool:
-    (left, right), (bottom, top) = domains
-    return bool(left <= row[2] <= right and bottom <= row[5] <= top)
-
-
 def _dots(
     document: _Document, candidates: Sequence[_Document], days: str, chosen: tuple[str, str]
 ) -> Iterator[list[Any]]:
@@ -195,11 +190,7 @@ def _dots(
     dots = []
     for one in candidates:
         figures = one[days]
-        if (
-            not one["candidate"]
-            or figures is None
-            or any(_at(figures, ends, name, document) is None for name in chosen)
-        ):
+        if not one["candidate"] or figures is None or any(figures[name]["delta"] is None for name in chosen):
             continue
         role = _role(one, document)
         spans = [end for name in chosen for end in _span(figures, ends, name, document, has_width=role != "tried")]
@@ -213,16 +204,11 @@ def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
     return [_text(figures[name]["value"]) for name in (up, across, "moves")]
 
 
-def _at(figures: _Document, today: Mapping[str, float], name: str, document: _Document) -> float | None:
-    """Return where a candidate stands: as far from today's point as it was from today's policy in its batch."""
-    delta = figures[name]["delta"]
-    return None if delta is None else today[name] + _sign(name, document) * delta
-
-
 def _span(
     figures: _Document, today: Mapping[str, float], name: str, document: _Document, *, has_width: bool = True
 ) -> tuple[float, float, float]:
-    figure, sign = figures[name], _sign(name, document)
+    """Return where a candidate stands, as far from today's point as it was in its batch, with the ends of its line."""
+    figure, sign = figures[name], 1.0 if name in document["rising"] else -1.0
     at = today[name] + sign * figure["delta"]
     if not has_width or figure["low"] is None:
         return at, at, at
@@ -278,9 +264,8 @@ def _picture(setting: _Document, name: str, document: _Document) -> Chart:
         rows.append(
             [_name(one), role, _plain(value), at, low, high, f"{_plain(value)}: {_text(figures[name]['value'])}"]
         )
-    values = [row[3] for row in rows] or [today]
-    lowest, highest = extent([*values, today], [*values, today])
-    spec = setting_spec(words_of(name_of(name)).name, setting["scale"], today, (lowest, highest))
+    domain = extent([*(row[3] for row in rows), today])
+    spec = setting_spec(words_of(name_of(name)).name, setting["scale"], today, domain)
     title = f"{setting['space']}: {key}{_caution(document)}"
     number = document["settings"].index(setting)
     description = f"{quantity(len(rows), 'candidate')} by their value of this setting."
@@ -384,10 +369,6 @@ def _minute(written: str) -> str:
 def _name(one: _Document) -> str:
     number = str(one["candidate"]) if one["candidate"] else "today"
     return f"{number} (defaults)" if one["origin"] == "defaults" else number
-
-
-def _sign(name: str, document: _Document) -> float:
-    return 1.0 if name in document["rising"] else -1.0
 
 
 def _arrow(name: str, document: _Document) -> str:

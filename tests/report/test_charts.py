@@ -162,6 +162,6 @@ def test_a_name_without_room_is_left_out() -> None:
 
 def test_a_domain_has_room_around_all_intervals() -> None:
     """Also if all figures are the same."""
-    assert extent([1.0, 2.0], [1.5, 3.0]) == (0.88, 3.12)
-    assert extent([2.0], [2.0]) == (1.9, 2.1)
-    assert extent([0.0], [0.0]) == (-1.0, 1.0)
+    assert extent([1.0, 2.0, 1.5, 3.0]) == (0.88, 3.12)
+    assert extent([2.0]) == (1.9, 2.1)
+    assert extent([0.0]) == (-1.0, 1.0)

@@ -11,8 +11,9 @@ from typing import Any
 import altair as alt
 import pytest
 
+from lookup.report.charts import trends_spec
 from lookup.report.trends import read_trends
-from lookup.report.trends_page import html_trends, trends_spec
+from lookup.report.trends_page import html_trends
 from tests.report.results import result, wide
 from tests.report.runs import edit, write_run
 
