@@ -6,8 +6,6 @@ first; the bounds are the obvious ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lookup.placement.problem import TOLERANCE, Bools, Floats, Ints, Problem
@@ -36,15 +34,15 @@ def least_imbalance(problem: Problem) -> float:
     else:
         widest = np.where(problem.admitted, problem.capacities, 0.0).max(axis=1)
     lowest = max(1.0, float((problem.weights / widest).max()) / mean, _pairs(problem), _islands(problem))
-    burdens = _burdens(problem)
+    burdens = _Burdens(problem)
     highest = max(lowest, problem.imbalance(problem.owners)) if (problem.owners >= 0).any() else lowest
-    if burdens.is_within(problem, lowest):
+    if burdens.are_within(lowest):
         return lowest
-    if not burdens.is_within(problem, highest):
+    if not burdens.are_within(highest):
         return np.inf
     for _ in range(_HALVINGS):
         middle = (lowest + highest) / 2
-        if burdens.is_within(problem, middle):
+        if burdens.are_within(middle):
             highest = middle
         else:
             lowest = middle
@@ -78,36 +76,30 @@ def _islands(problem: Problem) -> float:
     return most / problem.mean
 
 
-@dataclass(frozen=True, eq=False)
 class _Burdens:
     """What has to leave its broker for some imbalance."""
 
-    #: weight and number of bundles whose broker may not have them
-    unwanted_weight: float
-    unwanted: int
-    #: of each broker, the weight of its heaviest bundles, added up: of none, of one, of two, ...
-    heaviest: list[Floats]
+    def __init__(self, problem: Problem) -> None:
+        self._problem, placed = problem, problem.is_placed
+        # Bundles whose broker may not have them.
+        unwanted = (problem.owners >= 0) & ~placed
+        self._weight, self._moves = float(problem.weights[unwanted].sum()), int(unwanted.sum())
+        #: of each broker, the weight of its heaviest bundles, added up: of none, of one, of two, ...
+        self._heaviest: list[Floats] = []
+        for broker in range(len(problem.capacities)):
+            weights = problem.weights[placed & (problem.owners == broker)]
+            self._heaviest.append(np.cumsum(np.append(0.0, -np.sort(-weights))))
 
-    def is_within(self, problem: Problem, imbalance: float) -> bool:
+    def are_within(self, imbalance: float) -> bool:
         """Return whether what must at least move for an imbalance is within the budgets."""
+        problem, weight, moves = self._problem, self._weight, self._moves
         allowed = imbalance * problem.mean * problem.capacities * (1 + TOLERANCE)
-        weight, moves = self.unwanted_weight, self.unwanted
-        for column, most in zip(self.heaviest, allowed.tolist(), strict=True):
+        for column, most in zip(self._heaviest, allowed.tolist(), strict=True):
             excess = float(column[-1]) - most
             if excess > 0:
                 weight += excess
                 moves += int(np.searchsorted(column, excess))
         return weight <= problem.max_moved_weight * (1 + TOLERANCE) and moves <= problem.max_moves
-
-
-def _burdens(problem: Problem) -> _Burdens:
-    placed = problem.is_placed
-    unwanted = (problem.owners >= 0) & ~placed
-    columns = []
-    for broker in range(len(problem.capacities)):
-        weights = problem.weights[placed & (problem.owners == broker)]
-        columns.append(np.cumsum(np.append(0.0, -np.sort(-weights))))
-    return _Burdens(float(problem.weights[unwanted].sum()), int(unwanted.sum()), columns)
 
 
 def balanced(problem: Problem, bound: float) -> Ints | None:
@@ -125,8 +117,7 @@ def balanced(problem: Problem, bound: float) -> Ints | None:
         found.append(_Balancing(problem, np.full(len(start), -1, dtype=np.int64)).improved(bound))
     else:
         found += _levelled(problem, start, bound, problem.imbalance(found[0]))
-    kept = [owners for owners in found if problem.broken(owners) is None]
-    return min(kept, key=problem.imbalance, default=None)
+    return min(filter(problem.is_kept_by, found), key=problem.imbalance, default=None)
 
 
 def _levelled(problem: Problem, start: Ints, low: float, high: float) -> list[Ints]:

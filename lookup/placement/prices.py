@@ -125,12 +125,7 @@ class Market:
         )
         # An infinite limit has the price 0.
         return sum(
-            float(
-                np.where(
-                    np.equal(price, 0.0), 0.0, np.multiply(price, np.where(np.equal(price, 0.0), 0.0, limit))
-                ).sum()
-            )
-            for price, limit in limits
+            float(np.multiply(price, np.where(np.equal(price, 0.0), 0.0, limit)).sum()) for price, limit in limits
         )
 
     def slices(self) -> Iterator[slice]:

@@ -73,16 +73,17 @@ class Problem:
         moved: Bools = (self.owners >= 0) & (owners != self.owners)
         return moved
 
-    def broken(self, owners: Ints) -> str | None:
-        """Return which limit a placement breaks, None if it keeps all."""
+    def is_kept_by(self, owners: Ints) -> bool:
+        """Return whether a placement keeps all limits."""
         if self.admitted is not None and not self.admitted[np.arange(len(owners)), owners].all():
-            return "admitted"
-        if (self.loads(owners) > self.room * (1 + TOLERANCE)).any():
-            return "max_imbalance"
+            return False
         moved = self.moved(owners)
-        if float(self.weights[moved].sum()) > self.max_moved_weight * (1 + TOLERANCE):
-            return "max_moved_weight"
-        return "max_moves" if int(moved.sum()) > self.max_moves else None
+        weight_moved = float(self.weights[moved].sum())
+        return (
+            not (self.loads(owners) > self.room * (1 + TOLERANCE)).any()
+            and weight_moved <= self.max_moved_weight * (1 + TOLERANCE)
+            and int(moved.sum()) <= self.max_moves
+        )
 
     def scaled(self) -> Problem:
         """Return the same problem with a mean weight of 1, in whose units weights and moves are of one size."""

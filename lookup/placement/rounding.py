@@ -52,7 +52,7 @@ def rounded(market: Market, trail: Sequence[Prices], bound: float) -> Ints | Non
     problem = market.problem
     if len(problem.weights) > _MOST_EXCHANGED:
         starts = (owners for spare in _SPARE for owners in _attempts(market, trail[-1], spare))
-        kept = next((owners for owners in starts if problem.broken(owners) is None), None)
+        kept = next(filter(problem.is_kept_by, starts), None)
         return None if kept is None else improved(market, kept)
     best: tuple[Ints, float] | None = None
     turns, enough = count(1), bound * (1 - _ENOUGH)

@@ -150,8 +150,8 @@ def _nearest(problem: Problem) -> Placement:
 
 def _starts(problem: Problem) -> Iterator[Ints]:
     """Yield placements within the limits that ask for little: the present one, and a balanced one."""
-    if problem.is_placed.all() and problem.broken(problem.owners) is None:
+    if problem.is_placed.all() and problem.is_kept_by(problem.owners):
         yield problem.owners
     even = balanced(problem, least_imbalance(problem))
-    if even is not None and problem.broken(even) is None:
+    if even is not None and problem.is_kept_by(even):
         yield even

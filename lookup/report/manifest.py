@@ -100,29 +100,21 @@ def fingerprint(path: str) -> dict[str, Any]:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="fingerprint") as pool:
         ends = list(pool.map(_end_of, files))
     digest = hashlib.blake2b(digest_size=16)
-    for file, end in zip(files, ends, strict=True):
+    for file, (size, end, _) in zip(files, ends, strict=True):
         # Names below the input: a moved folder has the same fingerprint.
-        digest.update(f"{file[len(path) :]}\x1f{end.size}\x1f".encode() + end.digest)
-    rows = [end.rows for end in ends if end.rows is not None]
+        digest.update(f"{file[len(path) :]}\x1f{size}\x1f".encode() + end)
+    rows = [count for _, _, count in ends if count is not None]
     return {
         "path": path,
         "files": len(files),
-        "bytes": sum(end.size for end in ends),
+        "bytes": sum(size for size, _, _ in ends),
         "rows": sum(rows) if len(rows) == len(files) else None,
         "blake2b": digest.hexdigest(),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The size of a file in bytes, the digest of its last bytes, and its rows if it is Parquet."""
-
-    size: int
-    digest: bytes
-    rows: int | None
-
-
-def _end_of(path: str) -> _End:
+def _end_of(path: str) -> tuple[int, bytes, int | None]:
+    """Return the size of a file in bytes, the digest of its last bytes, and its rows if it is Parquet."""
     system, inner = locate(path)
     with system.open_input_file(inner) as source:
         size = source.size()
@@ -133,4 +125,4 @@ def _end_of(path: str) -> _End:
         # A file that is Parquet only by its name has no rows here; the run reports the fault.
         with suppress(pa.ArrowInvalid):
             rows = int(pq.read_metadata(inner, filesystem=system).num_rows)
-    return _End(size, digest, rows)
+    return size, digest, rows

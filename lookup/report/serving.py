@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, moment_at
@@ -100,12 +99,10 @@ def _plan(overview: Overview) -> Iterator[Block]:
         yield Paragraph(f"{look['outcome']}: {look['reason']}")
     if "steps" in look:
         yield Paragraph(f"{look['made']}: {quantity(look['steps'], 'move')}; {look['why']}; in `{overview.plans}`")
-        yield Table(("imbalance", "value"), _imbalance(look["imbalance"]), "imbalance", "Busiest broker over the mean")
-
-
-def _imbalance(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    names = {"now": "now", "planned": "after the plan", "bound": "at best"}
-    return [(name, "–" if figures[key] is None else f"{figures[key]:.3g}") for key, name in names.items()]
+        figures = look["imbalance"]
+        names = {"now": "now", "planned": "after the plan", "bound": "at best"}
+        rows = [(name, "–" if figures[key] is None else f"{figures[key]:.3g}") for key, name in names.items()]
+        yield Table(("imbalance", "value"), rows, "imbalance", "Busiest broker over the mean")
 
 
 def _json(properties: Mapping[str, str]) -> str:

@@ -8,21 +8,18 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Chart
-from lookup.report.charts import TRADE_SIZES, Limit, Point, Shape, Spot, place, trade_spec
+from lookup.report.charts import TRADE_SIZES, Limit, Point, Shape, place, trade_spec
 
 __all__ = ["trade_chart"]
 
 _FIELDS = "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split()
-
-#: Ends of the axis to the right, then of that upwards.
-_Domains = Sequence[tuple[float, float]]
 
 
 def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     name: str,
     title: str,
     rows: Sequence[Sequence[Any]],
-    domains: _Domains,
+    domains: Sequence[tuple[float, float]],
     *,
     titles: tuple[str, str],
     shape: Shape,
@@ -34,31 +31,12 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     Args:
         rows: policy, role, (x, least, most), (y, least, most) in one row, moves, and y, x and moves as texts; the first
             ones have their names for certain.
+        domains: ends of the axis to the right, then of that upwards.
         titles: of the axis upwards and of that to the right.
         limits: curves that no point is beyond.
         named: policies whose names are written beside them; default: all.
     """
     most = max((row[8] for row in rows if row[8] is not None), default=None)
-    spots = _spots(rows, domains, most, shape, named)
-    return Chart(
-        name,
-        title,
-        f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-        trade_spec(titles, domains, most, shape, limits),
-        _FIELDS,
-        # The first ones are drawn last, so that no other point hides them.
-        [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)][::-1],
-        screen=shape.screen,
-    )
-
-
-def _spots(
-    rows: Sequence[Sequence[Any]],
-    domains: _Domains,
-    most: float | None,
-    shape: Shape,
-    named: Collection[str] | None,
-) -> list[Spot]:
     (left, right), (bottom, top) = domains
     least, largest = TRADE_SIZES
     points = [
@@ -70,4 +48,14 @@ def _spots(
         )
         for row in rows
     ]
-    return place(points, shape.width, shape.height)
+    spots = place(points, shape.width, shape.height)
+    return Chart(
+        name,
+        title,
+        f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
+        trade_spec(titles, domains, most, shape, limits),
+        _FIELDS,
+        # The first ones are drawn last, so that no other point hides them.
+        [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)][::-1],
+        screen=shape.screen,
+    )

@@ -43,10 +43,9 @@ class Series:
         """Return the seeds it was measured with, ascending."""
         return tuple(sorted({seed for _, seed in self.parts}))
 
-    def value(self, cluster: str | None = None) -> float:
-        """Return the observed value in one cluster or pooled over all, the mean over seeds; NaN if there is none."""
-        values = [self.value_of_seed(seed, cluster) for seed in self.seeds]
-        return float(np.mean(values))
+    def value(self) -> float:
+        """Return the observed value, pooled over all clusters, the mean over seeds; NaN if there is none."""
+        return float(np.mean([self.value_of_seed(seed) for seed in self.seeds]))
 
     def value_of_seed(self, seed: int, cluster: str | None = None) -> float:
         """Return the value of one replicate in one cluster or pooled over all; NaN if there is nothing to measure."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from lookup.simulation.load import MIB, BundleTable, MinuteLoad
 from lookup.simulation.scenario import Scenario
 from lookup.simulation.trend import MinuteSample, Trend
 
-__all__ = ["FreshReports", "LoadsShown", "LongRun", "reports_of", "run_policy"]
+__all__ = ["FreshReports", "LongRun", "reports_of", "run_policy"]
 
 #: Samples of a mean in the long run; Pulsar: NUM_LONG_SAMPLES.
 _SAMPLES = 1000
@@ -63,19 +62,7 @@ class LongRun:
             self._means[bundle] = count, ((count - 1) * mean + rate) / count
 
 
-class LoadsShown(Protocol):
-    """Turns the figures that brokers measure into those that the load manager sees."""
-
-    def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
-        """Return what is seen of the figures of this minute.
-
-        Args:
-            bundles: number of bundles each broker owns, shape (n_brokers,).
-            now_us: µs since the Unix epoch, later than in the call before.
-        """
-
-
-def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> LoadsShown:
+def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> FreshReports | ReportBoard:
     """Return the reports of a scenario's brokers under a policy.
 
     How often they publish is the policy's cadence, what they remember of the past the scenario's.
@@ -102,7 +89,12 @@ class FreshReports:
         self._history = history
 
     def shown(self, figures: Load, bundles: NDArray[np.int64], now_us: int) -> Load:
-        """Return what is seen of the figures of this minute."""
+        """Return what is seen of the figures of this minute.
+
+        Args:
+            bundles: number of bundles each broker owns, shape (n_brokers,).
+            now_us: µs since the Unix epoch, later than in the call before.
+        """
         smoothed = self._history * self._usage + (1.0 - self._history) * figures.usage
         # A broker that comes back begins anew: usage of brokers that are away is NaN.
         self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)

@@ -26,7 +26,7 @@ def test_no_placement_is_more_balanced_than_the_bound(drawn: tuple[list[float], 
     else:
         assert bound <= best * (1 + 1e-9)
     if owners is not None:
-        assert problem.broken(owners) is None
+        assert problem.is_kept_by(owners)
         assert bound <= problem.imbalance(owners) * (1 + 1e-9)
 
 

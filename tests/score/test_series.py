@@ -43,8 +43,8 @@ def test_values_are_those_of_totals() -> None:
     """A large unit counts more than a small one; clusters are pooled by adding."""
     (one,) = series(sums("new", [[1, 1], [0, 9]]), sums("new", [[10, 10]], cluster="d"))
 
-    assert one.value("c") == pytest.approx(0.1)
-    assert one.value("d") == 1.0
+    assert one.value_of_seed(1, "c") == pytest.approx(0.1)
+    assert one.value_of_seed(1, "d") == 1.0
     assert one.value() == pytest.approx(11 / 20)
 
 
@@ -79,7 +79,7 @@ def test_no_sums_no_value() -> None:
     """A cluster without figures is NaN."""
     (one,) = series(ratios("new", [1.0]))
 
-    assert math.isnan(one.value("elsewhere"))
+    assert math.isnan(one.value_of_seed(1, "elsewhere"))
 
 
 def test_rows_of_quantiles_add_over_clusters() -> None:
@@ -89,7 +89,7 @@ def test_rows_of_quantiles_add_over_clusters() -> None:
         sums("new", [[0, 0], [9, 270]], "network_ms_p95", cluster="d"),
     )
 
-    assert one.value("c") == 1.0
+    assert one.value_of_seed(1, "c") == 1.0
     assert one.value() == 30.0
 
 
