@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from lookup.api.moving import check_plan as check_plan
     from lookup.api.moving import open_plan as open_plan
     from lookup.api.moving import plan as plan
+    from lookup.api.moving import verify as verify
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
     from lookup.api.simulating import simulate_matrix as simulate_matrix
     from lookup.api.tuning import open_tuning as open_tuning
     from lookup.api.tuning import tune as tune
-    from lookup.api.verifying import verify as verify
     from lookup.hooks import *
     from lookup.model import *
     from lookup.placement import best_placement as best_placement
@@ -62,12 +62,12 @@ _FUNCTIONS = {
     "check_plan": "lookup.api.moving",
     "open_plan": "lookup.api.moving",
     "plan": "lookup.api.moving",
+    "verify": "lookup.api.moving",
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
     "simulate_matrix": "lookup.api.simulating",
     "open_tuning": "lookup.api.tuning",
     "tune": "lookup.api.tuning",
-    "verify": "lookup.api.verifying",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -193,10 +193,8 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")
-    # From here on the settings have the seeds that were drawn: who reads them can replay the run.
-    evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
-    settings = settings.model_copy(update={"evaluation": evaluation})
-    scored = scored_of(replace(selection, settings=settings), outcome)
+    scored = scored_of(selection, outcome)
+    settings = settings.model_copy(update={"evaluation": scored.plan.evaluation})
     clock.stop("score")
     target.write("summary.json", to_json(summary(scored)).encode())
     target.write("report.md", markdown_report(scored).encode())
@@ -265,7 +263,9 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
 
 
 def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
+    """Score a replay; its settings have the seeds that were drawn: who reads them can replay the run."""
     settings = selection.settings
+    evaluation = settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
     # Built-in metrics in the order of the reports, then those of plug-ins by name: registries have no order.
     builtin = {metric.name: rank for rank, metric in enumerate(lookup_register_metrics())}
     metrics = sorted(
@@ -277,7 +277,7 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     labels = {name.removeprefix("properties.") for name in reads}
     labels.update(*(entry.properties for entry in settings.clients))
     policies = tuple(policy.name for policy in settings.policies)
-    plan = Plan(policies, settings.evaluation, settings.verdict, labels=tuple(sorted(labels)))
+    plan = Plan(policies, evaluation, settings.verdict, labels=tuple(sorted(labels)))
     return score(outcome, metrics, plan)
 
 

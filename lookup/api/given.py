@@ -111,7 +111,7 @@ def given_tables(tables: Mapping[str, BrokerTable | None], *, keeps_log: bool = 
                 continue
             if isinstance(table, str | os.PathLike):
                 flags[f"inputs.{name}"] = os.fspath(table)
-            elif name == "brokers" and _is_list_of_mappings(table):
+            elif name == "brokers" and isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
                 flags["brokers"] = table
             elif name == "lookups" and keeps_log and _is_of_spark(table):
                 from lookup.replay.shares import check_frame  # of an extra that the caller has
@@ -142,10 +142,6 @@ def _renamed(sentence: Any, given: GivenTables) -> Any:
     if isinstance(sentence, Sentence):
         return Sentence(*(given.about_arguments(part) if isinstance(part, str) else part for part in sentence.parts))
     return given.about_arguments(sentence) if isinstance(sentence, str) else sentence
-
-
-def _is_list_of_mappings(given: object) -> bool:
-    return isinstance(given, Sequence) and all(isinstance(entry, Mapping) for entry in given)
 
 
 def _is_of_spark(given: object) -> bool:

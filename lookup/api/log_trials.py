@@ -20,7 +20,6 @@ from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
-from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.tuning.document import possible_document
@@ -133,9 +132,7 @@ class LogTrials:
         finally:
             with suppress(FileNotFoundError):
                 remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
-        evaluation = selection.settings.evaluation.model_copy(update={"seeds": outcome.seeds, "draw": 0})
-        settings = selection.settings.model_copy(update={"evaluation": evaluation})
-        scored = scored_of(replace(selection, settings=settings), outcome)
+        scored = scored_of(selection, outcome)
         aims = search.aims or aims_on(self.file.tune, scored)
         names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
         standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
@@ -167,11 +164,12 @@ class LogTrials:
             )
         aims = search.aims or aims_on(self.file.tune, scored)
         names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *finalists)}
+        accounts = {policy: account for policy, of in scored.inputs.cycles.items() if (account := of.account)}
         return Shown(
             aims,
             {number: standing_of(scored, name, aims) for number, name in names.items()},
             possible=possible_document(scored, aims),
-            cycles={number: cycles for number, name in names.items() if (cycles := _cycles(scored, name)) is not None},
+            cycles={number: accounts[name] for number, name in names.items() if name in accounts},
         )
 
     def _selection(
@@ -192,13 +190,9 @@ class LogTrials:
             changes |= {"warmup_s": self.seal.before_s}
         elif self.has_holdout:
             changes |= {"until": moment_at(self.seal.from_us)}
-        incumbent = next(policy for policy in settings.policies if policy.name == section.incumbent)
-        specs = [
-            incumbent,
-            *(
-                search.spaces[one.point.space].policy(one.point, policy_name(one, section.incumbent))
-                for one in candidates
-            ),
+        specs = [policy for policy in settings.policies if policy.name == section.incumbent]
+        specs += [
+            search.spaces[one.point.space].policy(one.point, policy_name(one, section.incumbent)) for one in candidates
         ]
         primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
         settings = settings.model_copy(
@@ -227,8 +221,3 @@ def _span(settings: EvaluationFile) -> tuple[int, int]:
     since, until = settings.evaluation.since, settings.evaluation.until
     first = span[0] if since is None else max(span[0], to_us(since))
     return first, span[1] if until is None else min(span[1], to_us(until) - 1)
-
-
-def _cycles(sealed: Scored, policy: str) -> str | None:
-    cycles = sealed.inputs.cycles.get(policy)
-    return None if cycles is None else cycles.account

@@ -1,8 +1,12 @@
-"""Plan the moves to make now in a cluster, for programs and for the command; and hold a plan against the cluster."""
+"""Plan the moves to make now in a cluster, hold a plan against the cluster, and measure what came of it.
+
+Programs call this, and the commands.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 from lookup.api.arguments import names_of, require_path
 from lookup.api.outputs import as_html, data_frame
 from lookup.collect.collector import Endpoints
+from lookup.collect.sources import now_us
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.model.quoting import listed, quantity, shown, suggestion
+from lookup.model.time import US_PER_S
 from lookup.moving.checking import PlanToday, plan_today
+from lookup.moving.journal import read_journal
 from lookup.moving.origins import with_lookups
 from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
-from lookup.moving.verifying import earlier_predictions
+from lookup.moving.verifying import PlanMeasured, earlier_predictions, measured_from_us, plan_measured
 from lookup.settings import PolicySpec
 from lookup.settings.files import anchored, load_policies, policies_in, read_text
 from lookup.settings.shipped import shipped_path
@@ -30,7 +37,7 @@ from lookup.settings.shipped import shipped_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "planning_policy"]
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "planning_policy", "verify"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
@@ -54,6 +61,18 @@ class Source:
     namespaces: str | None = None
     #: LOOKUPS of the cluster, path or URI: where clients are
     lookups: str | None = None
+
+    @classmethod
+    def of(cls, given: Source | str | os.PathLike[str]) -> Source:
+        """Return what is given, a path as a record at its end.
+
+        Raises:
+            SettingsError: if it is neither.
+        """
+        if isinstance(given, Source):
+            return given
+        require_path("source", given)
+        return cls(os.fspath(given))
 
     def rows(self, progress: Callable[[str], None]) -> Rows:
         """Read the rows.
@@ -171,9 +190,7 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
-    if not isinstance(source, Source):
-        require_path("source", source)
-        source = Source(os.fspath(source))
+    source = Source.of(source)
     limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
     # Before a cluster is read, which may take a minute.
     built = _policy(policy, tuned, candidate, names_of("plugin_files", plugin_files))
@@ -208,10 +225,29 @@ def check_plan(
     Raises:
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
-    if not isinstance(source, Source):
-        require_path("source", source)
-        source = Source(os.fspath(source))
-    return plan_today(plan.plan, state_of(source.rows(progress)))
+    return plan_today(plan.plan, state_of(Source.of(source).rows(progress)))
+
+
+def verify(
+    journal: str | Path, source: Source | str | Path, *, progress: Callable[[str], None] = lambda message: None
+) -> PlanMeasured:
+    """Measure what a plan predicted, after its bundles have moved.
+
+    Args:
+        journal: path of the journal that `lookup.apply` wrote.
+        source: a cluster that is reached, or its record; a path is a record, at its end.
+        progress: called with one short sentence at each step.
+
+    Raises:
+        InputError: if nothing has moved, the plan was taken back, it is another cluster, or a broker has not reported
+            its load since.
+    """
+    source, carried_out = Source.of(source), read_journal(journal)
+    wait_s = (measured_from_us(carried_out) - now_us()) / US_PER_S
+    if source.record is None and wait_s > 0:
+        progress(f"waiting {wait_s:.0f} s for rates of after the last move")
+        time.sleep(wait_s)
+    return plan_measured(carried_out, state_of(source.rows(progress)))
 
 
 def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ...], drain: tuple[str, ...]) -> Limits:

@@ -108,7 +108,7 @@ def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
     """Print what a plan predicted beside what is measured; return 3 if it was wrong, 4 if that cannot be said."""
     arguments.wait_s = arguments.wait_s or _REPORTS_S
     source = source_of(arguments)
-    from lookup.api.verifying import verify
+    from lookup.api.moving import verify
     from lookup.moving.verifying import keep_prediction
 
     with progress("verifying a plan") as report_stage:
