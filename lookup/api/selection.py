@@ -27,8 +27,7 @@ from lookup.settings.files import read_toml
 
 __all__ = [
     "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "is_about_tuning",
-    "registrations_in",
-    "select", "unreadable_inputs",
+    "registrations_in", "select", "unreadable_inputs",
 ]  # fmt: skip
 
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")

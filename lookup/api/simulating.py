@@ -45,18 +45,7 @@ Written: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 #: Stands in a matrix for no shedder.
 NO_SHEDDER = "none"
 #: Figures of a minute that a trend has.
-_OF_MINUTE = (
-    "minute",
-    "balance",
-    "usage_max",
-    "unloads",
-    "moves",
-    "moved_load",
-    "splits",
-    "unowned",
-    "idle",
-    "matched",
-)
+_OF_MINUTE = "minute balance usage_max unloads moves moved_load splits unowned idle matched".split()
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,8 @@ class _Balancing:
         # heaviest first, each where it makes the least use
         for bundle in homeless[np.argsort(-problem.weights[homeless], kind="stable")].tolist():
             use = (self._loads + problem.weights[bundle]) / problem.capacities
-            self._put(bundle, int(np.argmin(np.where(self._may_have(bundle), use, np.inf))))
+            may_have = True if problem.admitted is None else problem.admitted[bundle]
+            self._put(bundle, int(np.argmin(np.where(may_have, use, np.inf))))
         moved = problem.moved(self._owners)
         self._weight_left = problem.max_moved_weight - float(problem.weights[moved].sum())
         self._moves_left = problem.max_moves - float(moved.sum())
@@ -297,10 +298,6 @@ class _Balancing:
         left = (self._loads[busiest] - difference) / capacities[busiest]
         busier: Floats = np.maximum(left, (self._loads[idle] + difference) / capacities[idle])
         return busier
-
-    def _may_have(self, bundle: int) -> Bools:
-        admitted = self._problem.admitted
-        return np.ones(len(self._loads), dtype=bool) if admitted is None else admitted[bundle]
 
     def _put(self, bundle: int, broker: int) -> None:
         self._owners[bundle] = broker

@@ -19,14 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from lookup.placement.problem import Floats, Ints
 
 __all__ = [
     "Locality", "Multipliers", "Stretch", "evenness", "frontier", "is_too_much", "split_prices", "whole_unevenness",
 ]  # fmt: skip
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Loss of near lookups for a gain in balance, each as a share of the whole. Full classes of brokers set the price, so
 #: what pays lies between 0 and 1: at the share of brokers whose classes are full.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,6 @@ from numpy.typing import ArrayLike
 from lookup.errors import InputError
 from lookup.placement.alike import alike
 from lookup.placement.balance import balanced, least_imbalance
-from lookup.placement.enumeration import best_of_all, is_small
 from lookup.placement.prices import Market, found_prices
 from lookup.placement.problem import TOLERANCE, Ints, Problem, problem_of
 from lookup.placement.rounding import improved, rounded
@@ -21,6 +21,8 @@ __all__ = ["Placement", "best_placement"]
 #: Subgradient steps, and values of choices that they may compute together: a large problem gets fewer steps.
 _STEPS, _VALUES = 150, 1_500_000_000
 _FEWEST_STEPS = 30
+#: Placements of which all are looked at, at most.
+_MOST = 1 << 17
 _NONE_FOUND = (
     "no placement was found that keeps max_imbalance, max_moved_weight, max_moves and admitted together, and there may "
     "be none; loosen one of them"
@@ -87,8 +89,8 @@ def best_placement(  # noqa: PLR0913  what a problem consists of, by keyword
         max_moved_weight=max_moved_weight,
         max_moves=max_moves,
     )
-    if is_small(problem):
-        best = best_of_all(problem)
+    if _is_small(problem):
+        best = _best_of_all(problem)
         if best is None:
             raise InputError(_too_tight(problem) or "no placement keeps all limits together; loosen one of them")
         return Placement(best, _value(problem, best), _value(problem, best))
@@ -96,6 +98,36 @@ def best_placement(  # noqa: PLR0913  what a problem consists of, by keyword
     if reason is not None:
         raise InputError(reason)
     return _most_balanced(problem) if problem.near is None else _nearest(problem)
+
+
+def _is_small(problem: Problem) -> bool:
+    """Return whether so few placements exist that all can be looked at."""
+    return len(problem.weights) * math.log2(len(problem.capacities)) <= math.log2(_MOST)
+
+
+def _best_of_all(problem: Problem) -> Ints | None:
+    """Return the best placement within the limits, of equal ones the one that moves least; None if there is none."""
+    bundles, brokers = len(problem.weights), len(problem.capacities)
+    # one row for each placement, the last bundle's broker changing fastest
+    owners = np.indices((brokers,) * bundles).reshape(bundles, -1).T
+    loads = np.stack([(owners == broker) @ problem.weights for broker in range(brokers)], axis=1)
+    moved = (problem.owners >= 0) & (owners != problem.owners)
+    weight, moves = moved @ problem.weights, moved.sum(axis=1)
+    keeps = (weight <= problem.max_moved_weight * (1 + TOLERANCE)) & (moves <= problem.max_moves)
+    keeps &= (loads <= problem.room * (1 + TOLERANCE)).all(axis=1)
+    if problem.admitted is not None:
+        keeps &= problem.admitted[np.arange(bundles), owners].all(axis=1)
+    if not keeps.any():
+        return None
+    if problem.near is None:
+        cost = (loads / problem.capacities).max(axis=1) / problem.mean
+    else:
+        cost = -(problem.near[np.arange(bundles), owners] @ problem.weights) / problem.weights.sum()
+    # Sums that should be equal differ in their last bits.
+    best = keeps & (cost <= cost[keeps].min() + TOLERANCE)
+    order = np.lexsort((weight, moves, ~best))
+    best_one: Ints = owners[order[0]].astype(np.int64)
+    return best_one
 
 
 def _value(problem: Problem, owners: Ints) -> float:

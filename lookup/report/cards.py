@@ -370,17 +370,14 @@ def _needed(scored: Scored, verdicts: Sequence[Verdict]) -> _Needed | None:
     for verdict in verdicts:
         # In the answer about this log there is no luck of the demand.
         half, placed = ((span.high - span.low) / 2 for span in (verdict, verdict.on_log))
-        factor = (half / abs(verdict.delta)) ** 2 if _is_large(verdict) else 0.0
+        # A smaller one is not worth the trouble.
+        is_large = abs(verdict.delta) > np.nan_to_num(verdict.margin) and not math.isnan(verdict.p_value)
+        factor = (half / abs(verdict.delta)) ** 2 if is_large else 0.0
         if 1 < factor <= _TOO_LARGE:
             is_placement = placed > _PREVAILS * half
             found.append(_Needed(factor, math.ceil(factor * seeds) if is_placement else None))
     # More seeds cost an hour, a longer log weeks.
     return min(found, key=lambda needed: (needed.seeds is None, needed.factor), default=None)
-
-
-def _is_large(verdict: Verdict) -> bool:
-    """Return whether it is worth the trouble to tell a difference from chance."""
-    return abs(verdict.delta) > np.nan_to_num(verdict.margin) and not math.isnan(verdict.p_value)
 
 
 def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str, str]:

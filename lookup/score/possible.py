@@ -20,13 +20,13 @@ from lookup.hooks import Metric
 from lookup.placement.frontier import Multipliers, frontier
 from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, Number, ReplayOutcome
 from lookup.score.luck import Estimate, Layout, Sample, minus, pooled, sample, spread
+from lookup.score.rules import Name
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import HoldsFor
 
 __all__ = ["Best", "Beyond", "Frontier", "Possible", "Share", "possible"]
 
 Floats = NDArray[np.float64]
-Name = tuple[str, str | None]
 #: Pooled figures by policy, metric and key.
 Measured = Mapping[tuple[str, str, str | None], Estimate]
 
@@ -125,7 +125,8 @@ def possible(
         return None
     measured = pooled(estimates)
     policies = tuple(dict.fromkeys(policy for policy, *_ in measured))
-    unanswered = tuple(policy for policy in policies if _answered(measured, policy) < 1.0 - _UNANSWERED)
+    answered = {policy: measured.get((policy, "answered_ratio", None)) for policy in policies}
+    unanswered = tuple(name for name, of in answered.items() if (of.value if of else 0.0) < 1.0 - _UNANSWERED)
     figures = [figure for bounds in outcome.bounds for figure in bounds.figures]
     limits = {series.name: series for series in series_of(figures, metrics, [POSSIBLE])}
     bounds = _Bounds.of(outcome.bounds, outcome.multipliers, limits)
@@ -184,11 +185,6 @@ def _share(blank: Share, gain: Sample, room: Sample) -> Share:
     return replace(
         blank, share=share, low=share - half, high=share + half, holds_for="hours" if luck.is_drifting else "policy"
     )
-
-
-def _answered(measured: Measured, policy: str) -> float:
-    answered = measured.get((policy, "answered_ratio", None))
-    return 0.0 if answered is None else answered.value
 
 
 @dataclass(frozen=True, eq=False)

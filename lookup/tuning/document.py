@@ -150,8 +150,9 @@ def conclusion(
         return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
     smallest = []
     for name in map(figure_name, aims.objectives):
+        known = [figure for one in judged if (figure := one["sealed"][name])["low"] is not None]
         # Of two that are identical there is nothing to be told apart.
-        halves = [half for one in judged if (half := _half(one["sealed"][name])) > 0]
+        halves = [half for figure in known if (half := (figure["high"] - figure["low"]) / 2) > 0]
         smallest += [f"{name} {min(halves):.2g}"] if halves else []
     could = f"; the smallest effect that they could have shown: {', '.join(smallest)}" if smallest else ""
     return f"keep what you have: the sealed {span.unit} confirm none of {quantity(len(judged), 'finalist')}{could}"
@@ -164,11 +165,6 @@ def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:
         ends = sorted(sign * end for end in (figure["low"], figure["high"]) if end is not None)
         span = f" ({ends[0]:+.3g} to {ends[1]:+.3g})" if ends else ""
         yield f"{figure_name(name)} from {before:.4g} to {figure['value']:.4g}{span}"
-
-
-def _half(figure: Mapping[str, Any]) -> float:
-    """Return half the width of an interval; 0.0 if there is none, or nothing to be told apart."""
-    return 0.0 if figure["low"] is None else (figure["high"] - figure["low"]) / 2
 
 
 def _plain(figure: Figure) -> dict[str, Any]:

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.hooks import Better, Question
 from lookup.model.batch import TRANSIT_STATES, Batch
-from lookup.score.metrics.totals import LookupQuotient, LookupTotal, of_pairs, per_bundle
+from lookup.score.metrics.totals import FloatArray, LookupQuotient, LookupTotal, of_pairs, per_bundle
 
 __all__ = ["AgreementRatio", "AnsweredRatio", "InTransition", "InTransitionWeight", "MatchRatio"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.hooks import Question
 from lookup.model.batch import Batch, Cells
 from lookup.model.churn import discounted
-from lookup.score.metrics.totals import CellQuotient
+from lookup.score.metrics.totals import CellQuotient, FloatArray
 
 __all__ = ["ImbalanceCv", "ImbalanceMaxMean", "LoadVariation", "OverloadRatio"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

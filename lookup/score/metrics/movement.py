@@ -14,11 +14,10 @@ from lookup.engine.ownership import CAUSE_WORDS
 from lookup.hooks import Better
 from lookup.model.batch import Batch, OwnerChanges
 from lookup.model.churn import on_cycles
-from lookup.score.metrics.totals import ChangeTotal, per_unit
+from lookup.score.metrics.totals import ChangeTotal, FloatArray, per_unit
 
 __all__ = ["Assignments", "CycleMoves", "MovedWeight", "Moves", "NecessaryMoves", "RedundantMoves", "Unloads"]
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
 

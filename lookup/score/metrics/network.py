@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch
-from lookup.score.metrics.totals import LookupQuotient, of_pairs, per_bundle
+from lookup.score.metrics.totals import FloatArray, LookupQuotient, of_pairs, per_bundle
 
 __all__ = ["NetworkCost", "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch, OwnerChanges
 
-__all__ = ["CellQuotient", "ChangeTotal", "LookupQuotient", "LookupTotal", "of_pairs", "per_bundle", "per_unit"]
+__all__ = [
+    "CellQuotient", "ChangeTotal", "FloatArray", "LookupQuotient", "LookupTotal", "of_pairs", "per_bundle", "per_unit",
+]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 
