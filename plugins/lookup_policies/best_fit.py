@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lookup.hooks import Ge, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies._placing import ROUND_OFF, able, capacities_of, carried
-from lookup_policies.strategies import given_since
+from lookup_policies.strategies import give, given_since
 
 __all__ = ["BestFit"]
 
@@ -73,10 +73,7 @@ class BestFit:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's load for its new owner until the next report."""
-        now_us = offer.view.now_us
-        given = dict(given_since(memory, now_us))
-        given[broker.id] = {**given.get(broker.id, {}), request.bundle: _load_of(offer.view, request.bundle)}
-        memory.update(at_us=now_us, given=given)
+        give(memory, offer.view.now_us, broker, request.bundle, _load_of(offer.view, request.bundle))
 
 
 def _shares(key: str, request: LookupRequest, brokers: Candidates, view: ClusterView) -> Floats:

@@ -95,6 +95,17 @@ class _Limits:
             return CycleReason.MSG_RATE
         return CycleReason.BANDWIDTH if throughput > self.max_bandwidth_mib * _MIB else None
 
+    def _has_room(self, view: ClusterView, name: str, decided: Counter[str], tally: _Tally) -> bool:
+        """Return whether the namespace of a bundle may have one more; one that cannot be counted is a failure.
+
+        Args:
+            decided: splits by namespace since the cycle's start, of which the count is.
+        """
+        namespace = _namespace(name)
+        count = view.load.traffic.bundle_counts.get(namespace)
+        tally.failures += count is None
+        return count is not None and count + decided[namespace] < self.max_bundles
+
 
 @dataclass(frozen=True)
 class DefaultSplit(_Limits):
@@ -178,29 +189,17 @@ class DefaultSplit(_Limits):
             turn.hits.pop(name, None)
             return None
         turn.hits[name] = turn.hits.get(name, 0) + 1
-        if turn.hits[name] <= self.hit_threshold or not self._has_room(turn, name):
+        if turn.hits[name] <= self.hit_threshold or not self._has_room(turn.view, name, turn.decided, turn.tally):
             return None
-        try:
-            boundaries = tuple(self.algorithm.boundaries(bundle, turn.view.load.traffic.topics_of(name), None))
-        except InputError:
-            boundaries = ()
+        as_text = self.quirks == "upstream"
+        if any(_touches(name, splitting, as_text=as_text) for splitting in turn.view.load.traffic.splitting):
+            return None
+        boundaries = _boundaries(self.algorithm, turn.view, name)
         # Pulsar's strategy divides in two only, whatever number of children an algorithm would make.
         if len(boundaries) == 1:
             return Split(name, turn.broker, boundaries, reason)
         turn.tally.failures += 1
         return None
-
-    def _has_room(self, turn: _Turn, name: str) -> bool:
-        namespace = _namespace(name)
-        count = turn.view.load.traffic.bundle_counts.get(namespace)
-        if count is None:
-            turn.tally.failures += 1
-            return False
-        # The count is that of the cycle's start, so what this broker has decided since is added.
-        if count + turn.decided[namespace] >= self.max_bundles:
-            return False
-        as_text = self.quirks == "upstream"
-        return not any(_touches(name, splitting, as_text=as_text) for splitting in turn.view.load.traffic.splitting)
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ class ModularSplit(_Limits):
                 if reason is None or not self._has_room(view, name, decided, tally):
                     continue
                 decided[_namespace(name)] += 1
-                boundaries = self._boundaries(view, name)
+                boundaries = _boundaries(self.algorithm, view, name)
                 if not boundaries:
                     tally.failures += 1
                     continue
@@ -256,20 +255,16 @@ class ModularSplit(_Limits):
         rates, throughputs = load.long_term_bundle_rates, load.long_term_bundle_throughputs
         return self._excess(stats, rates.get(name, 0.0), throughputs.get(name, 0.0))
 
-    def _has_room(self, view: ClusterView, name: str, decided: Counter[str], tally: _Tally) -> bool:
-        namespace = _namespace(name)
-        count = view.load.traffic.bundle_counts.get(namespace)
-        tally.failures += count is None
-        return count is not None and count + decided[namespace] < self.max_bundles
 
-    def _boundaries(self, view: ClusterView, name: str) -> tuple[int, ...]:
-        bundle = NamespaceBundle.parse(name)
-        if bundle.range.upper - bundle.range.lower <= 1:
-            return ()
-        try:
-            return tuple(self.algorithm.boundaries(bundle, view.load.traffic.topics_of(name), None))
-        except InputError:
-            return ()
+def _boundaries(algorithm: SplitAlgorithm, view: ClusterView, name: str) -> tuple[int, ...]:
+    # Nothing for a range of one hash, or if the algorithm fails.
+    bundle = NamespaceBundle.parse(name)
+    if bundle.range.upper - bundle.range.lower <= 1:
+        return ()
+    try:
+        return tuple(algorithm.boundaries(bundle, view.load.traffic.topics_of(name), None))
+    except InputError:
+        return ()
 
 
 def _by_owner(view: ClusterView) -> dict[str, dict[str, NamespaceBundleStats]]:

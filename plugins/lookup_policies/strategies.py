@@ -17,7 +17,7 @@ from lookup.hooks import Conf, Ge, Le, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
 from lookup_policies._unloading import measured_usage
 
-__all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight", "given_since"]
+__all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight", "give", "given_since"]
 
 FloatArray = NDArray[np.float64]
 
@@ -166,15 +166,18 @@ class LeastLongTermMessageRate:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's rate for its new owner until the next report."""
-        now_us = offer.view.now_us
-        # A new report ends the count: it includes the traffic of bundles given before.
-        given = dict(given_since(memory, now_us))
         rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
-        given[broker.id] = {**given.get(broker.id, {}), request.bundle: rate}
-        memory.update(at_us=now_us, given=given)
+        give(memory, offer.view.now_us, broker, request.bundle, rate)
 
 
 def given_since(memory: Mapping[str, Any], now_us: int) -> Mapping[str, Mapping[str, float]]:
     """Return the bundles that each broker was given since the report of an instant, and what each carries."""
     given: Mapping[str, Mapping[str, float]] = memory.get("given", {}) if memory.get("at_us") == now_us else {}
     return given
+
+
+def give(memory: MutableMapping[str, Any], now_us: int, broker: Broker, bundle: str, load: float) -> None:
+    """Note that a broker was given a bundle since the report of an instant, which has the traffic of those before."""
+    given = dict(given_since(memory, now_us))
+    given[broker.id] = {**given.get(broker.id, {}), bundle: load}
+    memory.update(at_us=now_us, given=given)
