@@ -18,7 +18,7 @@ from lookup.model.churn import discounted, on_cycles
 from lookup.simulation.scenario import Assertion, Scenario
 
 __all__ = [
-    "OVERLOADED", "AssertionResult", "MinuteSample", "Trend", "TrendFigures", "broken", "findings", "limits_text",
+    "OVERLOADED", "AssertionResult", "MinuteSample", "Trend", "TrendFigures", "findings", "limits_text",
     "number_text", "trends_text",
 ]  # fmt: skip
 
@@ -207,17 +207,14 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionR
             if is_unlike or assertion.policy in (None, trend.policy):
                 value: Any = getattr(figures, assertion.figure)
                 # For policies in `unlike` it must be false: an assertion true of every policy says nothing about one.
-                holds = broken(assertion, figures) == is_unlike
+                holds = _is_within(assertion, value) != is_unlike
                 yield AssertionResult(assertion, trend.policy, value, is_unlike, holds)
 
 
-def broken(assertion: Assertion, figures: TrendFigures) -> bool:
-    """Return whether a figure is outside the limits of an assertion; one that cannot be computed always is."""
-    value: Any = getattr(figures, assertion.figure)
+def _is_within(assertion: Assertion, value: float) -> bool:
     # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
-    is_low = assertion.at_least is None or value >= assertion.at_least
-    is_high = assertion.at_most is None or value <= assertion.at_most
-    return not (is_low and is_high)
+    is_enough = assertion.at_least is None or value >= assertion.at_least
+    return is_enough and (assertion.at_most is None or value <= assertion.at_most)
 
 
 def limits_text(assertion: Assertion) -> str:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from lookup.simulation import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
-from lookup.simulation.scenario import Assertion, FigureName
-from lookup.simulation.trend import broken
+from lookup.simulation.scenario import FigureName
 from tests.simulation.scenarios import scenario, trends
 
 
@@ -80,9 +79,7 @@ _CHANGES: dict[str, Any] = {
 }
 
 #: One minute of two brokers that are used alike, without load that clients' properties match.
-_EVEN = Trend(
-    "p", 1, (MinuteSample(0, np.array([0.5, 0.5]), (), 0, 0.0, 0, 0, 0, math.nan, {"b1": 0.5, "b2": 0.5}),)
-).figures
+_EVEN = _trend((0.5, 0.5))
 
 
 def _judged(**assertion: Any) -> list[AssertionResult]:
@@ -129,22 +126,27 @@ def test_a_failure_says_why_it_should_be_otherwise() -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"at_most": 1.0}, False),
-        ({"at_most": 0.99}, True),
-        ({"at_least": 1.0}, False),
-        ({"at_least": 1.01}, True),
-        ({"at_least": 0.5, "at_most": 0.9}, True),
+        ({"at_most": 1.0}, True),
+        ({"at_most": 0.99}, False),
+        ({"at_least": 1.0}, True),
+        ({"at_least": 1.01}, False),
+        ({"at_least": 0.5, "at_most": 0.9}, False),
     ],
 )
 def test_assertions_hold_at_their_limits(limits: dict[str, float], expected: bool) -> None:
     """`balance` is 1.0 here."""
-    assert broken(Assertion.model_validate({"figure": "balance", **limits}), _EVEN) is expected
+    (found,) = findings(scenario(assertions=[{"figure": "balance", **limits}]), [_EVEN])
+
+    assert found.holds is expected
 
 
 def test_a_figure_that_cannot_be_told_breaks_its_assertion() -> None:
     """Clients without properties match nothing."""
-    assert math.isnan(_EVEN.matched)
-    assert broken(Assertion(figure="matched", at_least=0.0), _EVEN)
+    asked = scenario(properties={"rack": "a"}, assertions=[{"figure": "matched", "at_least": 0.0}])
+    (found,) = findings(asked, [_EVEN])
+
+    assert math.isnan(found.value)
+    assert not found.holds
 
 
 def test_a_trend_is_told_in_rows() -> None:
