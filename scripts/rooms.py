@@ -22,12 +22,12 @@ BOUNDS: Mapping[str, int] = {
     "lookup/commands": 6_600,
     "lookup/engine": 5_000,
     "lookup/hooks": 500,
-    "lookup/logs": 7_700,
+    "lookup/logs": 7_100,
     "lookup/model": 3_000,
     "lookup/moving": 3_100,
     "lookup/placement": 1_900,
     "lookup/replay": 9_600,
-    "lookup/report": 6_650,
+    "lookup/report": 6_600,
     "lookup/score": 2_700,
     "lookup/serve": 4_300,
     "lookup/settings": 3_700,
@@ -35,8 +35,8 @@ BOUNDS: Mapping[str, int] = {
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 3_700,
-    "lookup/tuning": 2_200,
-    "plugins/lookup_policies": 4_200,
+    "lookup/tuning": 2_100,
+    "plugins/lookup_policies": 4_000,
 }
 
 
