@@ -87,8 +87,6 @@ class MinuteLoad:
     loads: dict[str, float]
     #: messages per second
     rates: dict[str, float]
-    #: number of topics
-    topics: dict[str, int]
     #: one topic of every bundle that has any: the name to look up, which stands for any other in the bundle
     examples: dict[str, str]
     traffic: Traffic
@@ -126,7 +124,7 @@ class BundleTable:
         counts = {namespace: len(boundaries) - 1 for namespace, boundaries in self._boundaries.items()}
         stats: dict[str, NamespaceBundleStats] = {}
         tables: dict[str, NDArray[np.void]] = {}
-        minute_load = MinuteLoad({}, {}, {}, {}, Traffic(stats, tables, counts))
+        minute_load = MinuteLoad({}, {}, {}, Traffic(stats, tables, counts))
         for namespace, topics in self._loads.items():
             loads, size = topics.at(minute), topics.spec.message_bytes
             # Topics ascend by hash, so those of a bundle are a run.
@@ -135,7 +133,6 @@ class BundleTable:
                 carried = loads[first:after]
                 load = float(carried.sum())
                 minute_load.loads[name], minute_load.rates[name] = load, load / size
-                minute_load.topics[name] = len(carried)
                 if len(carried):
                     minute_load.examples[name] = f"persistent://{namespace}/topic-{first}"
                 stats[name] = _bundle_stats(topics.spec, load, len(carried))

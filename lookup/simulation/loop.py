@@ -199,7 +199,7 @@ class _Loop:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
                 long_rates[owner] += long_run.get(name, 0.0)
-                topics[owner] += load.topics[name]
+                topics[owner] += load.traffic.stats[name].topics
                 bundles[owner].append(BundleLoad(name, carried, load.rates[name]))
         registered = self._manager.registered
         throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
