@@ -24,7 +24,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/hooks": 500,
     "lookup/logs": 7_100,
     "lookup/model": 3_000,
-    "lookup/moving": 3_100,
+    "lookup/moving": 3_400,
     "lookup/placement": 1_900,
     "lookup/replay": 9_600,
     "lookup/report": 6_600,

@@ -34,8 +34,22 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.time import to_us
 
 __all__ = [
-    "NAME_KEY", "UNFINISHED", "FileSplit", "LogFile", "check_types", "forks_are_safe", "has_folders", "last_lines",
-    "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out", "statistics_of",
+    "NAME_KEY",
+    "UNFINISHED",
+    "FileSplit",
+    "LogFile",
+    "check_types",
+    "forks_are_safe",
+    "has_folders",
+    "last_lines",
+    "list_files",
+    "list_log",
+    "locate",
+    "open_lines",
+    "open_parquet",
+    "require_finished",
+    "share_out",
+    "statistics_of",
     "table_span",
 ]  # fmt: skip
 
