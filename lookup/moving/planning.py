@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.build import parameters_of, part_table
@@ -59,6 +60,8 @@ from lookup.moving.state import ClusterState
 from lookup.placement import Placement, best_placement
 
 __all__ = ["make_plan"]
+
+Floats = NDArray[np.float64]
 
 #: Reason of the moves of a drained broker, and of moves that limits refuse.
 DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
@@ -153,7 +156,7 @@ class _Problem:
     #: places of brokers in `numbers`, shape (n_weights,)
     owners: NDArray[np.int64]
     #: shape (n_weights, n_numbers), None: all are
-    admitted: Bools | None
+    admitted: NDArray[np.bool_] | None
 
 
 class _Planner:
