@@ -1,14 +1,20 @@
-"""Figures after a plan, in intervals: how its placement would have done with the loads of the time before it."""
+"""Figures after a plan, in intervals: how its placement would have done with the loads of the time before it.
+
+Brokers report a few bundles each, ten by default. Of those besides only the sum is known, so what moves with them is
+drawn: every division of the sum among them is as likely as any other.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S
 from lookup.moving.balance import Balance, Move
 from lookup.moving.plan import Predicted
@@ -23,6 +29,8 @@ _COVERED = 0.95
 #: Least half of an interval, as a share of the value: brokers measure over a minute, of which a move interrupts clients
 #: for up to 0.7 s (docs/plan.md).
 _LEAST = 0.7 / 60
+#: Divisions among bundles without report that are drawn.
+_DRAWS = 100
 
 
 def predicted(
@@ -32,25 +40,64 @@ def predicted(
     samples = state.samples
     if isinstance(samples, str):
         return {name: Predicted(value=value) for name, value in after.items()}, f"no intervals: {samples}"
-    past = [balance.figures(loads) for loads in _loads_after(state, samples, moves, quiet)]
+    unknown = [move for move in moves if move.bundle not in state.loads]
+    divisions = _divisions(unknown, quiet)
+    past = [
+        [balance.figures(loads) for loads in _divided(known, besides, divisions)]
+        for known, besides in _loads_after(state, samples, moves)
+    ]
     # Student's: loads that were reported three times say little of how they vary.
     times = float(special.stdtrit(samples.reports - 1, (1.0 + _COVERED) / 2.0)) * math.sqrt(1.0 + 1.0 / samples.reports)
+    normal = float(special.ndtri((1.0 + _COVERED) / 2.0))
     intervals = {}
     for name, value in after.items():
-        values = np.array([figures[name] for figures in past])
-        mean, half = float(values.mean()), max(times * float(values.std(ddof=1)), _LEAST * value)
+        values = np.array([[figures[name] for figures in instant] for instant in past])
+        of_time, of_division = values.mean(axis=1).std(ddof=1), math.sqrt(values.var(axis=1).mean())
+        mean, half = float(values.mean()), max(math.hypot(times * of_time, normal * of_division), _LEAST * value)
         # The plan fits the loads of its instant: at others its placement is less even, so the mean belongs inside.
         low, high = min(value, mean) - half, max(value, mean) + half
         intervals[name] = Predicted(value=value, low=max(low, 0.0), high=high)
     minutes = samples.span_us / US_PER_S / 60
     how = f"vary as in the {minutes:.0f} minutes before, in which each broker reported {samples.reports} times or more"
-    return intervals, f"{_COVERED:.0%} of measurements, if loads {how}"
+    covers = f"{_COVERED:.0%} of measurements, if loads {how}"
+    if unknown:
+        covers += f"; of {quantity(len(unknown), 'bundle')} that move no load was reported, only what all such carry"
+    return intervals, covers
 
 
-def _loads_after(
-    state: ClusterState, samples: Samples, moves: Sequence[Move], quiet: Mapping[int, int]
-) -> Iterator[Floats]:
-    """Yield the loads of brokers at each instant of the past, had the owners been those after the plan."""
+def _divisions(unknown: Sequence[Move], quiet: Mapping[int, int]) -> list[tuple[int, list[int], Floats]]:
+    """Draw how the load that each source carries besides bundles with a report is divided among the later owners.
+
+    Returns:
+        Source, owners, and their shares, shape (n_draws, n_owners).
+    """
+    parts: dict[int, Counter[int]] = {}
+    for move in unknown:
+        parts.setdefault(move.source, Counter())[move.destination] += 1
+    dice, divisions = np.random.default_rng(0), []
+    for source, counts in sorted(parts.items()):
+        left = quiet[source] - counts.total()
+        sizes = dict(counts) | ({source: left} if left else {})
+        # Sums over parts of a flat Dirichlet are again of Dirichlet, with the sizes of the parts.
+        divisions.append((source, [*sizes], dice.dirichlet([*sizes.values()], _DRAWS)))
+    return divisions
+
+
+def _divided(known: Floats, besides: Floats, divisions: Sequence[tuple[int, list[int], Floats]]) -> Floats:
+    """Return the loads of brokers by each of the divisions, shape (n_draws, n_brokers); one draw if there are none."""
+    loads = np.tile(known + besides, (_DRAWS if divisions else 1, 1))
+    for source, owners, shares in divisions:
+        loads[:, source] -= besides[source]
+        loads[:, owners] += besides[source] * shares
+    return np.maximum(0.0, loads)
+
+
+def _loads_after(state: ClusterState, samples: Samples, moves: Sequence[Move]) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the loads of brokers at each instant of the past, had bundles had their owners of after the plan.
+
+    Yields:
+        What brokers would have carried of bundles with a report, and what they carried besides; shape (n_brokers,).
+    """
     brokers = state.view.brokers
     owners = np.full(len(samples.bundles), -1)
     for bundle, column in samples.bundles.items():
@@ -60,16 +107,9 @@ def _loads_after(
     for move in moves:
         if move.bundle in samples.bundles:
             owners[samples.bundles[move.bundle]] = move.destination
-    shares = [move for move in moves if move.bundle not in state.loads]
     for loads, then, totals in zip(samples.loads, samples.owners, samples.totals, strict=True):
-        named = _by_broker(then, loads, len(brokers))
-        besides = np.maximum(0.0, totals - named)
-        after = besides + _by_broker(owners, loads, len(brokers))
-        for move in shares:
-            share = besides[move.source] / quiet[move.source]
-            after[move.source] -= share
-            after[move.destination] += share
-        yield after
+        besides = np.maximum(0.0, totals - _by_broker(then, loads, len(brokers)))
+        yield _by_broker(owners, loads, len(brokers)), besides
 
 
 def _by_broker(owners: NDArray[np.int64], loads: Floats, n_brokers: int) -> Floats:

@@ -295,6 +295,30 @@ def test_intervals_hold_what_the_loads_of_the_past_would_have_made(tmp_path: Pat
     assert plans[2].covers.startswith("no intervals: 2 load reports of broker-0:8080")
 
 
+def test_intervals_hold_what_bundles_without_report_may_carry(tmp_path: Path) -> None:
+    """However a broker's load is divided among those that it does not report, most results are inside."""
+    world, dice = World(), np.random.default_rng(5)
+    for number in range(24):
+        world.owners[bundle(number)] = broker(number % 3)
+    world.besides = dict.fromkeys(world.ids, 8e6)
+    plan = _planned(world, tmp_path, drain=(broker(0),))
+    destinations = [step.destination for step in plan.steps]
+    figure = plan.after["imbalance"]
+    assert figure.low is not None
+    assert figure.high is not None
+
+    inside = 0
+    for _ in range(200):
+        divided = 8e6 * dice.dirichlet(np.ones(8))
+        loads = [8e6 + divided[[to == name for to in destinations]].sum() for name in world.ids[1:]]
+        inside += figure.low <= max(loads) / 12e6 <= figure.high
+
+    assert len(destinations) == 8
+    assert inside >= 180
+    assert figure.high < 1.4
+    assert "of 8 bundles that move no load was reported" in plan.covers
+
+
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [

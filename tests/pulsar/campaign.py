@@ -53,7 +53,7 @@ _STATS_S, _REPORTS = 5, 5
 #: Seconds after the last move when the next plan begins to read: what is measured then is of after it.
 _NEXT_PLAN_S = 35.0
 #: Seconds in which an `apply` is killed, from its start: it takes two to start, and half a second for a step.
-_KILLED_S = (0.5, 20.0)
+_KILLED_S = (0.5, 15.0)
 #: Seconds between two acts of the administrator, the share of them that are splits, and that of planned bundles.
 _ACT_S, _SPLITS, _PLANNED = 0.6, 0.15, 0.7
 _RATE = "10/s"
@@ -158,7 +158,7 @@ class _Campaign:
         #: kills that are still to be made
         self.kills_left = 0
         self._planning: tuple[World, subprocess.Popen[str]] | None = None
-        self._moved_us = 0
+        self._moved_us = now_us()
 
     # A plan
 

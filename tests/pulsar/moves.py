@@ -111,6 +111,10 @@ class Traffic:
         for topic in topics[1::2]:
             java.do("subscribe", topic=topic, subscription="moves")
             self._receive_in_java(topic)
+        # Of two sends at once each would open a producer.
+        for place, topic in enumerate(topics[1::2], 1):
+            java.do("send", topic=topic, text=f"-{place}")
+            self.counts["sent"] += 1
         self._threads = [
             threading.Thread(target=work, daemon=True, name=f"traffic-{work.__name__}")
             for work in (self._send, self._receive)
