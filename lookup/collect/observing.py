@@ -221,15 +221,16 @@ class Observer:
             self._latest_us[record.bundle] = ts_us
         if row is None:
             return
-        follow(self._owners, row)
+        changes = follow(self._owners, row)
         if is_recorded:
             return
         if self._recorded is not None:
             # After a gap, compaction may have left the last record alone, which then repeats what is recorded.
             if row["event"] == "owned" and self._recorded.get(row["bundle"]) == row["broker"]:
                 return
-            follow(self._recorded, row)
-        if row["event"] != "split" or self._cut(row):
+            changes = follow(self._recorded, row)
+        # The list of bundles may show a split before the topic is read: until it is recorded, its parent has an owner.
+        if row["event"] != "split" or self._cut(row) or changes:
             self._add("state", "ownership", row)
 
     def _settle(self, ts_us: int) -> None:

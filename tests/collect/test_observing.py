@@ -300,6 +300,26 @@ def test_split_is_recorded_once(order: tuple[int, int]) -> None:
     assert [split["boundaries"] for split in _splits(observer)] == [["0x00000000", "0x40000000", "0x80000000"]]
 
 
+def test_a_bundle_that_was_split_before_the_first_list_has_no_owner() -> None:
+    """The list may come before the topic is read, and shows the children already: the record still ends the parent."""
+    parent = "t/n/0x00000000_0x80000000"
+
+    observer = taken(
+        Observer("c"),
+        [
+            Bundles("t/n", _QUARTERS, 3_000),
+            _owned(parent, "a:1", 1, 1),
+            _splitting(parent, "a:1", "0x40000000"),
+            CaughtUp(4_000),
+        ],
+    )
+
+    owners: dict[str, str] = {}
+    for row in rows_of(observer, "ownership"):
+        follow(owners, row)
+    assert owners == {"t/n/0x00000000_0x40000000": "a:1", "t/n/0x40000000_0x80000000": "a:1"}
+
+
 def test_lists_alone_show_splits_at_once() -> None:
     """Where the state topic is not read, a split is recorded with the list that shows it."""
     lists = [Bundles("t/n", _HALVES, 0), Bundles("t/n", _QUARTERS, 9), Bundles("t/n", _QUARTERS, 10)]
