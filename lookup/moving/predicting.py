@@ -26,8 +26,8 @@ Floats = NDArray[np.float64]
 
 #: Share of measurements that an interval is to cover.
 _COVERED = 0.95
-#: Least half of an interval, as a share of the value: brokers measure over a minute, of which a move interrupts clients
-#: for up to 0.7 s (docs/plan.md).
+#: By how much the load of a broker is measured wrong at least, as a share: brokers measure over a minute, of which a
+#: move interrupts clients for up to 0.7 s (docs/plan.md).
 _LEAST = 0.7 / 60
 #: Divisions among bundles without report that are drawn.
 _DRAWS = 100
@@ -49,11 +49,14 @@ def predicted(
     # Student's: loads that were reported three times say little of how they vary.
     times = float(special.stdtrit(samples.reports - 1, (1.0 + _COVERED) / 2.0)) * math.sqrt(1.0 + 1.0 / samples.reports)
     normal = float(special.ndtri((1.0 + _COVERED) / 2.0))
+    # If the fullest broker is measured wrong by a share e, imbalance is by as much and deviation by e/2 at most, of
+    # two brokers; however even a cluster is, that does not become less.
+    least = {"imbalance": _LEAST * after["imbalance"], "deviation": _LEAST * after["imbalance"] / 2.0}
     intervals = {}
     for name, value in after.items():
         values = np.array([[figures[name] for figures in instant] for instant in past])
         of_time, of_division = values.mean(axis=1).std(ddof=1), math.sqrt(values.var(axis=1).mean())
-        mean, half = float(values.mean()), max(math.hypot(times * of_time, normal * of_division), _LEAST * value)
+        mean, half = float(values.mean()), max(math.hypot(times * of_time, normal * of_division), least[name])
         # The plan fits the loads of its instant: at others its placement is less even, so the mean belongs inside.
         low, high = min(value, mean) - half, max(value, mean) + half
         intervals[name] = Predicted(value=value, low=max(low, 0.0), high=high)
