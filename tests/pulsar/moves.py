@@ -153,8 +153,8 @@ class Traffic:
                 return
             place = number % count
             topic = self._topics[place]
-            # 0.5 to 8 kB, another size for each of sixteen topics.
-            text = f"{number} ".ljust(512 * (1 + 7 * place % 16), "x")
+            # 2 to 32 kB, another size for each of sixteen topics.
+            text = f"{number} ".ljust(2048 * (1 + 7 * place % 16), "x")
             with self._lock:
                 self._under_way += 1
             at = time.monotonic()
