@@ -42,48 +42,36 @@ def predicted(
         return {name: Predicted(value=value) for name, value in after.items()}, f"no intervals: {samples}"
     unknown = [move for move in moves if move.bundle not in state.loads]
     divisions = _divisions(unknown, quiet)
-    past = [
-        [balance.figures(loads) for loads in _divided(known, besides, divisions)]
-        for known, besides in _loads_after(state, samples, moves)
-    ]
+    instants = _loads_after(state, samples, moves)
+    past = [[balance.figures(loads) for loads in _divided(known, besides, divisions)] for known, besides in instants]
     # Student's: loads that were reported three times say little of how they vary.
-    times = float(special.stdtrit(samples.reports - 1, (1.0 + _COVERED) / 2.0)) * math.sqrt(1.0 + 1.0 / samples.reports)
-    normal = float(special.ndtri((1.0 + _COVERED) / 2.0))
-    # If the fullest broker is measured wrong by a share e, imbalance is by as much and deviation by e/2 at most, of
-    # two brokers; however even a cluster is, that does not become less.
+    at, reports = (1.0 + _COVERED) / 2.0, samples.reports
+    times, normal = special.stdtrit(reports - 1, at) * math.sqrt(1.0 + 1.0 / reports), special.ndtri(at)
+    # If the fullest broker is measured wrong by a share e, imbalance is by as much, and deviation by e/2 at most.
     least = {"imbalance": _LEAST * after["imbalance"], "deviation": _LEAST * after["imbalance"] / 2.0}
     intervals = {}
     for name, value in after.items():
         values = np.array([[figures[name] for figures in instant] for instant in past])
-        of_time, of_division = values.mean(axis=1).std(ddof=1), math.sqrt(values.var(axis=1).mean())
-        mean, half = float(values.mean()), max(math.hypot(times * of_time, normal * of_division), least[name])
+        mean, of_time = values.mean(), values.mean(axis=1).std(ddof=1)
+        half = max(math.hypot(times * of_time, normal * math.sqrt(values.var(axis=1).mean())), least[name])
         # The plan fits the loads of its instant: at others its placement is less even, so the mean belongs inside.
-        low, high = min(value, mean) - half, max(value, mean) + half
+        low, high = float(min(value, mean) - half), float(max(value, mean) + half)
         intervals[name] = Predicted(value=value, low=max(low, 0.0), high=high)
     minutes = samples.span_us / US_PER_S / 60
-    how = f"vary as in the {minutes:.0f} minutes before, in which each broker reported {samples.reports} times or more"
-    covers = f"{_COVERED:.0%} of measurements, if loads {how}"
-    if unknown:
-        covers += f"; of {quantity(len(unknown), 'bundle')} that move no load was reported, only what all such carry"
-    return intervals, covers
+    how = f"vary as in the {minutes:.0f} minutes before, in which each broker reported {reports} times or more"
+    more = f"; of {quantity(len(unknown), 'bundle')} that move no load was reported, only what all such carry"
+    return intervals, f"{_COVERED:.0%} of measurements, if loads {how}{more if unknown else ''}"
 
 
 def _divisions(unknown: Sequence[Move], quiet: Mapping[int, int]) -> list[tuple[int, list[int], Floats]]:
-    """Draw how the load that each source carries besides bundles with a report is divided among the later owners.
-
-    Returns:
-        Source, owners, and their shares, shape (n_draws, n_owners).
-    """
+    """Draw which owners have which shares, shape (n_draws, n_owners), of what a source carries besides, by source."""
     parts: dict[int, Counter[int]] = {}
     for move in unknown:
-        parts.setdefault(move.source, Counter())[move.destination] += 1
-    dice, divisions = np.random.default_rng(0), []
-    for source, counts in sorted(parts.items()):
-        left = quiet[source] - counts.total()
-        sizes = dict(counts) | ({source: left} if left else {})
-        # Sums over parts of a flat Dirichlet are again of Dirichlet, with the sizes of the parts.
-        divisions.append((source, [*sizes], dice.dirichlet([*sizes.values()], _DRAWS)))
-    return divisions
+        sizes = parts.setdefault(move.source, Counter({move.source: quiet[move.source]}))
+        sizes.update({move.source: -1, move.destination: 1})
+    dice = np.random.default_rng(0)
+    # Sums over parts of a flat Dirichlet are again of Dirichlet, with the sizes of the parts.
+    return [(source, [*+of], dice.dirichlet([*(+of).values()], _DRAWS)) for source, of in sorted(parts.items())]
 
 
 def _divided(known: Floats, besides: Floats, divisions: Sequence[tuple[int, list[int], Floats]]) -> Floats:
@@ -96,11 +84,7 @@ def _divided(known: Floats, besides: Floats, divisions: Sequence[tuple[int, list
 
 
 def _loads_after(state: ClusterState, samples: Samples, moves: Sequence[Move]) -> Iterator[tuple[Floats, Floats]]:
-    """Yield the loads of brokers at each instant of the past, had bundles had their owners of after the plan.
-
-    Yields:
-        What brokers would have carried of bundles with a report, and what they carried besides; shape (n_brokers,).
-    """
+    """Yield what brokers would have carried of bundles with a report at each past instant, and did besides."""
     brokers = state.view.brokers
     owners = np.full(len(samples.bundles), -1)
     for bundle, column in samples.bundles.items():
