@@ -484,10 +484,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plans", type=int, default=30, help="plans that are verified (default: 30)")
     parser.add_argument("--disturbed", type=int, default=10, help="plans beside an administrator (default: 10)")
     parser.add_argument("--kills", type=int, default=20, help="kills of `apply`, over the plans (default: 20)")
-    parser.add_argument("--rollbacks", type=int, default=5, help="plans that are taken back (default: 5)")
+    parser.add_argument("--rollbacks", type=int, help="plans that are taken back (default: 5, or all)")
     parser.add_argument("--seed", type=int, default=1, help="seed of kills and of the administrator (default: 1)")
     parser.add_argument("--folder", type=Path, help="where plans, journals and logs stay; must not exist")
     given = parser.parse_args(arguments)
+    given.rollbacks = min(5, given.plans) if given.rollbacks is None else given.rollbacks
     if given.folder is not None and given.folder.exists():
         parser.error(f"{given.folder} exists already; name a folder that does not")
     if min(given.plans, given.disturbed, given.kills, given.rollbacks) < 0 or given.rollbacks > given.plans:
