@@ -104,6 +104,8 @@ class Traffic:
         self._java, self._per_s = java, per_s
         self._lock, self._over, self._closing = threading.Lock(), threading.Event(), threading.Event()
         self._seen = set[int]()
+        #: messages that are sent and not acknowledged
+        self._under_way = 0
         self._client = pulsar.Client(url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log)))
         self._topics = list(topics)
         self._producers = {topic: self._client.create_producer(topic) for topic in topics[::2]}
@@ -141,9 +143,6 @@ class Traffic:
         self._threads[1].join(_SILENCE_S)
         self._client.close()
         self._java.do("close")
-
-    #: messages that are sent and not acknowledged
-    _under_way = 0
 
     def _send(self) -> None:
         began, count = time.monotonic(), len(self._topics)
