@@ -446,11 +446,12 @@ def _run(cluster: Cluster, folder: Path, given: argparse.Namespace) -> int:
             campaign = _Campaign(clients, watch, world, given)
             failure = None
             # What has come of it so far is worth a table.
-            with suppress(KeyboardInterrupt):
-                try:
-                    _play(campaign, given)
-                except AssertionError as error:
-                    failure = str(error)
+            try:
+                _play(campaign, given)
+            except KeyboardInterrupt:
+                failure = "interrupted"
+            except AssertionError as error:
+                failure = str(error)
     text, is_kept = _summary(campaign.results, clients.counts)
     if failure is not None:
         text, is_kept = f"{text}\nended early: {failure}", False
