@@ -55,8 +55,9 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             # A redirect is a hop of a lookup, which counts where it ends.
             is_demand = pc.not_equal(pc.fill_null(some.column("result"), ""), "redirect")
             is_sound = pc.and_(pc.greater(weight, 0.0), pc.less_equal(weight, MAX_WEIGHT))
+            has_properties = pc.is_valid(some.column("properties"))
             columns = pa.table([*(some.column(name) for name in _PAIR), weight], schema=_SUMS)
-            held.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound)))))
+            held.append(_summed(columns.filter(reduce(pc.and_, (is_ours, is_demand, is_sound, has_properties)))))
             # What is held grows with the pairs, not with the length of the day.
             if sum(map(len, held)) > most:
                 held = [_summed(pa.concat_tables(held))]
@@ -91,10 +92,10 @@ def origins_of(rows: Rows, bundles: Iterable[str]) -> tuple[Origins, tuple[str, 
 
 
 @lru_cache(maxsize=1 << 12)
-def _properties(text: str | None) -> tuple[tuple[str, str], ...]:
-    """Return what a client sent; nothing if it sent none, or the text is not what LOOKUPS has."""
+def _properties(text: str) -> tuple[tuple[str, str], ...]:
+    """Return what a client sent; nothing if the text is not what LOOKUPS has."""
     try:
-        sent = json_value(text or "{}")
+        sent = json_value(text)
     except ValueError:
         return ()
     pairs = sent.items() if isinstance(sent, dict) else ()
