@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,30 +12,10 @@ from lookup import verify
 from lookup.api.moving import Source, open_plan
 from lookup.cli import main
 from lookup.errors import InputError
-from lookup.model.time import moment_at
 from lookup.moving.journal import Journal
 from lookup.moving.plan import MovePlan
 from lookup.moving.verifying import PREDICTIONS
-from tests.moving.worlds import START_US, World, broker, lookup_row, topics_of, write_lookups
-
-
-def _entry(event: str, **values: Any) -> bytes:
-    """Return an entry of a journal as of the third minute of a world's record."""
-    at = (moment_at(START_US) + timedelta(minutes=3)).isoformat().replace("+00:00", "Z")
-    return (json.dumps({"at": at, "event": event, **values}) + "\n").encode()
-
-
-def _carried_out(plan: MovePlan, path: Path, *, skipped: int = 0, back: bool = False) -> Path:
-    """Write the journal of a plan that was carried out, but for its first steps."""
-    with Journal(path) as journal:
-        journal.begin(plan)
-    entries = [
-        _entry("skipped" if step.number <= skipped else "moved", step=step.number, bundle=step.bundle)
-        for step in plan.steps
-    ]
-    entries += [_entry("moved", step=1, bundle="b", back=True)] if back else []
-    path.write_bytes(path.read_bytes() + b"".join(entries))
-    return path
+from tests.moving.worlds import World, broker, carried_out, lookup_row, topics_of, write_lookups
 
 
 @pytest.fixture
@@ -61,7 +39,7 @@ def _after(world: World, plan: MovePlan, folder: Path) -> str:
 
 def test_a_prediction_that_holds_is_right(world: World, plan: MovePlan, tmp_path: Path) -> None:
     """Figures and loads are those of the record after it."""
-    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    journal = carried_out(plan, tmp_path / "plan.json.journal")
 
     measured = verify(journal, _after(world, plan, tmp_path))
 
@@ -79,7 +57,7 @@ def test_the_share_of_load_near_clients_is_measured(
     lookups = write_lookups(rows, tmp_path / "lookups")
     near = {"name": "near", "selector": "best", "shedder": {"use": "rebalance", "near": "rack"}}
     plan = make_plan(Source(str(world.write(tmp_path / "before")), lookups=lookups), policy=near).plan
-    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    journal = carried_out(plan, tmp_path / "plan.json.journal")
     after = _after(world, plan, tmp_path)
 
     measured = verify(journal, Source(after, lookups=lookups)).near["rack"]
@@ -94,7 +72,7 @@ def test_the_share_of_load_near_clients_is_measured(
 
 def test_a_prediction_that_does_not_hold_is_wrong(world: World, plan: MovePlan, tmp_path: Path) -> None:
     """What has grown since is outside the interval, and the figures are named."""
-    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    journal = carried_out(plan, tmp_path / "plan.json.journal")
     world.besides[broker(1)] = 3e8
 
     measured = verify(journal, _after(world, plan, tmp_path))
@@ -106,7 +84,7 @@ def test_a_prediction_that_does_not_hold_is_wrong(world: World, plan: MovePlan, 
 
 def test_a_plan_that_was_made_in_part_is_not_judged(world: World, plan: MovePlan, tmp_path: Path) -> None:
     """Its prediction is of all steps."""
-    journal = _carried_out(plan, tmp_path / "plan.json.journal", skipped=1)
+    journal = carried_out(plan, tmp_path / "plan.json.journal", skipped=1)
 
     measured = verify(journal, _after(world, plan, tmp_path))
 
@@ -119,7 +97,7 @@ def test_without_intervals_nothing_is_judged(world: World, tmp_path: Path) -> No
     world.minutes = 1
     plan = make_plan(world.write(tmp_path / "before")).plan
     world.minutes = 10
-    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    journal = carried_out(plan, tmp_path / "plan.json.journal")
 
     measured = verify(journal, _after(world, plan, tmp_path))
 
@@ -129,7 +107,7 @@ def test_without_intervals_nothing_is_judged(world: World, tmp_path: Path) -> No
 
 def test_reports_of_before_the_last_move_do_not_count(world: World, plan: MovePlan, tmp_path: Path) -> None:
     """Nor those of the minute after it, in which brokers have rates of before."""
-    journal = _carried_out(plan, tmp_path / "plan.json.journal")
+    journal = carried_out(plan, tmp_path / "plan.json.journal")
     world.minutes = 4
 
     with pytest.raises(InputError, match=r"8080 reported no load since 2026-11-26T12:04:00Z, a minute after"):
@@ -144,17 +122,17 @@ def test_what_cannot_be_verified(world: World, plan: MovePlan, tmp_path: Path) -
     with pytest.raises(InputError, match="no bundle has moved yet"):
         verify(tmp_path / "new", after)
     with pytest.raises(InputError, match="was taken back"):
-        verify(_carried_out(plan, tmp_path / "back", back=True), after)
+        verify(carried_out(plan, tmp_path / "back", is_back=True), after)
     world.cluster = "west"
     with pytest.raises(InputError, match="the plan is of cluster 'east', and this is 'west'"):
-        verify(_carried_out(plan, tmp_path / "other"), str(world.write(tmp_path / "west")))
+        verify(carried_out(plan, tmp_path / "other"), str(world.write(tmp_path / "west")))
 
 
 def test_the_command_says_and_keeps_it(
     world: World, plan: MovePlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """0 if it was right, 3 if not, 4 if that cannot be said; a plan that is verified again counts once."""
-    journal = str(_carried_out(plan, tmp_path / "plan.json.journal"))
+    journal = str(carried_out(plan, tmp_path / "plan.json.journal"))
     right = _after(world, plan, tmp_path)
     world.besides[broker(1)] = 3e8
     wrong = str(world.write(tmp_path / "wrong"))
@@ -166,7 +144,7 @@ def test_the_command_says_and_keeps_it(
     assert main(["verify", journal, "--record", wrong, "--format", "json"]) == 3
     document = json.loads(capsys.readouterr().out)
     assert (document["right"], document["predictions"]) == (False, {"right": 0, "of": 1})
-    partly = str(_carried_out(plan, tmp_path / "partly", skipped=1))
+    partly = str(carried_out(plan, tmp_path / "partly", skipped=1))
     assert main(["verify", "--plan", partly, "--record", right]) == 4
     assert len((tmp_path / PREDICTIONS).read_text().splitlines()) == 2
 
@@ -180,7 +158,7 @@ def test_a_plan_says_how_often_predictions_before_it_were_wrong(
     assert main(["plan", "--record", before, "--output", first]) == 0
     assert "predictions" not in capsys.readouterr().out
     plan = open_plan(first).plan
-    journal = str(_carried_out(plan, Path(first, "plan.json.journal")))
+    journal = str(carried_out(plan, Path(first, "plan.json.journal")))
     world.besides[broker(1)] = 3e8
     assert main(["verify", "--plan", journal, "--record", _after(world, plan, tmp_path)]) == 3
     other = {"cluster": "west", "made": "2026-11-26T11:00:00Z", "right": True}

@@ -17,10 +17,15 @@ from lookup.collect.observing import BrokerRegistry, BrokerReport, CaughtUp, Obs
 from lookup.logs.schema import CANONICAL
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.bundles import BundleRange, NamespaceBundle, bundle_ranges, equal_boundaries, topic_hash
+from lookup.model.time import time_text
+from lookup.moving.journal import Journal
+from lookup.moving.plan import MovePlan
 from lookup.moving.reading import Rows, recorded
 from lookup.moving.state import ClusterState, state_of
 
-__all__ = ["START_US", "World", "broker", "bundle", "lookup_row", "topics_of", "with_owners", "write_lookups"]
+__all__ = [
+    "START_US", "World", "broker", "bundle", "carried_out", "lookup_row", "topics_of", "with_owners", "write_lookups",
+]  # fmt: skip
 
 #: 26 November 2026, 12:00 UTC.
 START_US = 1_795_694_400_000_000
@@ -57,6 +62,8 @@ class World:
     started: dict[str, int] = field(default_factory=dict)
     #: brokers that never report
     silent: set[str] = field(default_factory=set)
+    #: bundles that each broker lists at most, the most loaded ones; None: all
+    listed: int | None = None
     minutes: int = 10
     #: by how much loads vary from minute to minute, as a ratio
     sway: float = 0.1
@@ -133,7 +140,7 @@ class World:
                     "consumerCount": 1,
                 },
             }
-            for one, load in loads.items()
+            for one, load in sorted(loads.items(), key=lambda of: -of[1])[: self.listed]
         ]
         yield TopBundles(json.dumps({"topBundlesLoadData": top}), ts_us, name)
 
@@ -153,6 +160,27 @@ class World:
     def state(self, folder: Path) -> ClusterState:
         """Return the state at the end of the record."""
         return state_of(recorded(str(self.write(folder))))
+
+
+def carried_out(
+    plan: MovePlan, path: Path, *, at_us: int = START_US + 3 * _MINUTE_US, skipped: int = 0, is_back: bool = False
+) -> Path:
+    """Write the journal of a plan that was carried out at an instant, but for its first steps.
+
+    Args:
+        skipped: how many of these were left out.
+        is_back: one of the others was taken back.
+    """
+    with Journal(path) as journal:
+        journal.begin(plan)
+    steps: list[dict[str, Any]] = [
+        {"event": "skipped" if step.number <= skipped else "moved", "step": step.number, "bundle": step.bundle}
+        for step in plan.steps
+    ]
+    steps += [{**steps[-1], "back": True}] if is_back else []
+    entries = "".join(json.dumps({"at": time_text(at_us), **step}) + "\n" for step in steps)
+    path.write_bytes(path.read_bytes() + entries.encode())
+    return path
 
 
 def topics_of(name: str) -> Iterator[str]:
