@@ -200,6 +200,7 @@ def _coverage(logs: int) -> None:
             spans = {days: (best[days][_FIGURE]["low"], best[days][_FIGURE]["high"]) for days in ("search", "sealed")}
             began = datetime.fromisoformat(found["sealed_from"])
             promises.append(_Promise(best["changes"], **spans, sealed_s=round((began - _START).total_seconds())))
+        print(seed, len(found["recommended"]), *promises[-1:], flush=True)
     for days in ("search", "sealed"):
         gains = np.mean([_gains(1000 + log, promises, days) for log in range(_FRESH)], axis=0)
         spans = [getattr(promise, days) for promise in promises]
@@ -215,22 +216,26 @@ def _coverage(logs: int) -> None:
 
 def _gains(seed: int, promises: Sequence[_Promise], days: str) -> list[float]:
     """Return by how much each promise lowers the figure on a fresh log, in the same hours of it."""
+    # Many searches recommend the same.
+    distinct = {(promise.sealed_s, repr(promise.changes)): promise for promise in promises}
+    gains: dict[tuple[int, str], float] = {}
     with tempfile.TemporaryDirectory() as folder:
         log, evaluation = restarts(seed, Path(folder), _WAYS["minimum"])
-        today, gains = evaluation["policies"][0], list[float]()
+        today = evaluation["policies"][0]
         for sealed_s in sorted({promise.sealed_s for promise in promises}):
-            of = [number for number, promise in enumerate(promises) if promise.sealed_s == sealed_s]
-            policies = [today, *({**today, "name": f"p{n}", "broker_conf": promises[n].changes} for n in of)]
+            names = {key: f"p{number}" for number, key in enumerate(distinct) if key[0] == sealed_s}
+            policies = [
+                today,
+                *({**today, "name": name, "broker_conf": distinct[key].changes} for key, name in names.items()),
+            ]
             seal = _START + timedelta(seconds=sealed_s)
             span = {"until": seal.isoformat()} if days == "search" else {"warmup_s": sealed_s}
             rules = evaluation["evaluation"] | {"seeds": _DICE, "bounds": False} | span
             settings = evaluation | {"policies": policies, "evaluation": rules}
             pooled = lookup.evaluate(settings, log, workers=InProcess()).scored.pooled
             before = pooled["today", _FIGURE, None].value
-            gains += [before - pooled[f"p{n}", _FIGURE, None].value for n in of]
-    # In the order of the promises, which mostly have one seal.
-    order = sorted(range(len(promises)), key=lambda n: (promises[n].sealed_s, n))
-    return [gains[order.index(n)] for n in range(len(promises))]
+            gains |= {key: before - pooled[name, _FIGURE, None].value for key, name in names.items()}
+    return [gains[promise.sealed_s, repr(promise.changes)] for promise in promises]
 
 
 def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int, str, dict[str, Any]]]:
