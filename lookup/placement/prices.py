@@ -134,8 +134,8 @@ class Market:
         return (slice(low, low + step) for low in range(0, len(self.problem.weights), step))
 
 
-def found_prices(market: Market, floor: float, steps: int) -> tuple[float, list[Prices]]:
-    """Return the lowest bound found, of the weight near its clients, and all prices tried, last those that prove it.
+def found_prices(market: Market, floor: float, steps: int) -> tuple[float, Prices]:
+    """Return the lowest bound found, of the weight near its clients, and the prices that prove it.
 
     Args:
         floor: what is known to be possible, so that no bound lies below it.
@@ -148,7 +148,6 @@ def found_prices(market: Market, floor: float, steps: int) -> tuple[float, list[
     has_weight, has_moves = np.isfinite(problem.max_moved_weight), np.isfinite(problem.max_moves)
     prices = lowest = Prices(np.zeros(market.alike.count), np.zeros(len(problem.room)))
     bound, length, since = np.inf, 1.0, 0
-    trail: list[Prices] = []
     for _ in range(steps):
         choice, worth = market.taken(prices)
         worth += market.cost(prices)
@@ -171,7 +170,6 @@ def found_prices(market: Market, floor: float, steps: int) -> tuple[float, list[
         square = float(room @ room) + float(stay @ stay) + weight * weight + moves * moves
         if not square or bound <= floor * (1 + 1e-7):
             break
-        trail.append(prices)
         step = length * max(bound - floor, 1e-9 * abs(bound)) / square
         prices = replace(
             prices,
@@ -180,4 +178,4 @@ def found_prices(market: Market, floor: float, steps: int) -> tuple[float, list[
             weight=max(prices.weight - step * weight, 0.0),
             move=max(prices.move - step * moves, 0.0),
         )
-    return bound, [*trail, lowest]
+    return bound, lowest

@@ -8,14 +8,13 @@ Source: Bertsekas, The auction algorithm, Annals of Operations Research 14 (1988
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 
-from lookup.placement.exchanges import exchanged
 from lookup.placement.prices import Market, Prices
 from lookup.placement.problem import TOLERANCE, Bools, Floats, Ints
 
@@ -31,40 +30,17 @@ _ROUNDS = 16
 _AUCTIONS = 20
 #: Share of the classes' room that is left free, so that whole bundles fit into brokers; the first that works is taken.
 _SPARE = (0.0, 0.01)
-#: Bundles that are exchanged, at most, and from how many starts.
-_MOST_EXCHANGED, _STARTS = 400, 3
-#: A gap at which no further search begins.
-_ENOUGH = 1e-4
 #: Bundles that make way for heavier ones while those of a class are packed, at most.
 _MOST_EXCHANGES = 10_000
 #: Passes of improvement, and classes that each tries for a bundle, the nearest ones.
 _PASSES, _NEAREST = 4, 8
 
 
-def rounded(market: Market, trail: Sequence[Prices], bound: float) -> Ints | None:
-    """Return the best placement found that keeps all limits; None if none is found.
-
-    Args:
-        trail: prices on the way to the best ones, which are last. Where bundles are few, one that is heavy makes a
-            difference, and prices do not tell which of the heavy ones go together: other prices, other choices.
-        bound: no larger share of the weight can be near.
-    """
-    problem = market.problem
-    if len(problem.weights) > _MOST_EXCHANGED:
-        starts = (owners for spare in _SPARE for owners in _attempts(market, trail[-1], spare))
-        kept = next(filter(problem.is_kept_by, starts), None)
-        return None if kept is None else improved(market, kept)
-    best: tuple[Ints, float] | None = None
-    turns, enough = count(1), bound * (1 - _ENOUGH)
-    for prices in trail[:: -max(1, len(trail) // _STARTS)][:_STARTS]:
-        # Exchanges repair what does not fit, so the first auction will do.
-        for start in islice(_attempts(market, prices, 0.0), 1):
-            found = exchanged(market, trail[-1], start, enough, turns)
-            if found is not None and (best is None or found[1] > best[1]):
-                best = found
-        if best is not None and best[1] >= enough:
-            break
-    return None if best is None else best[0]
+def rounded(market: Market, prices: Prices) -> Ints | None:
+    """Return a placement that keeps all limits, by the prices that prove the lowest bound; None if none is found."""
+    starts = (owners for spare in _SPARE for owners in _attempts(market, prices, spare))
+    kept = next(filter(market.problem.is_kept_by, starts), None)
+    return None if kept is None else improved(market, kept)
 
 
 def _attempts(market: Market, prices: Prices, spare: float) -> Iterator[Ints]:

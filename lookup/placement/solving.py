@@ -14,6 +14,7 @@ from lookup.placement.alike import alike
 from lookup.placement.balance import balanced, least_imbalance
 from lookup.placement.prices import Market, found_prices
 from lookup.placement.problem import TOLERANCE, Ints, Problem, problem_of
+from lookup.placement.program import can_program, programmed
 from lookup.placement.rounding import improved, rounded
 
 __all__ = ["Placement", "best_placement"]
@@ -165,19 +166,27 @@ def _most_balanced(problem: Problem) -> Placement:
 def _nearest(problem: Problem) -> Placement:
     scaled = problem.scaled()
     total = float(scaled.weights.sum())
-    market = Market(scaled, alike(scaled))
-    starts = list(_starts(scaled))
-    floor = max(map(scaled.locality, starts), default=0.0)
-    steps = int(min(_STEPS, max(_FEWEST_STEPS, _VALUES // (market.alike.near.size + 1))))
-    worth, trail = found_prices(market, floor * total, steps)
-    found = rounded(market, trail, worth / total)
-    tried = [improved(market, owners) for owners in ([found] if found is not None else starts)]
-    if not tried:
-        raise InputError(_NONE_FOUND)
-    best = max(tried, key=scaled.locality)
+    best, worth = programmed(scaled) if can_program(scaled) else (None, math.inf)
+    if best is None:
+        best, lowest = _priced(scaled, total)
+        worth = min(worth, lowest)
     value = problem.locality(best)
     # Both are sums of the same numbers in another order: the bound may fall short of the value by round-off.
     return Placement(best, value, max(value, min(worth / total, 1.0)))
+
+
+def _priced(problem: Problem, total: float) -> tuple[Ints, float]:
+    """Return a placement by prices of the limits, and the most weight that these prove can be near."""
+    market = Market(problem, alike(problem))
+    starts = list(_starts(problem))
+    floor = max(map(problem.locality, starts), default=0.0)
+    steps = int(min(_STEPS, max(_FEWEST_STEPS, _VALUES // (market.alike.near.size + 1))))
+    worth, prices = found_prices(market, floor * total, steps)
+    found = rounded(market, prices)
+    tried = [found] if found is not None else [improved(market, owners) for owners in starts]
+    if not tried:
+        raise InputError(_NONE_FOUND)
+    return max(tried, key=problem.locality), worth
 
 
 def _starts(problem: Problem) -> Iterator[Ints]:

@@ -20,11 +20,11 @@ def test_no_placement_is_nearer_than_the_bound(drawn: tuple[list[float], dict[st
     weights, asked = drawn
     assume(asked["near"] is not None)
     problem = problem_of(weights, **asked).scaled()
-    bound, trail = found_prices(Market(problem, alike(problem)), 0.0, 60)
+    bound, prices = found_prices(Market(problem, alike(problem)), 0.0, 60)
     best = best_by_loop(weights, asked)
     if best is not None:
         assert bound / len(weights) >= best - 1e-9
-    owners = rounded(Market(problem, alike(problem)), trail[-1:], bound / len(weights))
+    owners = rounded(Market(problem, alike(problem)), prices)
     if owners is not None:
         assert best is not None
         worth = value_of(weights, asked, owners.tolist())

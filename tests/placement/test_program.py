@@ -1,0 +1,85 @@
+"""Integer programs come near the optimum where whole bundles hardly fit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+from lookup import best_placement
+from lookup.placement.alike import alike
+from lookup.placement.prices import Market, found_prices
+from lookup.placement.problem import problem_of
+from lookup.placement.program import programmed
+from lookup.placement.rounding import rounded
+from tests.placement.test_solving import assert_kept, best_by_loop, made, small, value_of
+
+
+@given(small())
+def test_the_program_has_the_optimum_of_small_problems(drawn: tuple[list[float], dict[str, Any]]) -> None:
+    """A plain loop over all placements finds no better one, and none above the bound."""
+    weights, asked = drawn
+    assume(asked["near"] is not None)
+    problem = problem_of(weights, **asked).scaled()
+
+    owners, bound = programmed(problem)
+
+    best = best_by_loop(weights, asked)
+    assert (owners is None) == (best is None)
+    if owners is not None and best is not None:
+        assert value_of(weights, asked, owners.tolist()) == pytest.approx(best, abs=2e-3 * best)
+        assert bound / len(weights) >= best - 1e-9
+
+
+#: Clusters by their seed and the share of the weight that may move, in which whole bundles fit badly.
+_HARD = [(0, 0.1), (0, 0.3), (2, 0.1), (5, None), (100, 0.1), (109, 0.3)]
+
+
+@pytest.mark.parametrize(("seed", "share"), _HARD)
+def test_heavy_bundles_are_placed_within_a_fifth_of_a_percent(seed: int, share: float | None) -> None:
+    """Some bundles weigh half a broker; the bound proves it, and no placement by prices is above it."""
+    weights, owners, near = made(seed, 200, 10, 3, skew=0.6)
+    limits = {"max_imbalance": 1.05, "max_moved_weight": None if share is None else share * weights.sum()}
+
+    found = best_placement(weights, np.ones(10), owners=owners, near=near, **limits)
+
+    problem = problem_of(weights, np.ones(10), owners, near, None, max_moves=None, **limits).scaled()
+    market = Market(problem, alike(problem))
+    bound, prices = found_prices(market, 0.0, 150)
+    priced = rounded(market, prices)
+    assert_kept(found, weights, near, owners, max_imbalance=1.05, max_moved_weight=limits["max_moved_weight"] or np.inf)
+    assert found.gap <= 0.002
+    assert found.value <= bound / 200 * (1 + 1e-9)
+    assert priced is None or problem.locality(priced) <= found.bound
+
+
+def test_a_few_moves_are_spent_where_they_gain_most() -> None:
+    """No two changes of a placement of twenty bundles with three moves, tried one after the other, make it better."""
+    weights, owners, near = made(2, 20, 5, 3)
+    found = best_placement(weights, np.ones(5), owners=owners, near=near, max_imbalance=1.3, max_moves=3)
+    room = 1.3 * weights.sum() / 5 * (1 + 1e-9)
+    best = found.value * weights.sum() * (1 + found.gap)
+    for one in range(20):
+        for other in range(one):
+            for broker, another in np.ndindex(5, 5):
+                changed = found.owners.copy()
+                changed[[one, other]] = broker, another
+                if (changed != owners).sum() <= 3 and np.bincount(changed, weights, 5).max() <= room:
+                    assert weights @ near[np.arange(20), changed] <= best + 1e-9
+
+
+def test_without_scipy_prices_place_few_bundles_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core installs without it: limits are kept, and the bound holds, if it is farther away."""
+    weights, owners, near = made(1, 200, 10, 3)
+    limits = {"max_imbalance": 1.05, "max_moved_weight": 0.2 * weights.sum()}
+    programmed_one = best_placement(weights, np.ones(10), owners=owners, near=near, **limits)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+
+    priced = best_placement(weights, np.ones(10), owners=owners, near=near, **limits)
+
+    assert_kept(priced, weights, near, owners, **limits)
+    assert programmed_one.gap < priced.gap < 0.05
+    assert priced.bound >= programmed_one.value
