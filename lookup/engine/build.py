@@ -145,6 +145,7 @@ class PartBuilder:
             destination_first=spec.destination_first,
             excluded_namespaces=self.excluded_namespaces(spec),
             unload_children=spec.unload_children,
+            bundles=spec.bundles,
         )
 
     def part(self, kind: str, spec: PartSpec, where: str) -> Any:
@@ -321,6 +322,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
         }
     if policy.splitter is not None:
         written["unload_children"] = policy.unload_children
+    if policy.bundles is not None:
+        written["bundles"] = policy.bundles
     return {"name": policy.name, **parts, **tables, "on_error": policy.on_error, **written}
 
 

@@ -83,6 +83,9 @@ class Policy:
     #: take the children of a split from their owner at once, unless only it may have them;
     #: loadBalancerAutoUnloadSplitBundlesEnabled
     unload_children: bool = False
+    #: bundles that a namespace without boundaries of its own begins with; None: as many as the evaluation says;
+    #: defaultNumberOfNamespaceBundles
+    bundles: int | None = None
 
     @cached_property
     def parts(self) -> tuple[Filter | Scorer | Selector, ...]:

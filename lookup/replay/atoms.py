@@ -1,17 +1,18 @@
 """Number the hash ranges of a cluster, and keep which bundles they form at each moment of a replay.
 
 Atoms are the finest ranges of hashes that any bundle of a run is made of. A namespace's atoms lie between neighbouring
-boundaries that occur anywhere in the run; a bundle is a run of atoms, and without splits the two are the same. Atoms
-are numbered by namespace (sorted) and hash, so a bundle is a slice of numbers.
+boundaries that occur anywhere in the run, under any policy; a bundle is a run of atoms, and the two are the same if
+there are no splits and all policies begin with the same bundles. Atoms are numbered by namespace (sorted) and hash, so
+a bundle is a slice of numbers.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,22 @@ class AtomRule:
     policies: NamespacePolicies
     #: hashes at which a bundle of a namespace is split, by namespace
     cuts: Mapping[str, tuple[int, ...]]
+    #: numbers of bundles that policies of the run begin with in place of the default
+    counts: tuple[int, ...] = ()
 
     def boundaries(self, namespace: str) -> tuple[int, ...]:
         """Return the boundaries of a namespace's atoms, ascending."""
-        return tuple(sorted({*self.policies.boundaries_of(namespace), *self.cuts.get(namespace, ())}))
+        firsts = (self.first_boundaries(namespace, count) for count in (None, *self.counts))
+        return tuple(sorted({*chain.from_iterable(firsts), *self.cuts.get(namespace, ())}))
+
+    def first_boundaries(self, namespace: str, count: int | None = None) -> tuple[int, ...]:
+        """Return the boundaries that a namespace begins with, ascending.
+
+        Args:
+            count: bundles of a namespace without boundaries of its own; None: the default.
+        """
+        policies = self.policies if count is None else replace(self.policies, default_bundles=count)
+        return policies.boundaries_of(namespace)
 
     def place(self, hashed: int, boundaries: Sequence[int]) -> int:
         """Return the number of a topic's atom within its namespace, by the topic's hash."""
@@ -73,11 +86,33 @@ class Atoms:
 
     @cached_property
     def bundles(self) -> tuple[tuple[str, slice], ...]:
-        """Return the bundles the run begins with, in order of their atoms: name and atoms."""
+        """Return the bundles the log begins with, in order of their atoms: name and atoms."""
+        return self.first_bundles()
+
+    def first_bundles(self, count: int | None = None) -> tuple[tuple[str, slice], ...]:
+        """Return the bundles that a policy begins with, in order of their atoms: name and atoms.
+
+        Args:
+            count: bundles of a namespace without boundaries of its own; None: the default.
+        """
         return tuple(
             (f"{namespace}/{text}", self._slice(namespace, low, high))
             for namespace in self.namespaces
-            for low, high, text in _ranges(self.rule.policies.boundaries_of(namespace))
+            for low, high, text in _ranges(self.rule.first_boundaries(namespace, count))
+        )
+
+    def names_of(self, starts: NDArray[np.int64]) -> tuple[str, ...]:
+        """Return the names of ranges by their first atoms, ascending; each goes on to the next one of its namespace.
+
+        Args:
+            starts: shape (n_ranges,), the first atom of every namespace among them.
+        """
+        hashes = [(number, low) for number, ends in enumerate(self.boundaries) for low in ends[:-1]]
+        by_namespace = groupby((hashes[start] for start in starts.tolist()), lambda first: first[0])
+        return tuple(
+            f"{self.namespaces[number]}/{BundleRange(low, high)}"
+            for number, firsts in by_namespace
+            for low, high in pairwise([*(low for _, low in firsts), self.boundaries[number][-1]])
         )
 
     def slice_of(self, bundle: str) -> slice | None:
@@ -113,11 +148,14 @@ class BundleMap:
 
     Args:
         splits: (parent, children) that took place before the run began; what they leave is the run's first bundles.
+        count: bundles that a namespace without boundaries of its own begins with; None: the default.
     """
 
-    def __init__(self, atoms: Atoms, splits: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
+    def __init__(
+        self, atoms: Atoms, splits: Iterable[tuple[str, Sequence[str]]] = (), *, count: int | None = None
+    ) -> None:
         self._atoms = atoms
-        self._slices = dict(atoms.bundles)
+        self._slices = dict(atoms.bundles if count is None else atoms.first_bundles(count))
         #: name of the bundle of each atom, shape (n_atoms,)
         self.names = np.empty(atoms.count, dtype=object)
         for bundle, span in self._slices.items():

@@ -73,7 +73,7 @@ def plan_clusters(
     """
     cuts = tables.cuts()
     words = [
-        merge_words(name, AtomRule(run.namespaces, cuts.get(name, {})), of_cluster)
+        merge_words(name, AtomRule(run.namespaces, cuts.get(name, {}), run.bundle_counts), of_cluster)
         for name, of_cluster in sorted(shares.items())
     ]
     for of_cluster in words:

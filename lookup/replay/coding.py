@@ -58,10 +58,12 @@ class CodingPlan:
     tick_us: int
     #: first instant that is read, and the first that no longer is, µs since the epoch; None: all are
     window: tuple[int, int] | None = None
+    #: numbers of bundles that policies begin with in place of the default
+    bundle_counts: tuple[int, ...] = ()
 
     def rule(self, cluster: str) -> AtomRule:
         """Return the atoms' rule of one cluster."""
-        return AtomRule(self.policies, self.cuts.get(cluster, {}))
+        return AtomRule(self.policies, self.cuts.get(cluster, {}), self.bundle_counts)
 
 
 #: Pairs of time and topic that are kept, those with the least hashes: whoever counts them counts the same ones.

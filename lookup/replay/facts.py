@@ -38,7 +38,7 @@ class ClusterFacts:
     induced: int
     demand: int
     ticks: int
-    #: bundles the run begins with
+    #: bundles that the log begins with
     bundles: int
     #: share of the scored demand that `quiet_share` finds
     quiet: float
@@ -133,7 +133,7 @@ class FactsWalk(ClusterWalk):
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
-            bundles=len(self._cluster.units[0]),
+            bundles=len(self._cluster.first_bundles().ordered()[0]),
             quiet=quiet_share(*np.array(self._busy, dtype=np.int64).reshape(-1, 3).T, run=self._run),
         )
 

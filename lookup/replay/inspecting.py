@@ -174,6 +174,7 @@ def inspect_log(
         policies=run.namespaces,
         cuts=tables.cuts(),
         tick_us=run.tick_us,
+        bundle_counts=run.bundle_counts,
     )
     coded, shares = _coded(path, coding, work, progress)
     demands = _demands(shares, coding, work)

@@ -1,7 +1,8 @@
 """Cut the demand of a cluster into pieces that one broker serves whole, and bound what placements of them can reach.
 
 Under exclusive ownership a piece is what comes for one bundle in one tick, in which a bundle has one owner; the log's
-own splits are followed. Under shared ownership every lookup is one, and may be answered by odds. Nothing is known of
+own splits are followed. If policies differ in their bundles a piece is what comes for one atom, which no bundle of any
+of them divides. Under shared ownership every lookup is one, and may be answered by odds. Nothing else is known of
 policies here: a bound holds whatever they filter.
 """
 
@@ -90,15 +91,18 @@ class PieceWalk:
     def __init__(self, cluster: ClusterPlan, run: RunPlan, registry: RegistryEpochs, multipliers: Multipliers) -> None:
         self._cluster, self._run, self._registry, self._multipliers = cluster, run, registry, multipliers
         timeline = cluster.timeline
-        self._map = BundleMap(cluster.words.atoms, timeline.initial_splits)
+        splits = [split for events in timeline.events.values() for split in events.splits]
+        #: the bundles, None if policies differ in them: atoms, which nothing splits, stand for them then
+        self._map = None if cluster.words.atoms.rule.counts else cluster.first_bundles()
         #: number of the bundle of each atom, at first that of its unit; children of a split get new ones
         self._numbers = cluster.units[1].copy()
         self._unit_of = list(range(len(cluster.units[0])))
-        splits = [split for events in timeline.events.values() for split in events.splits]
+        if self._map is None:
+            self._numbers, self._unit_of = np.arange(cluster.words.atoms.count), cluster.units[1].tolist()
         most = len(self._unit_of) + sum(len(children) for _, children in splits)
-        #: whether moves are bounded: without owners there are none, and a bundle that is split late, when its hand-over
-        #: has ended, moves once for all the children that are followed here
-        self._has_moves = not (run.is_shared or (run.handover_us and splits))
+        #: whether moves are bounded: without owners there are none, a bundle that is split late, when its hand-over has
+        #: ended, moves once for all the children that are followed here, and of other bundles a move is another thing
+        self._has_moves = self._map is not None and not (run.is_shared or (run.handover_us and splits))
         self._aims = [self._aim(nearness, most) for nearness in self._nearness()]
         self._cell: _Cell | None = None
         #: registry epoch, brokers, first row and sizes of the ticks that are not cut into pieces yet
@@ -135,9 +139,9 @@ class PieceWalk:
 
     def take(self, tick: Tick, *, is_scored: bool) -> None:
         """Take in the next tick; its change of the registry was applied before."""
-        if tick.events.splits:
+        if tick.events.splits and self._map is not None:
             self._cut(tick.rows)
-            self._split(tick)
+            self._split(tick, self._map)
         if self._fullness is not None:
             self._fullness.take(tick, self._numbers, self._registry, is_scored=is_scored)
         if not is_scored:
@@ -161,11 +165,11 @@ class PieceWalk:
         if self._fullness is not None:
             self._fullness.end_slice(rows)
 
-    def _split(self, tick: Tick) -> None:
+    def _split(self, tick: Tick, bundles: BundleMap) -> None:
         for parent, children in tick.events.splits:
-            if self._map.split(parent, children):
-                for child in filter(self._map.__contains__, children):
-                    atoms = self._map.atoms_of(child)
+            if bundles.split(parent, children):
+                for child in filter(bundles.__contains__, children):
+                    atoms = bundles.atoms_of(child)
                     self._numbers[atoms] = len(self._unit_of)
                     self._unit_of.append(int(self._cluster.units[1][atoms.start]))
 

@@ -7,7 +7,7 @@ from a plug-in file does not unpickle elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,6 +54,8 @@ class RunPlan:
     handover_us: int = 0
     #: dimensions by which figures are also told apart
     by: tuple[str, ...] = ()
+    #: numbers of bundles that policies begin with in place of the default, ascending
+    bundle_counts: tuple[int, ...] = ()
 
     def cell_of(self, ts_us: int) -> int:
         """Return the start of the balance cell of an instant, µs."""
@@ -107,11 +109,29 @@ class ClusterPlan:
         """Return the cluster's name."""
         return self.words.cluster
 
+    def first_bundles(self, count: int | None = None) -> BundleMap:
+        """Return the bundles at the beginning of a policy's replay.
+
+        Args:
+            count: bundles that the policy gives a namespace without boundaries of its own; None: the default.
+        """
+        return BundleMap(self.words.atoms, self.timeline.initial_splits, count=count)
+
     @cached_property
     def units(self) -> tuple[tuple[str, ...], Ints]:
-        """Return the units that intervals vary, the bundles at the beginning, and the unit of each atom, (n_atoms,)."""
-        starts, names = BundleMap(self.words.atoms, self.timeline.initial_splits).ordered()
-        sizes = np.diff(np.append(starts, self.words.atoms.count))
+        """Return the units that intervals vary, and the unit of each atom, shape (n_atoms,).
+
+        They are the bundles at the beginning; if policies differ in these, what lies between the hashes at which a
+        bundle of every policy begins: no bundle lies in two units.
+        """
+        atoms = self.words.atoms
+        maps = [self.first_bundles(count) for count in (None, *atoms.rule.counts)]
+        starts, names = maps[0].ordered()
+        for other in maps[1:]:
+            starts = np.intersect1d(starts, other.ordered()[0])
+        sizes = np.diff(np.append(starts, atoms.count))
+        if len(maps) > 1:
+            names = np.array(atoms.names_of(starts), dtype=object)
         return tuple(names.tolist()), np.repeat(np.arange(len(starts)), sizes)
 
     @cached_property
@@ -139,9 +159,12 @@ def new_manager(
 ) -> LoadManager:
     """Return a load manager that runs a policy over a cluster, as it is before the first event."""
     per_weight = run.bytes_per_weight or 1.0
+    namespaces = run.namespaces
+    if policy.bundles is not None:
+        namespaces = replace(namespaces, default_bundles=policy.bundles)
     conditions = Conditions(
         owner_loss=run.owner_loss,
-        namespaces=run.namespaces,
+        namespaces=namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
         handover_us=run.handover_us,

@@ -52,7 +52,7 @@ from lookup.replay.tasks import (
 )
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection
-from lookup.settings.resolve import client_rules, namespace_policies, topology
+from lookup.settings.resolve import bundle_counts, client_rules, namespace_policies, topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -153,6 +153,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
         slice_rows=section.slice_rows,
+        bundle_counts=bundle_counts(settings),
     )
 
 
@@ -238,6 +239,7 @@ class _EvaluationRun:
             cuts=tables.cuts(),
             tick_us=run.tick_us,
             window=_window(self.settings.evaluation),
+            bundle_counts=run.bundle_counts,
         )
         quarantine = f"{self.output}/quarantine"
         if self.lookups is None:

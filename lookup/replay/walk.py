@@ -230,7 +230,7 @@ class PolicyWalk(ClusterWalk):
         super().__init__(cluster, run)
         self._usage = np.full(len(cluster.timeline.roster), np.nan)
         self.manager = new_manager(cluster, run, policy, seed, observer)
-        self._bundles = BundleMap(cluster.words.atoms, cluster.timeline.initial_splits)
+        self._bundles = cluster.first_bundles(policy.bundles)
         self._requests = RequestMaker(cluster, self._bundles)
         first_us = int(cluster.timeline.bounds[0])
         #: None: policies see load as it is. Published load is what they see only: the ledger, and with it every metric,

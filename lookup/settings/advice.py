@@ -11,6 +11,7 @@ from lookup.model.quoting import listed, shown
 from lookup.settings.broker import BrokerEntry
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
+from lookup.settings.pulsar_keys import BUNDLES_KEY
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = ["obstacles_of", "policy_warnings", "warnings_of"]
@@ -20,8 +21,14 @@ _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
 
 
 def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
-    """Return a sentence for everything that Pulsar would only log about the `broker.conf` of a policy."""
-    return [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
+    """Return a sentence for what Pulsar would only log about the `broker.conf` of a policy, and for keys in vain."""
+    of_conf = [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
+    in_vain = [
+        f"policy {shown(policy.name)}: {BUNDLES_KEY} in broker_conf has no effect without from_broker_conf; write bundles"
+        for policy in policies
+        if policy.conf_file is None and policy.bundles is None and BUNDLES_KEY in policy.broker_conf
+    ]
+    return [*of_conf, *in_vain]
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:

@@ -28,6 +28,7 @@ from lookup.settings.broker import BrokerEntry
 from lookup.settings.cluster import ClientEntry, NamespaceEntry, TopologySection
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import LIST, NUMBER, Loc
+from lookup.settings.pulsar_keys import MOST_BUNDLES
 
 __all__ = [
     "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
@@ -107,7 +108,7 @@ class EvaluationSection(Strict):
     """Replicates, each with dice and a salt of its own: a number of seeds, drawn for each log, or a list of them."""
     draw: CountS = 0
     """Which draw of so many seeds: the same log has others in each, and another log has others in all."""
-    default_bundles: Positive = Field(default=4, le=1 << 16)
+    default_bundles: Positive = Field(default=4, le=MOST_BUNDLES)
     """Bundles of a namespace that is not named in `[[namespaces]]`."""
     reconnect_s: CountS = 30
     """Seconds after a logged loss of an owner in which lookups count as induced."""

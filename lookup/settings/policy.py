@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -25,7 +26,7 @@ from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
 from lookup.settings.problems import place, problems_of
-from lookup.settings.pulsar_keys import Release, Scalar
+from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Release, Scalar
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path"]
 
@@ -123,6 +124,10 @@ class PolicySpec(Strict):
     unload_children: bool = False
     """Take the children of a split from their owner at once, so that the next lookup places them, as the modular
     manager does, unless no other broker may have them; by default they stay with it."""
+    bundles: Annotated[int, Field(strict=True, ge=1, le=MOST_BUNDLES)] | None = None
+    """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own;
+    beside `from_broker_conf` defaultNumberOfNamespaceBundles in `broker_conf` as well; absent:
+    `evaluation.default_bundles`."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}
@@ -171,10 +176,12 @@ class PolicySpec(Strict):
             SettingsError: for a path that leads nowhere, and for values that are wrong; all mistakes together.
         """
         keys = {key: value for key, value in changes.items() if not is_path(key)}
+        # Whatever the policy comes from: no part reads the key.
+        bundles = {"bundles": keys.pop(BUNDLES_KEY)} if BUNDLES_KEY in keys else {}
         # Keys that choose parts say nothing to parts that are chosen: the file is read again.
         again = self._conf_file is not None and not keys.keys().isdisjoint(CHOOSING_KEYS)
         table: dict[str, Any] = dict(self._written) if again else self.model_dump(exclude_unset=True)
-        table |= {"name": name, "broker_conf": {**table.get("broker_conf", {}), **keys}}
+        table |= {"name": name, "broker_conf": {**table.get("broker_conf", {}), **keys}, **bundles}
         problems = [
             f"policy {shown(self.name)} has no {path}"
             for path, value in changes.items()
@@ -190,6 +197,8 @@ class PolicySpec(Strict):
 
     def value_at(self, key: str) -> Any:
         """Return the value of a key of a `broker.conf`, or of a key path; None if it is not written."""
+        if key == BUNDLES_KEY:
+            return self.bundles
         if not is_path(key):
             return {**self._conf_keys, **self.broker_conf}.get(key)
         *steps, last = _steps(key)
@@ -218,7 +227,10 @@ class PolicySpec(Strict):
             raise ValueError(str(error)) from None
         if info.context != _FORGIVING:
             refuse(today.problems)
-        spec = handler({**today.table, **own, "broker_conf": today.table["broker_conf"]})
+        # Of the file the key says what new namespaces get. Those of a log have what the evaluation says, whatever stood
+        # there when they were made, so that only a number that is meant for this policy counts.
+        bundles = {"bundles": keys[BUNDLES_KEY]} if BUNDLES_KEY in keys else {}
+        spec = handler({**today.table, **bundles, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._written, spec._conf_keys = dict(written), today.keys
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}

@@ -14,7 +14,7 @@ from pydantic import PlainValidator
 from lookup.model.quoting import closest, shown
 
 __all__ = [
-    "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "NOT_DYNAMIC", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
+    "BUNDLES_KEY", "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "MOST_BUNDLES", "NOT_DYNAMIC", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
     "is_load_manager_key", "near_miss",
 ]  # fmt: skip
 
@@ -36,11 +36,15 @@ IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 #: The load manager of a broker whose configuration names none.
 MODULAR_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 
+#: Bundles of a new namespace, and the most that the evaluation of a log may have.
+BUNDLES_KEY, MOST_BUNDLES = "defaultNumberOfNamespaceBundles", 1 << 16
+
 #: Keys that count only after a restart, in 4.x; all others of the load managers can be changed in a running cluster.
 #: Brokers take two classes as well while they run: that of the shedder is read at the start, and another load manager
 #: takes over in all brokers at once, which is for a restart, one broker after the other.
 NOT_DYNAMIC = frozenset(
     {
+        BUNDLES_KEY,
         "loadBalancerEnabled",
         "loadBalancerLoadPlacementStrategy",
         "loadBalancerLoadSheddingStrategy",
@@ -119,7 +123,7 @@ PULSAR_DEFAULTS: Mapping[str, Mapping[str, Scalar]] = {"4.x": _FOUR, "5.0": _FIV
 NUMBERS = frozenset(
     {
         *(key for key, value in _FOUR.items() if not isinstance(value, str | bool)),
-        "defaultNumberOfNamespaceBundles",
+        BUNDLES_KEY,
         "loadBalancerBandwithInResourceWeight",
         "loadBalancerBandwithOutResourceWeight",
         "loadBalancerBrokerComfortLoadLevelPercentage",

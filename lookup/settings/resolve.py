@@ -25,7 +25,7 @@ from lookup.settings.pulsar_keys import Scalar
 from lookup.settings.serving import ServingFile
 
 __all__ = [
-    "BrokerInterval", "ClientRule", "broker_intervals", "client_rules", "label_client", "load_manager_keys",
+    "BrokerInterval", "ClientRule", "broker_intervals", "bundle_counts", "client_rules", "label_client", "load_manager_keys",
     "load_manager_sources", "lookup_data", "namespace_policies", "policies_of", "topology",
 ]  # fmt: skip
 
@@ -80,6 +80,12 @@ def namespace_policies(settings: EvaluationFile | ServingFile) -> NamespacePolic
     if isinstance(settings, ServingFile):
         return policies
     return replace(policies, default_bundles=settings.evaluation.default_bundles)
+
+
+def bundle_counts(settings: EvaluationFile) -> tuple[int, ...]:
+    """Return the numbers of bundles that policies begin with in place of the evaluation's, ascending."""
+    given = {policy.bundles for policy in settings.policies}
+    return tuple(sorted(count for count in given if count not in (None, settings.evaluation.default_bundles)))
 
 
 def policies_of(

@@ -6,7 +6,7 @@ import math
 import pickle
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -297,6 +297,66 @@ def test_spark_replays_hashes_the_same_from_1_8_and_64_partitions(spark: SparkSe
 def test_spark_hands_over_the_same_from_1_8_and_64_partitions(spark: SparkSession, owner_loss: str) -> None:
     """States, their ends and the lookups that meet them do not depend on how the log is divided."""
     _prove(spark, moving_world(23, owner_loss), partitions=(1, 8, 64))
+
+
+#: Numbers of bundles of which some divide each other, and some do not.
+_COUNTS = (None, 1, 2, 3, 4, 6, 16)
+
+
+def _mixed(world: World, counts: Sequence[int | None]) -> World:
+    """Let the policies of a world begin with other bundles, without a table that has loads of the log's bundles."""
+    written = zip(world.settings["policies"], counts, strict=False)
+    policies = [policy if count is None else {**policy, "bundles": count} for policy, count in written]
+    tables = {name: rows for name, rows in world.tables.items() if name != "bundles"}
+    return replace(world, tables=tables, settings={**world.settings, "policies": policies})
+
+
+def _prove_mixed(session: Any, world: World, *, partitions: tuple[int, ...]) -> None:
+    """Each policy decides and counts in company what it does alone, where all namespaces have its bundles."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = world.written(folder)
+        by, seen = _parts(file), []
+        for count in partitions:
+            outcome = _replayed(session, file, folder / f"mixed-{count}", by=by, partitions=count)
+            seen.append((_bytes(folder / f"mixed-{count}"), _exact(outcome)))
+        assert all(one == seen[0] for one in seen[1:])
+        _assert_possible(outcome, file)
+        mixed, figures = folder / f"mixed-{partitions[0]}", _figures(outcome)
+        for spec in file.policies:
+            section = file.evaluation.model_copy(update={"incumbent": spec.name, "seeds": outcome.seeds, "draw": 0})
+            if spec.bundles is not None:
+                section = section.model_copy(update={"default_bundles": spec.bundles})
+            policies = (spec.model_copy(update={"bundles": None}),)
+            alone = file.model_copy(update={"evaluation": section, "policies": policies})
+            own, output = _replayed(session, alone, folder / spec.name, by=by), folder / spec.name
+            for table in ("decisions", "owners", "cycles"):
+                rows = _rows(mixed, table)
+                for run, expected in _rows(output, table).items():
+                    assert rows[run] == expected, (run, table)
+            for run, expected in _figures(own).items():
+                if run[1] == spec.name:
+                    _assert_figures(figures[run], expected, run)
+
+
+@given(worlds(), st.lists(st.sampled_from(_COUNTS), min_size=3, max_size=3))
+@settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_policies_with_other_bundles_are_as_if_alone(world: World, counts: list[int | None]) -> None:
+    """Decisions, owners, cycles and figures are those of a run of its own whose namespaces have these bundles."""
+    _prove_mixed(InProcess(), _mixed(world, counts), partitions=(1, 8))
+
+
+@pytest.mark.parametrize("owner_loss", ["leader", "next-lookup"])
+def test_other_bundles_are_shed_and_handed_over_as_if_alone(owner_loss: str) -> None:
+    """Shedders that move bundles in most ticks, hand-overs, splits and unloads, with bundles that cross each other."""
+    for seed in (0, 2, 3):
+        _prove_mixed(InProcess(), _mixed(moving_world(seed, owner_loss), (4, 6)), partitions=(8,))
+
+
+@pytest.mark.spark
+def test_spark_replays_other_bundles_as_if_alone(spark: SparkSession) -> None:
+    """Workers know the bundles of every policy."""
+    _prove_mixed(spark, _mixed(world_of(23, 100, "exclusive"), (None, 6, 4)), partitions=(1, 8))
 
 
 @pytest.mark.spark
