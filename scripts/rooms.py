@@ -30,12 +30,12 @@ BOUNDS: Mapping[str, int] = {
     "lookup/report": 6_600,
     "lookup/score": 2_700,
     "lookup/serve": 4_300,
-    "lookup/settings": 3_700,
+    "lookup/settings": 3_800,
     "lookup/simulation": 1_100,
     "lookup/spark": 800,
     "lookup/testing": 1_200,
     "lookup/topics": 3_700,
-    "lookup/tuning": 2_100,
+    "lookup/tuning": 2_200,
     "plugins/lookup_policies": 4_000,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,7 +20,16 @@ from lookup.engine.explain import explain as explained
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import Ownership
 from lookup.errors import Argument, SettingsError
-from lookup.model import ClusterView, Load, LookupOptions, LookupRequest, Roster, TopicName, bundle_of
+from lookup.model import (
+    ClusterView,
+    Load,
+    LookupOptions,
+    LookupRequest,
+    NamespacePolicies,
+    Roster,
+    TopicName,
+    bundle_of,
+)  # fmt: skip
 from lookup.model.names import is_internal_topic, pinned_broker
 from lookup.model.quoting import suggestion
 from lookup.model.request import request_of
@@ -179,9 +188,8 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     asked, at_us, roster, registered = _registry_at(settings, cluster, at_us, warn)
     load = _supposed_load(roster, usage)
     whole = TopicName.expand(topic)
-    boundaries = namespace_policies(settings).boundaries_of(str(whole.namespace))
     labelled = label_client(client_rules(settings), client, properties)
-    bundle = f"{whole.namespace}/{bundle_of(str(whole), boundaries)}"
+    bundle = _bundle_in(namespace_policies(settings), whole)
     request = request_of(str(whole), bundle, LookupOptions(properties=labelled), client)
     scene = Scene(settings, asked, at_us, request, roster, registered, load)
     special = _answered_without_policy(scene.request)
@@ -192,13 +200,25 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
             known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
             sentence = f": there is no registered broker {wins!r}; {suggestion(wins, known)}"
             raise SettingsError(Argument("wins"), sentence)
-    view = scene.view()
+    view, asked_of = scene.view(), dict.fromkeys((one.name for one in chosen), request)
+    for one in chosen:
+        if one.bundles is not None:
+            own = _bundle_in(replace(namespace_policies(settings), default_bundles=one.bundles), whole)
+            asked_of[one.name] = replace(request, bundle=own)
+            if own != bundle:
+                warn(f"policy {one.name!r} begins with other bundles, and is asked about {own}")
     return Explained(
         scene,
         special,
-        {one.name: explained(one, scene.request, view) for one in chosen},
-        {} if wins is None else {one.name: smallest_changes(one, scene.request, view, wins) for one in chosen},
+        {one.name: explained(one, asked_of[one.name], view) for one in chosen},
+        {} if wins is None else {one.name: smallest_changes(one, asked_of[one.name], view, wins) for one in chosen},
     )
+
+
+def _bundle_in(namespaces: NamespacePolicies, topic: TopicName) -> str:
+    """Return the name of a topic's bundle."""
+    boundaries = namespaces.boundaries_of(str(topic.namespace))
+    return f"{topic.namespace}/{bundle_of(str(topic), boundaries)}"
 
 
 def _answered_without_policy(request: LookupRequest) -> str | None:

@@ -283,7 +283,13 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
         what = f"policies {names} have shedders; name a file with one" if with_shedder else f"{names} has no shedder"
         right = "" if with_shedder else ", which is what plans moves; shipped:rebalance has one"
         raise SettingsError(Argument("policy"), f": {what}{right}")
-    return with_shedder[0]
+    (policy,) = with_shedder
+    if policy.bundles is not None:
+        raise SettingsError(
+            f"policy {policy.name!r}: bundles = {policy.bundles}: a plan moves the bundles that the cluster has; "
+            "divide these with `pulsar-admin namespaces split-bundle`, and plan by a policy without it"
+        )
+    return policy
 
 
 def _policy(

@@ -28,6 +28,7 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_proportions, published_labels
 from lookup.settings.cluster import ClientMatch
 from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import bundle_counts
 
 __all__ = ["lint"]
 
@@ -60,6 +61,7 @@ def lint(
     findings = (
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
+        *_about_bundles(settings, clusters),
         *_about_labels(settings, policies, clusters),
         *about_proportions(settings, policies, clusters, quiet),
         *_about_parts(policies, clusters, run),
@@ -131,6 +133,38 @@ def _about_namespaces(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
                 )
 
 
+def _about_bundles(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find policies that begin with other bundles than those that the log of owners names."""
+    counts = bundle_counts(settings)
+    for policy in settings.policies:
+        if policy.bundles not in counts:
+            continue
+        named = dict(item for cluster in clusters for item in _named_bundles(cluster, policy.bundles).items())
+        if missing := sorted(bundle for bundle, is_own in named.items() if not is_own):
+            yield Finding(
+                "bundles",
+                f"policy {shown(policy.name)} has {policy.bundles:,} bundles in a namespace, OWNERSHIP names others",
+                f"{len(missing):,} of {quantity(len(named), 'bundle')} that it names",
+                f"owners from before the run, splits and unloads of {listed(missing)} do not happen to it",
+                "leave inputs.ownership out to treat all policies alike",
+            )
+
+
+def _named_bundles(cluster: ClusterPlan, count: int | None) -> dict[str, bool]:
+    """Return the bundles that the log of owners names, and whether a policy has them that begins with so many."""
+    rule, timeline = cluster.words.atoms.rule, cluster.timeline
+    own = {bundle for bundle, _ in cluster.words.atoms.first_bundles(count)}
+    for parent, children in timeline.splits:
+        own.update(children if parent in own else ())
+    return {
+        bundle: bundle in own
+        for bundle in (*timeline.owners, *(parent for parent, _ in timeline.splits), *timeline.unloads)
+        # All policies have the same bundles of the others.
+        if (name := bundle.rpartition("/")[0]) in cluster.words.atoms.base
+        and rule.first_boundaries(name) != rule.first_boundaries(name, count)
+    }
+
+
 # Parts of policies
 
 
@@ -190,7 +224,8 @@ def _alike(probed: Mapping[str, tuple[Policy, NDArray[np.float64]]]) -> Iterator
 
 def _moves_of(policy: Policy) -> tuple[object, ...]:
     """Return what decides about moves, and about bundles that no odds place."""
-    return policy.shedder, policy.second_choice, policy.destination_first, policy.excluded_namespaces
+    chosen = policy.second_choice, policy.destination_first, policy.excluded_namespaces
+    return policy.shedder, *chosen, policy.bundles
 
 
 class _ProbeAnswers:

@@ -7,7 +7,7 @@ unloads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -147,6 +147,19 @@ class Timeline:
     def epochs(self) -> list[tuple[Roster, NDArray[np.bool_]]]:
         """Return roster and mask of every registry epoch in order."""
         return [events.registry for _, events in sorted(self.events.items()) if events.registry is not None]
+
+    @property
+    def splits(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield (parent, children) of every split, those before the first lookup too, in order of time."""
+        yield from self.initial_splits
+        for _, events in sorted(self.events.items()):
+            yield from events.splits
+
+    @property
+    def unloads(self) -> Iterator[str]:
+        """Yield the bundle of every unload by an admin, in order of time."""
+        for _, events in sorted(self.events.items()):
+            yield from events.unloads
 
     @property
     def event_causes(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
     """Return a sentence for what Pulsar would only log about the `broker.conf` of a policy, and for keys in vain."""
     of_conf = [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
     in_vain = [
-        f"policy {shown(policy.name)}: {BUNDLES_KEY} in broker_conf has no effect without from_broker_conf; write bundles"
+        f"policy {shown(policy.name)}: {BUNDLES_KEY} in broker_conf needs from_broker_conf; write bundles instead"
         for policy in policies
         if policy.conf_file is None and policy.bundles is None and BUNDLES_KEY in policy.broker_conf
     ]

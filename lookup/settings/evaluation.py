@@ -31,7 +31,7 @@ from lookup.settings.problems import LIST, NUMBER, Loc
 from lookup.settings.pulsar_keys import MOST_BUNDLES
 
 __all__ = [
-    "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
+    "OTHER_BUNDLES", "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
     "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "Seed", "VerdictSection",
 ]  # fmt: skip
 
@@ -41,9 +41,9 @@ LoadSource = Literal["simulated", "reported"]
 LoadReports = Literal["instant", "published"]
 #: Kinds of findings about settings without effect on a log, or out of proportion to it.
 LintRule = Literal[
-    "alike", "broker-key", "broker-label", "capacity-unit", "client-key", "client-label", "client-rule", "doubled",
-    "few-blocks", "filters", "isolation", "namespace", "no-load", "policy-key", "scorer", "selector", "short-session",
-    "single-broker", "skewed", "time-of-day", "weight",
+    "alike", "broker-key", "broker-label", "bundles", "capacity-unit", "client-key", "client-label", "client-rule",
+    "doubled", "few-blocks", "filters", "isolation", "namespace", "no-load", "policy-key", "scorer", "selector",
+    "short-session", "single-broker", "skewed", "time-of-day", "weight",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
@@ -69,6 +69,11 @@ _Seeds = Annotated[
     Discriminator(_kind),
 ]
 
+
+#: Why a policy cannot begin with other bundles if there is such a table.
+OTHER_BUNDLES = (
+    "BUNDLES (inputs.bundles) has the loads of the log's own bundles, and says nothing of others; leave it out"
+)
 
 #: Rows of a cluster that a task holds at a time by default: with Python and its libraries a task then takes less than a
 #: gigabyte (measured: `benchmarks/`).
@@ -252,6 +257,12 @@ class EvaluationFile(WholeFile):
         if incumbent is not None and names is not None and incumbent not in names:
             sentence = f"there is no policy named {shown(incumbent)}; {suggestion(incumbent, names)}"
             problems.append((("evaluation", "incumbent"), sentence))
+        if evaluation is not None and getattr(inputs, "bundles", None) is not None:
+            problems += [
+                (("policies", index, "bundles"), f"{policy.bundles} cannot be replayed: {OTHER_BUNDLES}")
+                for index, policy in enumerate(policies or ())
+                if policy.bundles not in (None, evaluation.default_bundles)
+            ]
         # `inputs` may lack `loads` altogether, if what was written there is wrong.
         if getattr(evaluation, "load", None) == "reported" and getattr(inputs, "loads", "unknown") is None:
             problems.append((("evaluation", "load"), '"reported" needs a LOADS table: give inputs.loads'))

@@ -14,8 +14,8 @@ from pydantic import PlainValidator
 from lookup.model.quoting import closest, shown
 
 __all__ = [
-    "BUNDLES_KEY", "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "MOST_BUNDLES", "NOT_DYNAMIC", "NUMBERS", "PULSAR_DEFAULTS", "Release", "Scalar",
-    "is_load_manager_key", "near_miss",
+    "BUNDLES_KEY", "IMPL", "LOAD_MANAGER_KEYS", "MODULAR_MANAGER", "MOST_BUNDLES", "NOT_DYNAMIC", "NUMBERS",
+    "PULSAR_DEFAULTS", "Release", "Scalar", "is_load_manager_key", "near_miss",
 ]  # fmt: skip
 
 

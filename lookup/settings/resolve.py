@@ -6,11 +6,12 @@ Everything returned is plain, frozen and survives pickle. Times are integers, µ
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+from lookup.errors import SettingsError
 from lookup.model.address import host_of, ips_of
 from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Location
 from lookup.model.bundles import IsolationPolicy, NamespacePolicies, equal_boundaries
@@ -21,12 +22,13 @@ from lookup.settings.base import numbered
 from lookup.settings.broker import BrokerEntry, BrokerProfile
 from lookup.settings.cluster import NamespaceEntry
 from lookup.settings.evaluation import EvaluationFile
-from lookup.settings.pulsar_keys import Scalar
+from lookup.settings.pulsar_keys import MOST_BUNDLES, Scalar
 from lookup.settings.serving import ServingFile
 
 __all__ = [
-    "BrokerInterval", "ClientRule", "broker_intervals", "bundle_counts", "client_rules", "label_client", "load_manager_keys",
-    "load_manager_sources", "lookup_data", "namespace_policies", "policies_of", "topology",
+    "BrokerInterval", "ClientRule", "broker_intervals", "bundle_counts", "client_rules", "label_client",
+    "load_manager_keys", "load_manager_sources", "lookup_data", "namespace_policies", "policies_of",
+    "require_few_ranges", "topology",
 ]  # fmt: skip
 
 
@@ -83,9 +85,30 @@ def namespace_policies(settings: EvaluationFile | ServingFile) -> NamespacePolic
 
 
 def bundle_counts(settings: EvaluationFile) -> tuple[int, ...]:
-    """Return the numbers of bundles that policies begin with in place of the evaluation's, ascending."""
-    given = {policy.bundles for policy in settings.policies}
-    return tuple(sorted(count for count in given if count not in (None, settings.evaluation.default_bundles)))
+    """Return the numbers of bundles that policies begin with in place of the evaluation's, ascending.
+
+    Raises:
+        SettingsError: if together they cut a namespace into far too many ranges.
+    """
+    default = settings.evaluation.default_bundles
+    counts = {policy.bundles for policy in settings.policies if policy.bundles is not None} - {default}
+    require_few_ranges({default, *counts})
+    return tuple(sorted(counts))
+
+
+def require_few_ranges(counts: Collection[int]) -> None:
+    """Refuse numbers of bundles whose boundaries together cut a namespace into more ranges than one may have bundles.
+
+    Raises:
+        SettingsError: with how many there are.
+    """
+    # Of a single number there are no more.
+    ranges = len({hashed for count in counts for hashed in equal_boundaries(count)}) - 1
+    if ranges > MOST_BUNDLES:
+        raise SettingsError(
+            f"policies have {len(counts)} numbers of bundles, {min(counts):,} to {max(counts):,}, that cut a namespace "
+            f"into {ranges:,} ranges, more than {MOST_BUNDLES:,}; take powers of two, whose boundaries are in common"
+        )
 
 
 def policies_of(

@@ -245,6 +245,11 @@ class ServingFile(WholeFile):
         """Return the mistakes between tables, those about the active policy and collected topics included."""
         problems = EvaluationFile.problems_between(tables)
         serving, policies, collect = tables.get("serving"), tables.get("policies"), tables.get("collect")
+        problems += [
+            (("policies", index, "bundles"), f"{policy.bundles} have no effect; requests name bundles of the cluster")
+            for index, policy in enumerate(policies or ())
+            if policy.bundles is not None
+        ]
         active = getattr(serving, "active", _UNKNOWN)
         if policies is not None and active is not _UNKNOWN:
             names = [policy.name for policy in policies]

@@ -231,6 +231,12 @@ class Scenario(Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = [*self._wrong_names(), *self._wrong_events()]
+        problems += [
+            f"policies[{index}].bundles: {policy.bundles} of policy {policy.name!r} have no effect; in a scenario "
+            "`namespaces` says how many there are"
+            for index, policy in enumerate(self.policies)
+            if policy.bundles is not None
+        ]
         if self.window > self.minutes:
             problems.append(f"window: {self.window} minutes are more than the scenario has, {self.minutes}")
         if not self.properties and any(assertion.figure == "matched" for assertion in self.assertions):

@@ -82,6 +82,10 @@ def test_a_tuned_policy_plans(record: Path, tmp_path: Path) -> None:
         ({"max_moves": 0}, "max_moves: 0 is no limit"),
         ({"max_weight": -1.0}, "max_weight: -1.0 is no limit"),
         ({"policy": "shipped:rack-only"}, "policy: rack-only has no shedder"),
+        (
+            {"policy": {"name": "x", "selector": "best", "shedder": "rebalance", "bundles": 8}},
+            "policy 'x': bundles = 8: a plan moves the bundles that the cluster has; divide these with",
+        ),
         ({"policy": {"name": "x", "selector": "best", "shedder": "reblance"}}, "did you mean 'rebalance'"),
         ({"policy": "absent.toml"}, "absent.toml"),
         ({"candidate": 1}, "candidate is of a search; give tuned as well"),

@@ -111,7 +111,14 @@ def planned(
     file = settings(inputs=inputs, **given)
     run, work, quarantine = run_plan(file), WorkDir(str(folder / "work")), str(folder / "quarantine")
     others = read_tables(InProcess(), file, tick_us=run.tick_us, work=work, quarantine=quarantine)
-    plan = CodingPlan(frozenset(EXTRA_FIELDS), client_rules(file), run.namespaces, others.cuts(), run.tick_us)
+    plan = CodingPlan(
+        frozenset(EXTRA_FIELDS),
+        client_rules(file),
+        run.namespaces,
+        others.cuts(),
+        run.tick_us,
+        bundle_counts=run.bundle_counts,
+    )
     splits = share_out(list_log(str(folder / "lookups")), tasks)
     coded = code_files(InProcess(), splits, plan, work=work, quarantine=quarantine)
     shares = [share for one in coded for share in one.shares]

@@ -75,3 +75,21 @@ def test_splits_before_the_run_leave_its_first_bundles() -> None:
     rule = AtomRule(NamespacePolicies(default_bundles=2), {"t/a": (0x40000000,)})
 
     assert BundleMap(Atoms.of(rule, ["t/a"]), [(PARENT, CHILDREN)]).names.tolist() == [*CHILDREN, OTHER]
+
+
+def test_atoms_lie_between_the_boundaries_of_all_policies() -> None:
+    """Two bundles and three: four ranges, of which each policy has its own slices; names of bundles are its own."""
+    third, half = 0x100000000 // 3, 0x80000000
+    atoms = Atoms.of(AtomRule(NamespacePolicies(default_bundles=2), {}, (3,)), ["t/a"])
+
+    assert atoms.boundaries == ((0, third, half, 2 * third, 0xFFFFFFFF),)
+    assert [span for _, span in atoms.first_bundles()] == [slice(0, 2), slice(2, 4)]
+    assert [span for _, span in atoms.first_bundles(3)] == [slice(0, 1), slice(1, 3), slice(3, 4)]
+    assert BundleMap(atoms, count=3).names[1] == f"t/a/0x{third:08x}_0x{2 * third:08x}"
+
+
+def test_a_namespace_with_boundaries_of_its_own_has_them_under_every_policy() -> None:
+    """Numbers are of the other namespaces."""
+    policies = NamespacePolicies(default_bundles=2, boundaries={"t/a": (0, 7, 0xFFFFFFFF)})
+
+    assert AtomRule(policies, {}, (3, 16)).boundaries("t/a") == (0, 7, 0xFFFFFFFF)

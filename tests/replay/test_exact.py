@@ -340,7 +340,7 @@ def _prove_mixed(session: Any, world: World, *, partitions: tuple[int, ...]) -> 
 
 
 @given(worlds(), st.lists(st.sampled_from(_COUNTS), min_size=3, max_size=3))
-@settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_policies_with_other_bundles_are_as_if_alone(world: World, counts: list[int | None]) -> None:
     """Decisions, owners, cycles and figures are those of a run of its own whose namespaces have these bundles."""
     _prove_mixed(InProcess(), _mixed(world, counts), partitions=(1, 8))

@@ -13,7 +13,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.replay.inspecting import inspect_log
 from lookup.replay.outcome import Finding
-from tests.replay.small import evaluation_in, replayed, write_log
+from tests.replay.small import evaluation_in, replayed, write_log, write_table
 from tests.replay.worlds import START_US
 
 _RACKS = ("a", "b", "c")
@@ -323,3 +323,27 @@ def test_many_lookups_in_one_second_are_no_copy(tmp_path: Path) -> None:
     rows = [{**row, "ts": START_US + number // 7 * 1_000_000} for number, row in enumerate(_log() * 60)]
 
     assert "doubled" not in {finding.rule for finding in _findings(tmp_path, rows)}
+
+
+_OWNED = {"ts": START_US - 1, "cluster": "east", "event": "owned", "broker": "broker-a0:8080"}
+
+
+@pytest.mark.parametrize(("bundles", "owned"), [(8, 2), (4, 0), (None, 0)])
+def test_other_bundles_than_the_owners_named_are_found(tmp_path: Path, bundles: int | None, owned: int) -> None:
+    """The log of owners names two of a namespace's four, and a policy with eight has neither."""
+    ends = ("0x00000000_0x40000000", "0x40000000_0x80000000")
+    write_table(tmp_path, "ownership", *({**_OWNED, "bundle": f"t/m/{of}"} for of in ends))
+    log = [{**row, "topic": row["topic"].replace("t/n", "t/m")} for row in _log()]
+    own = {} if bundles is None else {"bundles": bundles}
+    found = [one for one in _findings(tmp_path, log, **_new(scorers=[_RACK], **own)) if one.rule == "bundles"]
+
+    assert [one.how_often for one in found] == [f"{owned} of 2 bundles that it names"] * bool(owned)
+
+
+def test_policies_that_differ_in_their_bundles_do_not_decide_alike(tmp_path: Path) -> None:
+    """Their odds are the same, and what they place is not."""
+    same = {"policies": [_STOCK, {**_STOCK, "name": "new"}]}
+    other = {"policies": [_STOCK, {**_STOCK, "name": "new", "bundles": 16}]}
+
+    assert "alike" in {one.rule for one in _findings(tmp_path / "a", _log(), **same)}
+    assert "alike" not in {one.rule for one in _findings(tmp_path / "b", _log(), **other)}

@@ -149,3 +149,18 @@ def test_bounds_do_not_depend_on_slices(tmp_path: Path) -> None:
     ]
 
     assert pickle.dumps(cut[0]) == pickle.dumps(cut[1])
+
+
+def test_smaller_bundles_of_a_policy_are_within_the_bounds(tmp_path: Path) -> None:
+    """Two topics of one bundle weigh on one broker; a policy that has them in two bundles may have them on two."""
+    topics = [f"persistent://t/n/topic-{number}" for number in range(99)]
+    halves = [next(topic for topic in topics if topic_hash(topic) >> 31 == half) for half in (0, 1)]
+    rows = [lookup(topic=topic) for topic in halves]
+    policies = [{"name": "p", "selector": "best"}, {"name": "q", "selector": "best", "bundles": 2}]
+    whole, divided = bounds(tmp_path / "a", rows), bounds(tmp_path / "b", rows, policies=policies)
+
+    assert totals(whole)["imbalance_max_mean", None] == [4.0, 2.0]
+    assert totals(divided)["imbalance_max_mean", None] == [2.0, 2.0]
+    # A move of half a bundle is not one of a whole: with few moves as much is possible as with many.
+    assert whole.evenness["imbalance_max_mean"].any()
+    assert not divided.evenness["imbalance_max_mean"].any()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import load_manager_keys, obstacles_of, warnings_of
+from lookup.settings import PolicySpec, load_manager_keys, obstacles_of, policy_warnings, warnings_of
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"
@@ -153,3 +153,12 @@ def test_margins_in_percent_are_told(tmp_path: Path) -> None:
         "verdict.margin: 5 is 500% of the incumbent's value; 1 % is 0.01",
         "verdict.margins.moves: 2.5 is 250% of the incumbent's value; 1 % is 0.01",
     ]
+
+
+def test_pulsars_key_for_bundles_needs_a_file() -> None:
+    """No part of a policy reads it."""
+    policy = {"name": "p", "selector": "best", "broker_conf": {"defaultNumberOfNamespaceBundles": 8}}
+    said = "policy 'p': defaultNumberOfNamespaceBundles in broker_conf needs from_broker_conf; write bundles instead"
+
+    assert policy_warnings([PolicySpec.model_validate(policy)]) == [said]
+    assert policy_warnings([PolicySpec.model_validate({**policy, "bundles": 8})]) == []

@@ -614,3 +614,33 @@ def test_rules_of_shedding_need_a_shedder(own: dict[str, Any]) -> None:
     """Without one they would do nothing."""
     with pytest.raises(ValidationError, match="a shedder"):
         PolicySpec.model_validate({"name": "p", "selector": "best", **own})
+
+
+_BUNDLES = "defaultNumberOfNamespaceBundles"
+
+
+def test_bundles_of_new_namespaces_are_no_policys(tmp_path: Path) -> None:
+    """The file says what namespaces get that are made from now on; what is beside it is meant for the policy."""
+    assert _spec(tmp_path, f"{_BUNDLES}=16").bundles is None
+    assert _spec(tmp_path, f"{_BUNDLES}=16", broker_conf={_BUNDLES: 8}).bundles == 8
+    assert _spec(tmp_path, f"{_BUNDLES}=16", broker_conf={_BUNDLES: 8}, bundles=2).bundles == 2
+
+
+@pytest.mark.parametrize("key", [_BUNDLES, "bundles"])
+def test_bundles_are_changed_by_either_key(tmp_path: Path, key: str) -> None:
+    """By Pulsar's and by the policy's own, whatever else the file is read again for."""
+    shedder = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"}
+    changed = _spec(tmp_path, f"{_BUNDLES}=16").changed("other", {key: 32, **shedder})
+
+    assert (changed.bundles, changed.value_at(_BUNDLES), changed.value_at("bundles")) == (32, 32, 32)
+    assert changed.shedder is not None
+    assert changed.shedder.use == "uniform"
+
+
+@pytest.mark.parametrize("count", [0, 65_537, 4.5, "8", True])
+def test_bundles_are_a_whole_number_above_0(tmp_path: Path, count: object) -> None:
+    """As many as an evaluation may have, under either key."""
+    with pytest.raises(ValidationError, match="bundles"):
+        _spec(tmp_path, bundles=count)
+    with pytest.raises(ValidationError, match=r"[bB]undles"):
+        _spec(tmp_path, broker_conf={_BUNDLES: count})

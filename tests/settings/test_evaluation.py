@@ -177,3 +177,13 @@ def test_intervals_of_one_id_are_disjoint_in_a_cluster(tmp_path: Path, first: st
 def test_tables_that_are_wrong_in_themselves_are_not_compared() -> None:
     """A check whose tables are not all there says nothing."""
     assert EvaluationFile.problems_between({}) == []
+
+
+def test_reports_of_bundles_are_of_the_log_s_own() -> None:
+    """With BUNDLES no policy begins with others; it may say the number that the evaluation says."""
+    given = {"evaluation": {"incumbent": "p", "default_bundles": 8}, "inputs": {"bundles": "b.parquet"}}
+    policies = [{"name": "p", "selector": "best", "bundles": 8}, {"name": "q", "selector": "best", "bundles": 4}]
+
+    EvaluationFile.model_validate({**given, "policies": policies[:1]})
+    with pytest.raises(ValidationError, match="4 cannot be replayed: BUNDLES"):
+        EvaluationFile.model_validate({**given, "policies": policies})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
-from lookup.settings.serving import ServingSection
+from lookup.settings.serving import ServingFile, ServingSection
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,11 @@ def test_an_open_door_is_a_warning(bind: str, token: str | None, is_open: bool) 
     section = ServingSection(cluster="c", record="r", bind=bind, token_file=token)
 
     assert [sentence.partition(":")[0] for sentence in section.warnings] == (["serving.bind"] if is_open else [])
+
+
+def test_a_served_policy_has_the_bundles_of_the_cluster() -> None:
+    """A number of its own would have no effect, and is refused."""
+    served = {"serving": {"cluster": "c", "record": "r", "active": "p"}}
+
+    with pytest.raises(ValidationError, match="8 have no effect; requests name bundles of the cluster"):
+        ServingFile.model_validate({**served, "policies": [{"name": "p", "selector": "best", "bundles": 8}]})

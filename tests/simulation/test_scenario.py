@@ -108,6 +108,11 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, more: str, sentence: str) -> No
         ("t/n", "public", r"namespaces\[0\].name: namespace 'public' is not of the form tenant/namespace"),
         ("bundles = 4", "bundles = 4_000_000", r"namespaces\[0\].bundles: should be less than or equal to 100000"),
         ("minutes = 12", "minutes = 0", "minutes: should be greater than or equal to 1, not 0"),
+        (
+            '"round-robin"',
+            '"round-robin", bundles = 8',
+            r"policies\[0\].bundles: 8 of policy 'stays' have no effect; in a scenario `namespaces` says how many",
+        ),
     ],
 )
 def test_tables_have_to_meet(tmp_path: Path, before: str, after: str, sentence: str) -> None:
