@@ -26,7 +26,7 @@ from lookup.tuning.document import possible_document
 from lookup.tuning.racing import figure_name, standing_of
 from lookup.tuning.sealing import Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.sought import aims_on, check_figures, require_acting, spaces_of
+from lookup.tuning.sought import aims_on, check_bundles, check_figures, require_acting, spaces_of
 from lookup.tuning.space import Space
 from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch
 
@@ -60,7 +60,10 @@ class LogTrials:
         settings = selection.settings
         section, rules = settings.evaluation, settings.verdict
         check_inputs(settings)
-        spaces = spaces_of(file, settings.policies, section.incumbent, selection.registry)
+        spaces = spaces_of(
+            file, settings.policies, section.incumbent, selection.registry, bundles=section.default_bundles
+        )
+        check_bundles(spaces, settings, file.tune.candidates)
         check_figures(file.tune, settings, selection.registry)
         incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
         require_acting(incumbent, settings)

@@ -185,6 +185,7 @@ def _print_recommended(one: Mapping[str, Any]) -> None:
     if one["moves_per_day"] is not None:
         lines.append(f"about {one['moves_per_day']:,.0f} moves a day")
     lines += ["", "broker.conf:", *one["patch"].splitlines()] if one["patch"] else []
+    lines += ["", one["caution"]] if one.get("caution") else []
     if one["dynamic"]:
         lines += ["", "in a running cluster:", *one["dynamic"], "", "and back:", *one["back"]]
     lines += ["", "as a policy:", *to_toml({"policies": [one["policy"]]}).splitlines()]

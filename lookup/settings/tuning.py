@@ -141,6 +141,11 @@ class TuneFile(WholeFile):
         if bool(scenarios) != bool(tables.get("policies")):
             what = "with scenarios the first is the incumbent" if scenarios else "an evaluation has policies of its own"
             problems.append((("policies",), what))
+        problems += [
+            (("policies", index, "bundles"), f"{policy.bundles} have no effect; scenarios say how many there are")
+            for index, policy in enumerate(tables.get("policies", ()))
+            if policy.bundles is not None
+        ]
         return problems
 
 

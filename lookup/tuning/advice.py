@@ -10,7 +10,7 @@ from lookup.score.rules import Name
 from lookup.settings.pulsar_keys import NOT_DYNAMIC
 from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, figure_name
 
-__all__ = ["dynamic_lines", "objection", "patch", "promises"]
+__all__ = ["dynamic_lines", "objection", "of_bundles", "patch", "promises"]
 
 
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
@@ -86,6 +86,15 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
     for key, value in changes.items():
         if key not in NOT_DYNAMIC:
             yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_plain(value)}"
+
+
+def of_bundles(count: object) -> str:
+    """Return what has to be known before the number of bundles of a namespace is changed."""
+    return (
+        f"the figures are those of namespaces that have {count} bundles: defaultNumberOfNamespaceBundles counts for "
+        "namespaces that are made after a restart with it, and those that exist keep theirs until "
+        "`pulsar-admin namespaces split-bundle` divides these; nothing joins bundles again"
+    )
 
 
 def _plain(value: object) -> str:

@@ -12,7 +12,8 @@ from lookup.model.quoting import quantity
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.settings.policy import PolicySpec, is_path
-from lookup.tuning.advice import dynamic_lines, objection, patch
+from lookup.settings.pulsar_keys import BUNDLES_KEY
+from lookup.tuning.advice import dynamic_lines, objection, of_bundles, patch
 from lookup.tuning.racing import MOVES, Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Span
@@ -79,14 +80,14 @@ def possible_document(scored: Scored, aims: Aims) -> dict[str, Any] | None:
 def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
     """Return a candidate: what it changes, what stood there before, and its figures in the search."""
     point = candidate.point
-    base = search.spaces[point.space].base if candidate.number else None
+    space = search.spaces[point.space] if candidate.number else None
     return {
         "candidate": candidate.number,
         "space": point.space or None,
         "origin": candidate.origin,
         "of": candidate.of,
         "changes": dict(point.changes),
-        "before": {} if base is None else {key: base.value_at(key) for key in point.changes},
+        "before": {} if space is None else {key: space.before(key) for key in point.changes},
         "search": figures(candidate.standing),
         "idle": None if candidate.standing is None else candidate.standing.idle,
         "beaten_by": candidate.beaten_by,
@@ -104,14 +105,16 @@ def judged_entry(
         days: how many they are.
     """
     known, base = entry(candidate, search), search.spaces[candidate.point.space].base
-    keys = {key: value for key, value in candidate.point.changes.items() if not is_path(key)}
-    before = {key: known["before"][key] for key in keys}
+    written = {BUNDLES_KEY if key == "bundles" else key: key for key in known["changes"]}
+    keys = {key: known["changes"][of] for key, of in written.items() if not is_path(key)}
+    before = {key: known["before"][written[key]] for key in keys}
     moves = sealed.figures[MOVES].value
     return known | {
         "sealed": figures(sealed),
         "objection": objection(sealed, today, aims),
         "moves_per_day": moves / days if days and math.isfinite(moves) else None,
         "patch": patch(keys, before),
+        "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),
         "back": list(dynamic_lines({key: value for key, value in before.items() if value is not None})),
         "policy": _table(candidate, search, base),

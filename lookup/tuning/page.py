@@ -98,6 +98,8 @@ def _answer(document: _Document) -> Iterator[Block]:
     for one in document["recommended"]:
         lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
         blocks: list[Block] = [Bullets(lines)]
+        if one.get("caution"):
+            blocks.append(Paragraph(one["caution"]))
         if one["back"]:
             blocks += [Paragraph("And back:"), Bullets([f"`{line}`" for line in one["back"]])]
         yield Fold(f"How to change to candidate {one['candidate']}, and back", blocks)

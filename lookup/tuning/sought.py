@@ -20,12 +20,16 @@ from lookup.score.rules import check_rules, name_of
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile
 from lookup.settings.broker_conf import read_today
+from lookup.settings.evaluation import OTHER_BUNDLES
 from lookup.settings.policy import PolicySpec
+from lookup.settings.resolve import require_few_ranges
 from lookup.settings.tuning import TuneFile, TuneSection
 from lookup.tuning.racing import Aims, figure_name
-from lookup.tuning.space import Space, build_space
+from lookup.tuning.space import Space, build_space, spread
 
-__all__ = ["aims_on", "check_figures", "from_broker_conf", "given_evaluation", "require_acting", "spaces_of"]
+__all__ = [
+    "aims_on", "check_bundles", "check_figures", "from_broker_conf", "given_evaluation", "require_acting", "spaces_of",
+]  # fmt: skip
 
 
 def from_broker_conf(path: str) -> dict[str, object]:
@@ -60,8 +64,13 @@ def given_evaluation(file: TuneFile) -> str | Mapping[str, Any]:
     return file.tune.evaluation
 
 
-def spaces_of(file: TuneFile, policies: Sequence[PolicySpec], incumbent: str, registry: Registry) -> tuple[Space, ...]:
+def spaces_of(
+    file: TuneFile, policies: Sequence[PolicySpec], incumbent: str, registry: Registry, *, bundles: int | None = None
+) -> tuple[Space, ...]:
     """Return the spaces of a search, which change some of these policies.
+
+    Args:
+        bundles: that a namespace has unless a policy says it; None: scenarios say it.
 
     Raises:
         SettingsError: for a policy that there is not, and settings that cannot be varied so; all mistakes together.
@@ -75,7 +84,7 @@ def spaces_of(file: TuneFile, policies: Sequence[PolicySpec], incumbent: str, re
             problems.append(f"space {shown(given.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
             continue
         try:
-            spaces.append(build_space(given, by_name[name], registry))
+            spaces.append(build_space(given, by_name[name], registry, bundles=bundles))
         except SettingsError as error:
             problems += error.problems
     if problems:
@@ -122,6 +131,21 @@ def require_acting(incumbent: Policy, settings: EvaluationFile) -> None:
     idle = {} if rates is None else cannot_act([incumbent], rates, partial(mean_load, settings))
     for name, why in idle.items():
         raise InputError(f"the incumbent {name} is not what it says: {why}")
+
+
+def check_bundles(spaces: Sequence[Space], settings: EvaluationFile, candidates: int) -> None:
+    """Refuse other bundles of a namespace if BUNDLES has the loads of the log's own, and far too many of them.
+
+    Raises:
+        SettingsError: naming the spaces, or how many there would be.
+    """
+    with_bundles = [(space, key) for space in spaces for key in space.of_bundles]
+    if with_bundles and settings.inputs.bundles is not None:
+        raise SettingsError(
+            [f"space {shown(space.name)}: {key} cannot be varied: {OTHER_BUNDLES}" for space, key in with_bundles]
+        )
+    points = [(point, key) for space, key in with_bundles for point in spread(space, candidates)]
+    require_few_ranges({settings.evaluation.default_bundles, *(point.changes.get(key, 1) for point, key in points)})
 
 
 def aims_on(own: TuneSection, scored: Scored) -> Aims:

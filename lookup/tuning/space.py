@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
 from typing import Any
@@ -24,7 +24,7 @@ from lookup.errors import SettingsError
 from lookup.hooks import Conf
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.policy import PolicySpec
-from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
+from lookup.settings.pulsar_keys import BUNDLES_KEY, PULSAR_DEFAULTS
 from lookup.settings.tuning import RangeEntry, SpaceEntry
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
@@ -35,6 +35,8 @@ _DIGITS = 3
 _REACH, _CLOSER = 0.25, 0.5
 #: Kinds of parts by the key of a policy that holds them.
 _KINDS = {"filters": "filters", "scorers": "scorers", "selector": "selectors", "shedder": "shedders"}
+#: Keys of how many bundles a namespace begins with, of a policy and of a `broker.conf`.
+_BUNDLES = ("bundles", BUNDLES_KEY)
 #: Combinations of choices in which an axis is looked at, to see whether it does anything.
 _COMBINATIONS = 64
 
@@ -93,6 +95,16 @@ class Space:
     #: values that all points have
     fixed: Mapping[str, Any]
     axes: tuple[Axis, ...]
+    #: values that hold for the policy and are written elsewhere than in it
+    implied: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_bundles(self) -> tuple[str, ...]:
+        """Return the keys that give namespaces other bundles than the policy does."""
+        varied = {axis.key for axis in self.axes}
+        return tuple(
+            key for key in _BUNDLES if key in varied or (key in self.fixed and self.fixed[key] != self.before(key))
+        )
 
     def point(self, coordinates: Sequence[float]) -> Point:
         """Return the point at some coordinates, each in [0, 1]."""
@@ -109,7 +121,15 @@ class Space:
 
     def today(self, axis: Axis) -> Any:
         """Return the value that a point has unless it changes it; None if it is not written."""
-        return self._start.value_at(axis.key)
+        return self._value(self._start, axis.key)
+
+    def before(self, key: str) -> Any:
+        """Return the value that the policy has as it is; None if it is not written."""
+        return self._value(self.base, key)
+
+    def _value(self, spec: PolicySpec, key: str) -> Any:
+        value = spec.value_at(key)
+        return self.implied.get(key) if value is None else value
 
     def policy(self, point: Point, name: str) -> PolicySpec:
         """Return the policy of a point.
@@ -125,8 +145,8 @@ class Space:
         return self.base.changed(self.base.name, self.fixed) if self.fixed else self.base
 
     def _changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
-        fixed = {key: value for key, value in self.fixed.items() if self.base.value_at(key) != value}
-        return fixed | {key: value for key, value in varied.items() if self._start.value_at(key) != value}
+        fixed = {key: value for key, value in self.fixed.items() if self.before(key) != value}
+        return fixed | {key: value for key, value in varied.items() if self._value(self._start, key) != value}
 
 
 def spread(space: Space, count: int) -> Iterator[Point]:
@@ -155,8 +175,11 @@ def _once(points: Iterator[Point]) -> Iterator[Point]:
     yield from {point.identity: point for point in points}.values()
 
 
-def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry) -> Space:
+def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int | None = None) -> Space:
     """Return a space that can be searched.
+
+    Args:
+        bundles: that a namespace has unless the policy says it; None: scenarios say it.
 
     Raises:
         SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
@@ -178,7 +201,15 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry) -> Spac
             written = [end for end in (values.low, values.high) if end is not None]
             is_whole = all(isinstance(end, int) for end in written) if written else known.is_whole
             axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
-    space = Space(entry.name, base, entry.set, tuple(axes))
+    if bundles is None:
+        problems += [
+            f"{where}: {key}: scenarios say how many bundles a namespace has; leave it out"
+            for key in (*entry.set, *entry.vary)
+            if key in _BUNDLES
+        ]
+    # Both keys are one setting.
+    implied = {} if bundles is None else dict.fromkeys(_BUNDLES, base.bundles or bundles)
+    space = Space(entry.name, base, entry.set, tuple(axes), implied)
     if not problems:
         problems = [f"{where}: {problem}" for problem in _problems(space, allowed, registry)]
     if problems:
@@ -197,12 +228,12 @@ class _Allowed:
 
 def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
     """Return what the parts of a policy allow, by key path and by key of a `broker.conf`."""
-    allowed = {"grace_s": _Allowed(0, None, is_whole=True)}
-    for field, kind in _KINDS.items():
-        given = getattr(base, field)
+    allowed = {"grace_s": _Allowed(0, None, is_whole=True), **dict.fromkeys(_BUNDLES, _Allowed(is_whole=True))}
+    for holder, kind in _KINDS.items():
+        given = getattr(base, holder)
         of_kind = given if isinstance(given, tuple) else () if given is None else (given,)
         for number, part in enumerate(of_kind):
-            path = f"{field}[{number}]" if isinstance(given, tuple) else field
+            path = f"{holder}[{number}]" if isinstance(given, tuple) else holder
             for name, hint in hints_of(registry.find(kind, part.use)).items():
                 marks = getattr(hint, "__metadata__", ())
                 ends: dict[str, Any] = {}

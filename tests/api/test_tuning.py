@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 import lookup
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
+from tests.replay.layouts import write_rows
 
 _HOURS = 48
 
@@ -294,3 +295,41 @@ def test_a_log_that_is_too_short_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"the log is 6\.0 hours long"):
         _tuned(_search(tmp_path / "short", _WEIGHT), tmp_path / "out")
+
+
+def _search_for_bundles(log: Path) -> dict[str, Any]:
+    """Return a search for how many bundles a namespace should have, of which there is one."""
+    search = _search(log, {"bundles": [1, 16, 64]}, ownership="exclusive", objectives=["imbalance_max_mean"])
+    search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 1
+    return search
+
+
+def test_candidates_have_bundles_of_their_own(log: Path, tmp_path: Path) -> None:
+    """One bundle for each namespace is far from even, and each candidate that has more is nearer to it."""
+    found = _tuned(_search_for_bundles(log), tmp_path / "out")
+    today, *others = found.document()["candidates"]
+    uneven = {one["changes"]["bundles"]: one["search"]["imbalance_max_mean"]["value"] for one in others}
+
+    assert sorted(uneven) == [16, 64]
+    assert all(one["before"] == {"bundles": 1} for one in others)
+    assert uneven[64] < uneven[16] < today["search"]["imbalance_max_mean"]["value"] - 0.3
+
+
+def test_bundles_are_not_varied_with_loads_of_the_log_s_own(log: Path, tmp_path: Path) -> None:
+    """BUNDLES says nothing of others: refused before anything is replayed or written."""
+    row = {"ts": 1_767_311_760_000_000, "cluster": "c", "bundle": "t/n/0x00000000_0xffffffff", "stats": "{}"}
+    write_rows([row], "bundles", tmp_path / "bundles.parquet")
+
+    with pytest.raises(SettingsError, match="space 'nearness': bundles cannot be varied: BUNDLES"):
+        _tuned(_search_for_bundles(log), tmp_path / "out", bundles=str(tmp_path / "bundles.parquet"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_bundles_with_few_boundaries_in_common_are_refused(log: Path, tmp_path: Path) -> None:
+    """A namespace would be cut into far too many ranges."""
+    search = _search_for_bundles(log)
+    search["spaces"] = [{"name": "many", "vary": {"bundles": [40_001, 50_003]}}]
+
+    with pytest.raises(SettingsError, match="cut a namespace into 90,003 ranges, more than 65,536; take powers of two"):
+        _tuned(search, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

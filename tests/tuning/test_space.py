@@ -177,3 +177,30 @@ def test_changing_a_policy_leaves_it_as_it_was() -> None:
     changed = policy.changed("b", {"scorers[0].weight": 3.0})
 
     assert (policy.scorers[0].weight, changed.scorers[0].weight, changed.name) == (1.0, 3.0, "b")
+
+
+_CONF_KEY = "defaultNumberOfNamespaceBundles"
+
+
+@pytest.mark.parametrize("key", ["bundles", _CONF_KEY])
+def test_bundles_are_varied_from_those_of_the_evaluation(key: str) -> None:
+    """What the evaluation says holds today, and is no change; both keys make the same policies."""
+    space = space_of({key: [4, 8, 16]}, bundles=8)
+    changes = [dict(space.point([place]).changes) for place in (0.1, 0.5, 0.9)]
+
+    assert space.today(space.axes[0]) == 8
+    assert changes == [{key: 4}, {}, {key: 16}]
+    assert [space.policy(space.point([place]), "x").bundles for place in (0.1, 0.5, 0.9)] == [4, None, 16]
+
+
+def test_a_range_of_bundles_has_whole_numbers() -> None:
+    """Spread by ratios."""
+    points = spread(space_of({"bundles": {"low": 2, "high": 64, "scale": "log"}}, bundles=4), 15)
+
+    assert {type(value) for point in points for value in point.changes.values()} == {int}
+
+
+def test_the_bundles_of_a_scenario_are_not_varied() -> None:
+    """It says itself how many there are."""
+    with pytest.raises(SettingsError, match="bundles: scenarios say how many bundles a namespace has; leave it out"):
+        space_of({"bundles": [4, 8]})

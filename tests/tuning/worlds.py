@@ -18,10 +18,12 @@ IMBALANCE, MOVED = ("imbalance_max_mean", None), ("moved_weight", None)
 AIMS = Aims((IMBALANCE,), (MOVED,), {}, 0.05, frozenset({ANSWERED}))
 
 
-def space_of(vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, **keys: Any) -> Space:
-    """Return a space of settings of a policy."""
+def space_of(
+    vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, *, bundles: int | None = None, **keys: Any
+) -> Space:
+    """Return a space of settings of a policy; `bundles` are those of an evaluation."""
     entry = SpaceEntry.model_validate({"name": "space", "vary": vary, **keys})
-    return build_space(entry, PolicySpec.model_validate(today), load_plugins())
+    return build_space(entry, PolicySpec.model_validate(today), load_plugins(), bundles=bundles)
 
 
 def standing(

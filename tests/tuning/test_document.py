@@ -1,0 +1,46 @@
+"""What a search writes down of a finalist: its patch, and what has to be known of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookup.tuning.document import judged_entry
+from lookup.tuning.search import Candidate
+from tests.tuning.worlds import AIMS, TODAY, searched, space_of, standing
+
+_CONF_KEY = "defaultNumberOfNamespaceBundles"
+
+
+def _judged(key: str, today: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of the candidate with 16 bundles, where namespaces have four."""
+    space = space_of({key: [4, 8, 16]}, today, bundles=4)
+    search, _ = searched(space, lambda one: standing(1.0 if one.point.changes.get(key) == 16 else 2.0))
+    best: Candidate = next(one for one in search.candidates if one.point.changes.get(key) == 16)
+    return judged_entry(best, search, standing(1.0), standing(2.0), AIMS, days=1.0)
+
+
+@pytest.mark.parametrize("key", ["bundles", _CONF_KEY])
+def test_bundles_are_patched_under_pulsars_key_with_a_caution(tmp_path: Path, key: str) -> None:
+    """By whatever key they are varied; none is for a running cluster, and namespaces that exist have to be split."""
+    (tmp_path / "broker.conf").write_text(f"{_CONF_KEY}=32\n")
+    for today in (dict(TODAY), {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")}):
+        judged = _judged(key, today)
+
+        assert judged["before"] == {key: 4}
+        assert judged["patch"] == f"-{_CONF_KEY}=4\n+{_CONF_KEY}=16"
+        assert (judged["dynamic"], judged["back"]) == ([], [])
+        assert "of namespaces that have 16 bundles" in judged["caution"]
+        assert "`pulsar-admin namespaces split-bundle`" in judged["caution"]
+
+
+def test_other_changes_need_no_caution() -> None:
+    """Of the shedder, say."""
+    space = space_of({"shedder.threshold": [0.1, 0.2]})
+    search, _ = searched(space, lambda one: standing(1.0 if one.number else 2.0))
+
+    judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    assert judged["caution"] is None
+    assert judged["patch"] == ""
