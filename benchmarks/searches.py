@@ -56,6 +56,8 @@ _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
 _HITS = "loadBalancerSheddingConditionHitCountThreshold"
 _SHEDDER = "loadBalancerLoadSheddingStrategy"
+#: Values of a threshold that is varied beside another setting.
+_SOME = {"low": 5, "high": 20}
 _EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions"
 
 
@@ -69,10 +71,12 @@ class Way:
     conf: Mapping[str, float | str] = field(default_factory=dict)
     #: of a policy that comes from no broker.conf
     policy: Mapping[str, Any] = field(default_factory=dict)
-    #: of the four brokers, in the unit of their usage
+    #: of the brokers, in the unit of their usage
     capacities: tuple[float, ...] = (0.06,) * 4
     objectives: tuple[str, ...] | None = None
     rack: bool = False
+    #: of each of the four namespaces
+    bundles: int = 16
 
 
 _WAYS = {
@@ -98,6 +102,14 @@ _WAYS = {
         },
         capacities=(0.02, 0.02, 0.06, 0.06),
         objectives=("overload_ratio",),
+    ),
+    # Of eight bundles two of the six brokers have two, whatever the shedder does.
+    "bundles": Way(
+        "defaultNumberOfNamespaceBundles",
+        ({"name": "bundles", "vary": {"defaultNumberOfNamespaceBundles": [2, 4, 8, 16, 32, 64], _THRESHOLD: _SOME}},),
+        {_THRESHOLD: 10, _MINIMUM: 0.5},
+        capacities=(0.04,) * 6,
+        bundles=2,
     ),
     "locality": Way(
         "scorers[0].weight",
@@ -138,7 +150,7 @@ def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
 
 
 def restarts(seed: int, folder: Path, way: Way) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return a log of two days in which each of four brokers restarts, and the evaluation of what is today."""
+    """Return a log of two days in which brokers restart one by one, and the evaluation of what is today."""
     topics, hours = 256, 48
     dice = np.random.default_rng(seed)
     hour = np.repeat(np.arange(hours), topics)
@@ -166,7 +178,7 @@ def restarts(seed: int, folder: Path, way: Way) -> tuple[pd.DataFrame, dict[str,
     if way.conf:
         (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in way.conf.items()))
         today["from_broker_conf"] = str(folder / "broker.conf")
-    rules = {"session_s": 3600, "tick_s": 600, "default_bundles": 16, "bytes_per_weight": 1.77e9}
+    rules = {"session_s": 3600, "tick_s": 600, "default_bundles": way.bundles, "bytes_per_weight": 1.77e9}
     return log, {"evaluation": {"incumbent": "today", **rules}, "policies": [today], "brokers": brokers}
 
 
