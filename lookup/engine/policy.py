@@ -41,6 +41,8 @@ Standing: TypeAlias = dict[Hashable, NDArray[Any]]
 _UNSETTLED: Final = frozenset({"view.ownership", "view.memory"})
 #: Parts of a view that may change within a registry epoch.
 _CHANGING: Final = _UNSETTLED | {"view.load", "view.now"}
+#: What all requests about the bundles of a namespace agree on, but for the kind of topic.
+_OF_NAMESPACE: Final = frozenset({"tenant", "namespace", "domain"})
 
 OnError = Literal["stop", "fail-closed", "skip"]
 #: Stands for the answer of a part that raised; a part that answers None breaks its protocol.
@@ -175,9 +177,51 @@ class Policy:
         Raises:
             PolicyError: if a filter raises and `on_error` is stop.
         """
-        count = len(self.filters) if self.second_choice is None else self.second_choice.filters
-        kept = self._narrowed(range(count), request, Kept(instant.offered, {}), instant)
+        kept = self._narrowed(range(self._lasting), request, Kept(instant.offered, {}), instant)
         return bool((kept.brokers.index != owner).any())
+
+    @cached_property
+    def _lasting(self) -> int:
+        """Return how many filters hold whatever happens, from the first: those that a second choice asks as well."""
+        count = len(self.filters)
+        return count if self.second_choice is None else min(count, self.second_choice.filters)
+
+    @cached_property
+    def limits(self) -> tuple[Filter, ...]:
+        """Return the filters by which the policy keeps the bundles of a namespace off some brokers for good.
+
+        They have `may_admit` and go by the namespace and the kind of topic.
+        """
+        return tuple(self.filters[index] for index in self._limits)
+
+    @cached_property
+    def _limits(self) -> tuple[int, ...]:
+        return tuple(
+            index
+            for index in range(self._lasting)
+            if hasattr(self.filters[index], "may_admit") and self.part_reads[index] <= _OF_NAMESPACE
+        )
+
+    def may_choose(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
+        """Return which brokers `limits` could leave whatever other filters do, shape (n_brokers,).
+
+        Args:
+            brokers: registered or not.
+
+        Raises:
+            PolicyError: if a filter raises and `on_error` is stop.
+            ContractError: if a filter breaks its protocol.
+        """
+        admitted = np.ones(len(brokers), dtype=np.bool_)
+        for index in self._limits:
+            part: Any = self.filters[index]
+            ask = partial(part.may_admit, self.cuts[index](request), brokers, instant.seen_by(index))
+            # One that fails may fail in a decision too, and then admits all.
+            with suppress(_ClosedError):
+                answer = self._asked(part.name, request, instant, ask)
+                if answer is not _FAILED:
+                    admitted &= checked_mask(part.name, answer, brokers)
+        return admitted
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""

@@ -12,6 +12,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from lookup.errors import InvalidNameError
@@ -151,6 +152,12 @@ class NamespacePolicies:
     boundaries: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: bundles of a namespace without boundaries (Pulsar: defaultNumberOfNamespaceBundles)
     default_bundles: int = 4
+
+    @cached_property
+    def primaries(self) -> tuple[str, ...]:
+        """Return the patterns of all hosts that are primary for some namespace, sorted."""
+        policies = [policy for of_namespace in self.isolation.values() for policy in of_namespace]
+        return tuple(sorted({pattern for policy in policies for pattern in policy.primary}))
 
     def boundaries_of(self, namespace: str) -> tuple[int, ...]:
         """Return the boundaries a namespace starts with, ascending, first 0, last 0xffffffff.

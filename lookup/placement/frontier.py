@@ -20,10 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookup.placement.problem import Floats, Ints
+from lookup.placement.problem import Floats, Ints, Bools
 
 __all__ = [
-    "Locality", "Multipliers", "Stretch", "evenness", "frontier", "is_too_much", "split_prices", "whole_unevenness",
+    "Locality", "Multipliers", "Reach", "Stretch", "crowding", "evenness", "frontier", "is_too_crowded", "is_too_much",
+    "split_prices", "whole_unevenness",
 ]  # fmt: skip
 
 #: Loss of near lookups for a gain in balance, each as a share of the whole. Full classes of brokers set the price, so
@@ -76,6 +77,16 @@ class Multipliers:
 
 
 @dataclass(frozen=True, eq=False)
+class Reach:
+    """The brokers that whatever is placed is kept to, as sets of brokers."""
+
+    #: distinct sets, shape (n_sets, n_brokers); none is empty
+    members: Bools
+    #: number of the set of each piece, or unit, shape (n,)
+    of: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Stretch:
     """The demand of a stretch of time in which brokers and bundles stay what they are, in pieces."""
 
@@ -87,6 +98,8 @@ class Stretch:
     weights: Floats
     #: bundle of each piece, shape (n_pieces,)
     bundles: Ints
+    #: the brokers that pieces are kept to, all of them there; None: each may be on any broker
+    reach: Reach | None = None
 
 
 class Locality:
@@ -132,12 +145,18 @@ class Locality:
         if not stretches:
             return
         labels = np.stack([one.labels for one in stretches])
-        # Brokers that are alike throughout the cell have one price.
-        classes, sizes = np.unique(labels[:, (labels >= 0).any(axis=0)], axis=1, return_counts=True)
-        served = [_near_classes(one, of_class) for one, of_class in zip(stretches, classes, strict=True)]
+        members = [one.reach.members for one in stretches if one.reach is not None]
+        # Brokers that are alike throughout the cell, also in what may be on them, have one price.
+        traits = np.vstack([labels, *members])[:, (labels >= 0).any(axis=0)]
+        traits, sizes = np.unique(traits, axis=1, return_counts=True)
+        classes, admitted = traits[: len(labels)], iter(np.split(traits[len(labels) :], np.cumsum([*map(len, members)])))
+        served = [
+            _near_classes(one, of_class, None if one.reach is None else next(admitted) > 0)
+            for one, of_class in zip(stretches, classes, strict=True)
+        ]
         near, weights = np.concatenate(served, axis=1), np.concatenate([one.weights for one in stretches])
         budgets = self._multipliers.balance * n_brokers
-        names = classes.tobytes(), sizes.tobytes()
+        names = traits.tobytes(), sizes.tobytes()
         prices = _prices(near, weights, sizes, budgets, self._last_prices.get(("pieces", *names)))
         self._last_prices["pieces", *names] = prices
         np.maximum(self.dearest, prices.max(axis=1), out=self.dearest)
@@ -172,12 +191,12 @@ class Locality:
 
         Args:
             of_class: label of each class in the stretch.
-            values: near lookups by class and piece, -inf of a class that is not there.
+            values: near lookups by class and piece, -inf of a class that is not there or that may not have the piece.
             prices: shape (n_slopes, n_classes).
         """
         assert self._paths is not None  # only called where there are paths
         labels = np.unique(of_class[of_class >= 0])
-        near = np.stack([values[of_class == label][0] for label in labels])
+        near = np.stack([values[of_class == label].max(axis=0) for label in labels])
         # Of the brokers with one label the cheapest class is the best.
         cheapest = np.stack([prices[:, of_class == label].min(axis=1) for label in labels])
         n_bundles = len(self._paths) * _BLOCK
@@ -185,7 +204,9 @@ class Locality:
         stay = np.zeros((self._n_labels + 1, len(prices), n_bundles))
         carried = np.bincount(stretch.bundles, weights=stretch.weights, minlength=n_bundles)
         for label, of_label, price in zip(labels.tolist(), near, cheapest, strict=True):
-            gained = np.bincount(stretch.bundles, weights=of_label, minlength=n_bundles)
+            # With a label that may not have it a bundle may wait as well; at that label's price, so that it gains nothing.
+            served = of_label if stretch.reach is None else np.maximum(of_label, 0.0)
+            gained = np.bincount(stretch.bundles, weights=served, minlength=n_bundles)
             stay[label] = gained - price[:, None] * carried
         # A bundle that moves within the stretch may have the best of every piece. One without demand has no reason to.
         mixed = np.full((len(prices), n_bundles), -np.inf)
@@ -201,10 +222,16 @@ class Locality:
                 np.maximum(paths, moved, out=paths)
 
 
-def _near_classes(stretch: Stretch, of_class: Ints) -> Floats:
-    """Return near lookups by class of brokers and piece, -inf of a class that is not there."""
+def _near_classes(stretch: Stretch, of_class: Ints, admitted: Bools | None) -> Floats:
+    """Return near lookups by class of brokers and piece, -inf of a class that is not there or may not have it.
+
+    Args:
+        admitted: classes that belong to each set of the stretch's reach, shape (n_sets, n_classes).
+    """
     near = np.vstack([stretch.near.T, np.zeros(len(stretch.weights))])[of_class]
     near[of_class < 0] = -np.inf
+    if admitted is not None and stretch.reach is not None:
+        near[~admitted.T[:, stretch.reach.of]] = -np.inf
     return near
 
 
@@ -296,6 +323,47 @@ def evenness(weight: float, heaviest: float, n_brokers: int) -> tuple[float, flo
     return heaviest * n_brokers, float(np.sqrt(squares * n_brokers))
 
 
+def _within_sets(members: Bools) -> Bools:
+    """Return which sets of brokers lie within each one, shape (n_sets, n_sets): [a, b] is true if b is part of a.
+
+    Args:
+        members: shape (n_sets, n_brokers).
+    """
+    # Counts are exact in whatever order a matrix product adds them up.
+    outside = (~members).astype(np.float32) @ members.T.astype(np.float32)
+    is_part: Bools = outside == 0
+    return is_part
+
+
+def crowding(members: Bools, weights: Floats, weight: float, n_brokers: int) -> tuple[float, float]:
+    """Return the least imbalance of a cell of pieces that are kept to sets of brokers, as `evenness` does.
+
+    The brokers of a set have at least the weight of all sets within it. The most that a broker of any set has so bounds
+    the most loaded one. For the deviation the fullest sets are counted, one beside the other, as long as they have more
+    than what is left for the others: it is least if each of them, and the rest, is even.
+
+    Args:
+        members: sets of brokers, none empty, shape (n_sets, n_brokers).
+        weights: of the pieces that are kept to each set, shape (n_sets,).
+        weight: of the cell.
+        n_brokers: registered at any time in it.
+    """
+    sizes = members.sum(axis=1)
+    loads = np.where(_within_sets(members), weights, 0.0).sum(axis=1)
+    mean, left, others, squares = weight / n_brokers, weight, n_brokers, 0.0
+    is_counted = np.zeros(members.shape[1], dtype=bool)
+    for number in np.argsort(-loads / sizes, kind="stable").tolist():
+        size, load = int(sizes[number]), float(loads[number])
+        if size >= others or load * others <= left * size:
+            break
+        if not (members[number] & is_counted).any():
+            is_counted |= members[number]
+            squares += (load / size - mean) ** 2 * size
+            left, others = left - load, others - size
+    squares += (left / others - mean) ** 2 * others
+    return float((loads / sizes).max(initial=0.0)) * n_brokers, float(np.sqrt(squares * n_brokers))
+
+
 def whole_unevenness(bundles: Floats, least: float, deviation: float, n_brokers: int) -> tuple[Floats, Floats]:
     """Return the least max x brokers of a cell, and deviation x brokers, by how many of its heaviest bundles move.
 
@@ -342,6 +410,23 @@ def is_too_much(load: float, heaviest: float, room: Floats) -> bool:
     """
     # A policy adds load up in another order.
     return load > float(room.sum()) * (1 + _ROUNDING) or heaviest > float(room.max(initial=0.0)) * (1 + _ROUNDING)
+
+
+def is_too_crowded(reach: Reach, loads: Floats, room: Floats) -> bool:
+    """Return whether some broker surely has more than its room, if loads are kept to sets of brokers.
+
+    Args:
+        reach: of the loads.
+        loads: each carried whole, shape (n_loads,).
+        room: of each broker, shape (n_brokers,).
+    """
+    of_set = np.bincount(reach.of, weights=loads, minlength=len(reach.members))
+    heaviest = np.zeros(len(reach.members))
+    np.maximum.at(heaviest, reach.of, loads)
+    parts, members = _within_sets(reach.members), reach.members
+    all_loads, all_room = np.where(parts, of_set, 0.0).sum(axis=1), np.where(members, room, 0.0).sum(axis=1)
+    is_over = all_loads > all_room * (1 + _ROUNDING)
+    return bool((is_over | (heaviest > np.where(members, room, 0.0).max(axis=1) * (1 + _ROUNDING))).any())
 
 
 def frontier(offsets: Floats, slopes: Floats, least: float) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO, capacities
-from lookup.placement.frontier import is_too_much
+from lookup.placement.frontier import Reach, is_too_crowded, is_too_much
 from lookup.replay.counted import weights_of
 from lookup.replay.days import SliceRows
 from lookup.replay.loads import AtomLoads
@@ -49,11 +49,14 @@ class FullnessWalk:
         """Take in the reports of the slice that begins with a tick."""
         self._loads.begin_slice(first.reports, first.start_us)
 
-    def take(self, tick: Tick, numbers: Ints, registry: RegistryEpochs, *, is_scored: bool) -> None:
+    def take(
+        self, tick: Tick, numbers: Ints, registry: RegistryEpochs, reach: Reach | None, *, is_scored: bool
+    ) -> None:
         """Take in the next tick, whose events were applied.
 
         Args:
             numbers: bundle of each atom, shape (n_atoms,).
+            reach: the brokers that bundles are kept to, None if each may be on any.
         """
         registered = registry.registered
         if tick.events.registry is not None or tick.events.unloads:
@@ -65,7 +68,7 @@ class FullnessWalk:
         if tick.is_grid:
             self._loads.close_cell(tick.start_us)
             self._known = registered & ~np.isnan(self._capacity) & self._has_load
-            self._is_over = self._has_load and self._is_overfull(numbers, self._capacity[registered])
+            self._is_over = self._has_load and self._is_overfull(numbers, registered, reach)
             self._has_load = True
             self._forget()
         self._loads.add(tick.rows, tick.low, tick.high)
@@ -91,18 +94,23 @@ class FullnessWalk:
         self._asked[:] = False
         self._micro = 0.0
 
-    def _is_overfull(self, numbers: Ints, capacity: Floats) -> bool:
-        """Return whether what surely has an owner is too much for the brokers, by capacity; NaN has room for all."""
-        room = np.nan_to_num(capacity, nan=np.inf) * self._run.overload_threshold
+    def _is_overfull(self, numbers: Ints, registered: Mask, reach: Reach | None) -> bool:
+        """Return whether what surely has an owner is too much for the brokers it may be on."""
+        # One of unknown capacity has room for all.
+        room = np.nan_to_num(self._capacity, nan=np.inf) * self._run.overload_threshold
         if self._run.is_shared:
             # What was served before the last grid instant is left out: its broker may be gone.
-            return is_too_much(self._micro / self._run.session_us, 0.0, room)
+            return is_too_much(self._micro / self._run.session_us, 0.0, room[registered])
         window = self._loads.window
         if window is None or not self._asked.any():
             return False
         asked = np.unique(numbers[self._asked])
         loads = np.bincount(numbers, weights=window)[asked] / (MICRO * self._loads.seconds)
-        return is_too_much(float(loads.sum()), float(loads.max()), room)
+        if is_too_much(float(loads.sum()), float(loads.max()), room[registered]):
+            return True
+        if reach is None:
+            return False
+        return is_too_crowded(Reach(reach.members, reach.of[asked]), loads, room)
 
     def seconds(self) -> Floats:
         """Return by scored cell the seconds of brokers surely overloaded, and of known usage, shape (n_cells, 2)."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lookup.model import Location, Roster, Topology
 from lookup.model.batch import ClientClass
+from lookup.placement.frontier import Reach
 
 __all__ = ["Nearness", "farthest_ms", "near_by_distance", "near_by_property"]
 
@@ -65,11 +66,22 @@ class Nearness:
             gained += np.bincount(places, weights=gain[client] * amount, minlength=len(gained))
         return gained.reshape(shape)
 
-    def counted(self, piece: Ints, client: Ints, amount: Floats | float, labels: Ints, n_pieces: int) -> Floats:
-        """Return what counts of each piece at most, with any label that is there, shape (n_pieces,)."""
+    def counted(
+        self, piece: Ints, client: Ints, amount: Floats | float, labels: Ints, n_pieces: int, reach: Reach | None
+    ) -> Floats:
+        """Return what counts of each piece at most, with any label that is there, shape (n_pieces,).
+
+        Args:
+            labels: of each broker.
+            reach: the brokers that pieces are kept to, None if each may be on any.
+        """
         counted = np.zeros(n_pieces)
         for row in np.unique(self.counts[np.unique(labels[labels >= 0])], axis=0):
-            np.maximum(counted, np.bincount(piece, weights=row[client] * amount, minlength=n_pieces), out=counted)
+            of_piece = np.bincount(piece, weights=row[client] * amount, minlength=n_pieces)
+            if reach is not None:
+                has_row = (labels >= 0) & (self.counts[labels] == row).all(axis=1)
+                of_piece = np.where((reach.members & has_row).any(axis=1)[reach.of], of_piece, 0.0)
+            np.maximum(counted, of_piece, out=counted)
         return counted
 
 

@@ -2,8 +2,8 @@
 
 Under exclusive ownership a piece is what comes for one bundle in one tick, in which a bundle has one owner; the log's
 own splits are followed. If policies differ in their bundles a piece is what comes for one atom, which no bundle of any
-of them divides. Under shared ownership every lookup is one, and may be answered by odds. Nothing else is known of
-policies here: a bound holds whatever they filter.
+of them divides. Under shared ownership every lookup is one, and may be answered by odds. Of policies it is known at
+most, besides, off which brokers the filters of all of them keep bundles (`reach.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
-from lookup.placement.frontier import Locality, Multipliers, Stretch, evenness, split_prices, whole_unevenness
+from lookup.placement.frontier import (
+    Locality,
+    Multipliers,
+    Reach,
+    Stretch,
+    crowding,
+    evenness,
+    split_prices,
+    whole_unevenness,
+)
 from lookup.replay.atoms import BundleMap
 from lookup.replay.counted import weights_of
 from lookup.replay.days import SliceRows
@@ -25,6 +34,7 @@ from lookup.replay.grouping import column_keys
 from lookup.replay.nearness import Nearness, near_by_distance, near_by_property
 from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.reach import ReachWalk
 from lookup.replay.walk import RegistryEpochs, Tick
 
 __all__ = ["PieceWalk"]
@@ -43,6 +53,8 @@ class _Pieces:
     #: number of the registry epoch, and brokers registered in it
     epoch: int
     registered: NDArray[np.bool_]
+    #: brokers that pieces are kept to, None if each may be on any
+    reach: Reach | None
     #: how many bundles there have been: more after a split
     born: int
     bundles: Ints
@@ -86,9 +98,17 @@ class PieceWalk:
 
     Args:
         registry: of the walk that this one goes along with.
+        reaches: where bundles may be, None if each may be on any broker.
     """
 
-    def __init__(self, cluster: ClusterPlan, run: RunPlan, registry: RegistryEpochs, multipliers: Multipliers) -> None:
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        run: RunPlan,
+        registry: RegistryEpochs,
+        multipliers: Multipliers,
+        reaches: ReachWalk | None,
+    ) -> None:
         self._cluster, self._run, self._registry, self._multipliers = cluster, run, registry, multipliers
         timeline = cluster.timeline
         splits = [split for events in timeline.events.values() for split in events.splits]
@@ -107,6 +127,10 @@ class PieceWalk:
         self._cell: _Cell | None = None
         #: registry epoch, brokers, first row and sizes of the ticks that are not cut into pieces yet
         self._epoch, self._registered, self._low = 0, registry.registered, 0
+        self._reaches = reaches
+        #: brokers that units, and bundles by their numbers, may be on now; None if each may be on any
+        self._of_units: Reach | None = None
+        self._reach: Reach | None = None
         self._sizes: list[int] = []
         self._first_us = 0
         #: by cell, max x brokers and deviation x brokers at least, and weight
@@ -142,8 +166,14 @@ class PieceWalk:
         if tick.events.splits and self._map is not None:
             self._cut(tick.rows)
             self._split(tick, self._map)
+        if tick.events.registry is not None and self._reaches is not None:
+            self._cut(tick.rows)
+            self._of_units = self._reaches.begin_epoch(*tick.events.registry)
+        if tick.events.splits or tick.events.registry is not None:
+            units = self._of_units
+            self._reach = None if units is None else Reach(units.members, units.of[np.array(self._unit_of)])
         if self._fullness is not None:
-            self._fullness.take(tick, self._numbers, self._registry, is_scored=is_scored)
+            self._fullness.take(tick, self._numbers, self._registry, self._reach, is_scored=is_scored)
         if not is_scored:
             return
         start_us, registered = self._run.cell_of(tick.start_us), self._registry.registered
@@ -192,13 +222,15 @@ class PieceWalk:
         else:
             (_, bundle), piece = column_keys(ticks).by(bundle, size=len(self._unit_of)).numbered()
         gained, counted = [], []
+        reach = None if self._reach is None else Reach(self._reach.members, self._reach.of[bundle])
         for aim in self._aims:
             amount = weights if aim.nearness.key is None else lookups
             labels = aim.nearness.labels(self._registry.rosters[self._epoch], self._registered)
             gained.append(aim.nearness.gained(piece, client, amount, len(bundle)))
-            counted.append(aim.nearness.counted(piece, client, amount, labels, len(bundle)))
+            counted.append(aim.nearness.counted(piece, client, amount, labels, len(bundle), reach))
         micro = np.bincount(piece, weights=np.broadcast_to(weights, piece.shape)).astype(np.float64)
-        pieces = _Pieces(self._epoch, self._registered, len(self._unit_of), bundle, micro, gained, counted)
+        born = len(self._unit_of)
+        pieces = _Pieces(self._epoch, self._registered, reach, born, bundle, micro, gained, counted)
         self._cell.pieces.append(pieces)
 
     def _close(self) -> None:
@@ -213,6 +245,9 @@ class PieceWalk:
         weights = np.concatenate([each.weights for each in pieces])
         heaviest = 0.0 if self._run.is_shared else float(weights.max())
         least, deviation = evenness(total := float(weights.sum()), heaviest, n_brokers)
+        if any(each.reach is not None for each in pieces):
+            crowded = crowding(*self._by_set(pieces), total, n_brokers)
+            least, deviation = max(least, crowded[0]), max(deviation, crowded[1])
         self._cells.append((least, deviation, total))
         if self._has_moves:
             whole = np.bincount(np.concatenate([each.bundles for each in pieces]), weights=weights).astype(np.float64)
@@ -220,6 +255,18 @@ class PieceWalk:
                 self._evenness[metric] += split_prices(left, self._multipliers.splits)
         for number, aim in enumerate(self._aims):
             self._bring(pieces, number, aim, n_brokers)
+
+    def _by_set(self, pieces: Sequence[_Pieces]) -> tuple[NDArray[np.bool_], Floats]:
+        """Return the sets of brokers that the pieces of a cell are kept to, and the weight of those of each set."""
+        members, weights = [], []
+        for _, group in groupby(pieces, lambda each: each.epoch):
+            parts = list(group)
+            of_epoch, reach = np.concatenate([each.weights for each in parts]), _joined(parts)
+            if reach is None:
+                reach = Reach(parts[0].registered[None, :], np.zeros(len(of_epoch), dtype=np.int64))
+            members.append(reach.members)
+            weights.append(np.bincount(reach.of, weights=of_epoch, minlength=len(reach.members)))
+        return np.concatenate(members), np.concatenate(weights)
 
     def _bring(self, pieces: Sequence[_Pieces], number: int, aim: _Aim, n_brokers: int) -> None:
         """Add the pieces of a cell to a figure of nearness.
@@ -234,12 +281,17 @@ class PieceWalk:
             labels = aim.nearness.labels(self._registry.rosters[epoch], parts[0].registered)
             gained = np.concatenate([each.gained[number] for each in parts])
             bundles = np.concatenate([each.bundles for each in parts])
-            most = gained[:, np.isin(np.arange(gained.shape[1]), labels)].max(axis=1, initial=0.0)
+            reach = _joined(parts)
+            if reach is None:
+                most = gained[:, np.isin(np.arange(gained.shape[1]), labels)].max(axis=1, initial=0.0)
+            else:
+                has_label = np.stack([np.isin(np.arange(gained.shape[1]), labels[of_set]) for of_set in reach.members])
+                most = gained.max(axis=1, initial=0.0, where=has_label[reach.of])
             for column, of_piece in enumerate((most, np.concatenate([each.counted[number] for each in parts]))):
                 aim.by_unit[:, column] += np.bincount(units[bundles], weights=of_piece, minlength=len(aim.by_unit))
                 aim.by_epoch[epoch, column] += of_piece.sum()
             weights = np.concatenate([each.weights for each in parts])
-            stretches.append(Stretch(labels, gained * aim.scale, weights, bundles))
+            stretches.append(Stretch(labels, gained * aim.scale, weights, bundles, reach))
         if aim.nearness.gains.any():
             aim.locality.add_cell(stretches, n_brokers)
 
@@ -273,3 +325,9 @@ class PieceWalk:
                 if aim.nearness.gains.any()
             },
         )
+
+
+def _joined(parts: Sequence[_Pieces]) -> Reach | None:
+    """Return the brokers that the pieces of one registry epoch are kept to, None if each may be on any."""
+    reaches = [each.reach for each in parts if each.reach is not None]
+    return Reach(reaches[0].members, np.concatenate([each.of for each in reaches])) if reaches else None

@@ -45,6 +45,7 @@ from lookup.replay.tasks import (
     Recipe,
     Replayed,
     TaskRuns,
+    built,
     built_here,
     divide,
     replay_runs,
@@ -314,7 +315,15 @@ class _EvaluationRun:
             facts = None
             if task.with_facts:
                 marks = marks_of(cluster, output.work)
-                facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, multipliers=multipliers)
+                facts = FactsWalk(
+                    cluster,
+                    run,
+                    marks,
+                    reconnect_us,
+                    has_log=has_log,
+                    multipliers=multipliers,
+                    policies=built(recipe)[0],
+                )
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.dump(f"scored/{task.name}", results)
 

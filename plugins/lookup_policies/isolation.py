@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,6 @@ from lookup.model import (
     Broker,
     Candidates,
     ClusterView,
-    IsolationPolicy,
     LookupRequest,
     NamespacePolicies,
     Reason,
@@ -60,10 +59,19 @@ class Isolation:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
         """Apply the namespace's policies, or keep it on shared brokers that serve its kind of topic."""
+        return self._kept(request, brokers, view, has_primaries=True)
+
+    def may_admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
+        """Return the same with all secondaries: other filters may leave too few primaries."""
+        return self._kept(request, brokers, view, has_primaries=False)
+
+    def _kept(
+        self, request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool
+    ) -> BoolArray:
         if self.portless == "keep":
-            return _allowed(request, brokers, view)
+            return _allowed(request, brokers, view, has_primaries=has_primaries)
         kept: BoolArray = np.array([":" in broker_id for broker_id in brokers.ids], dtype=np.bool_)
-        kept[kept] = _allowed(request, brokers.subset(kept), view)
+        kept[kept] = _allowed(request, brokers.subset(kept), view, has_primaries=has_primaries)
         return kept
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
@@ -72,12 +80,19 @@ class Isolation:
             return f"id {broker.id} has no port"
         if view.namespaces.isolation.get(request.namespace):
             return f"host {broker.host} is none of those {request.namespace} may use now"
-        if _matches(broker, _primaries(view.namespaces.isolation)):
+        if _matches(broker, view.namespaces.primaries):
             return f"host {broker.host} is primary for other namespaces"
         return f"does not serve {request.domain or 'persistent'} topics"
 
 
-def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> BoolArray:
+def _allowed(
+    request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool
+) -> BoolArray:
+    """Return who may have a bundle.
+
+    Args:
+        has_primaries: if false, secondaries are allowed however many primaries there are.
+    """
     policies = view.namespaces.isolation.get(request.namespace)
     if policies:
         allowed: BoolArray = np.zeros(len(brokers), dtype=np.bool_)
@@ -85,20 +100,15 @@ def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView) -> 
             primary: BoolArray = _matching(view.brokers, policy.primary)[brokers.index]
             allowed |= primary
             # Pulsar: shouldFailoverToSecondaries() counts the primaries among the candidates, strictly fewer.
-            if np.count_nonzero(primary) < policy.min_limit:
+            if not has_primaries or np.count_nonzero(primary) < policy.min_limit:
                 allowed |= _matching(view.brokers, policy.secondary)[brokers.index]
         return allowed
     is_persistent = request.domain != "non-persistent"
     field = "persistent_topics_enabled" if is_persistent else "non_persistent_topics_enabled"
     enabled = brokers.column((Isolation.name, field), lambda broker: getattr(broker.lookup_data, field))
     serving: BoolArray = enabled.astype(np.bool_)
-    claimed = _primaries(view.namespaces.isolation)
+    claimed = view.namespaces.primaries
     return serving & ~_matching(view.brokers, claimed)[brokers.index] if claimed else serving
-
-
-def _primaries(isolation: Mapping[str, Iterable[IsolationPolicy]]) -> tuple[str, ...]:
-    patterns = {pattern for policies in isolation.values() for policy in policies for pattern in policy.primary}
-    return tuple(sorted(patterns))
 
 
 @lru_cache(maxsize=1024)

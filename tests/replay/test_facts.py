@@ -20,7 +20,7 @@ def _event(second: int, event: str, **values: Any) -> dict[str, Any]:
 def _facts(plan: Planned, *, has_log: bool = False) -> ClusterFacts:
     marks = marks_of(plan.cluster, plan.work)
     return plan.shown_to(
-        FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log=has_log, multipliers=None)
+        FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log=has_log, multipliers=None, policies=())
     ).facts()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lookup.engine.policy import Policy
 from lookup.model.bundles import topic_hash
 from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import marks_of
@@ -21,12 +23,23 @@ MULTIPLIERS = Multipliers.of(4.0, 4.0 * MICRO, 1)
 
 
 def bounds(
-    folder: Path, rows: list[dict[str, Any]], *, multipliers: Multipliers = MULTIPLIERS, **given: Any
+    folder: Path,
+    rows: list[dict[str, Any]],
+    *,
+    multipliers: Multipliers = MULTIPLIERS,
+    policies: Sequence[Policy] = (),
+    **given: Any,
 ) -> BoundSums:
     """Return the bounds of a log of one cluster, by default without those of distances."""
     plan = planned(folder, rows, **given)
     walk = FactsWalk(
-        plan.cluster, plan.run, marks_of(plan.cluster, plan.work), 30 * MICRO, has_log=False, multipliers=multipliers
+        plan.cluster,
+        plan.run,
+        marks_of(plan.cluster, plan.work),
+        30 * MICRO,
+        has_log=False,
+        multipliers=multipliers,
+        policies=policies,
     )
     found = plan.shown_to(walk).facts().bounds
     assert found is not None
