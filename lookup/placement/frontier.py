@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookup.placement.problem import Floats, Ints, Bools
+from lookup.placement.problem import Bools, Floats, Ints
 
 __all__ = [
     "Locality", "Multipliers", "Reach", "Stretch", "crowding", "evenness", "frontier", "is_too_crowded", "is_too_much",
@@ -149,7 +149,10 @@ class Locality:
         # Brokers that are alike throughout the cell, also in what may be on them, have one price.
         traits = np.vstack([labels, *members])[:, (labels >= 0).any(axis=0)]
         traits, sizes = np.unique(traits, axis=1, return_counts=True)
-        classes, admitted = traits[: len(labels)], iter(np.split(traits[len(labels) :], np.cumsum([*map(len, members)])))
+        classes, admitted = (
+            traits[: len(labels)],
+            iter(np.split(traits[len(labels) :], np.cumsum([*map(len, members)]))),
+        )
         served = [
             _near_classes(one, of_class, None if one.reach is None else next(admitted) > 0)
             for one, of_class in zip(stretches, classes, strict=True)
@@ -204,7 +207,7 @@ class Locality:
         stay = np.zeros((self._n_labels + 1, len(prices), n_bundles))
         carried = np.bincount(stretch.bundles, weights=stretch.weights, minlength=n_bundles)
         for label, of_label, price in zip(labels.tolist(), near, cheapest, strict=True):
-            # With a label that may not have it a bundle may wait as well; at that label's price, so that it gains nothing.
+            # A bundle may wait with a label that may not have it as well, and gains nothing there.
             served = of_label if stretch.reach is None else np.maximum(of_label, 0.0)
             gained = np.bincount(stretch.bundles, weights=served, minlength=n_bundles)
             stay[label] = gained - price[:, None] * carried
@@ -343,16 +346,17 @@ def crowding(members: Bools, weights: Floats, weight: float, n_brokers: int) -> 
     than what is left for the others: it is least if each of them, and the rest, is even.
 
     Args:
-        members: sets of brokers, none empty, shape (n_sets, n_brokers).
+        members: sets of brokers, none empty, shape (n_sets, n_brokers); the same one may occur several times.
         weights: of the pieces that are kept to each set, shape (n_sets,).
         weight: of the cell.
         n_brokers: registered at any time in it.
     """
-    sizes = members.sum(axis=1)
-    loads = np.where(_within_sets(members), weights, 0.0).sum(axis=1)
+    members, same = np.unique(members, axis=0, return_inverse=True)
+    of_set, sizes = np.bincount(same.ravel(), weights=weights), members.sum(axis=1)
+    loads = np.where(_within_sets(members), of_set, 0.0).sum(axis=1)
     mean, left, others, squares = weight / n_brokers, weight, n_brokers, 0.0
     is_counted = np.zeros(members.shape[1], dtype=bool)
-    for number in np.argsort(-loads / sizes, kind="stable").tolist():
+    for number in np.lexsort((-sizes, -loads / sizes)).tolist():
         size, load = int(sizes[number]), float(loads[number])
         if size >= others or load * others <= left * size:
             break

@@ -12,14 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.policy import Policy
-from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import InducedMarks
 from lookup.replay.counted import Counted
 from lookup.replay.outcome import BoundSums
-from lookup.replay.pieces import PieceWalk
+from lookup.replay.pieces import Bounding, PieceWalk
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.reach import ReachWalk, limiting
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick
 
@@ -52,8 +49,7 @@ class FactsWalk(ClusterWalk):
     Args:
         reconnect_us: how long after a bundle lost its owner its lookups count as induced.
         has_log: whether the logged choice is to be scored.
-        multipliers: of the bounds of the run, None for none.
-        policies: that the bounds are to hold for.
+        bounding: of the bounds of the run, None for none.
     """
 
     def __init__(
@@ -64,17 +60,12 @@ class FactsWalk(ClusterWalk):
         reconnect_us: int,
         *,
         has_log: bool,
-        multipliers: Multipliers | None,
-        policies: Sequence[Policy],
+        bounding: Bounding | None,
     ) -> None:
         super().__init__(cluster, run)
         self._marks, self._reconnect_us = marks, reconnect_us
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
-        self._pieces = None
-        if multipliers is not None:
-            limited = limiting(policies)
-            reaches = ReachWalk(cluster, run, limited) if limited else None
-            self._pieces = PieceWalk(cluster, run, self._registry, multipliers, reaches)
+        self._pieces = None if bounding is None else PieceWalk(cluster, run, self._registry, bounding)
         self._induced = self._demand = 0
         #: start, lookups and registered brokers of every tick with lookups
         self._busy: list[tuple[int, int, int]] = []

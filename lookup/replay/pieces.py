@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.engine.policy import Policy
 from lookup.placement.frontier import (
     Locality,
     Multipliers,
@@ -34,10 +35,10 @@ from lookup.replay.grouping import column_keys
 from lookup.replay.nearness import Nearness, near_by_distance, near_by_property
 from lookup.replay.outcome import POSSIBLE, BoundSums, LocalityBound, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.reach import ReachWalk
+from lookup.replay.reach import ReachWalk, limiting
 from lookup.replay.walk import RegistryEpochs, Tick
 
-__all__ = ["PieceWalk"]
+__all__ = ["Bounding", "PieceWalk"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -93,22 +94,24 @@ class _Cell:
     pieces: list[_Pieces] = field(default_factory=list)
 
 
+@dataclass(frozen=True, eq=False)
+class Bounding:
+    """What bounds are made with."""
+
+    multipliers: Multipliers
+    #: that the bounds are to hold for; without any, each bundle may be on any broker
+    policies: Sequence[Policy]
+
+
 class PieceWalk:
     """Follows the bundles of a cluster over its ticks, and adds up the bounds of its scored cells.
 
     Args:
         registry: of the walk that this one goes along with.
-        reaches: where bundles may be, None if each may be on any broker.
     """
 
-    def __init__(
-        self,
-        cluster: ClusterPlan,
-        run: RunPlan,
-        registry: RegistryEpochs,
-        multipliers: Multipliers,
-        reaches: ReachWalk | None,
-    ) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan, registry: RegistryEpochs, bounding: Bounding) -> None:
+        multipliers, limited = bounding.multipliers, limiting(bounding.policies)
         self._cluster, self._run, self._registry, self._multipliers = cluster, run, registry, multipliers
         timeline = cluster.timeline
         splits = [split for events in timeline.events.values() for split in events.splits]
@@ -127,7 +130,7 @@ class PieceWalk:
         self._cell: _Cell | None = None
         #: registry epoch, brokers, first row and sizes of the ticks that are not cut into pieces yet
         self._epoch, self._registered, self._low = 0, registry.registered, 0
-        self._reaches = reaches
+        self._reaches = ReachWalk(cluster, run, limited) if limited else None
         #: brokers that units, and bundles by their numbers, may be on now; None if each may be on any
         self._of_units: Reach | None = None
         self._reach: Reach | None = None

@@ -33,6 +33,7 @@ from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.lint import lint
 from lookup.replay.nearness import farthest_ms
 from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
+from lookup.replay.pieces import Bounding
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
@@ -315,15 +316,8 @@ class _EvaluationRun:
             facts = None
             if task.with_facts:
                 marks = marks_of(cluster, output.work)
-                facts = FactsWalk(
-                    cluster,
-                    run,
-                    marks,
-                    reconnect_us,
-                    has_log=has_log,
-                    multipliers=multipliers,
-                    policies=built(recipe)[0],
-                )
+                bounding = None if multipliers is None else Bounding(multipliers, built(recipe)[0])
+                facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, bounding=bounding)
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.dump(f"scored/{task.name}", results)
 

@@ -85,9 +85,7 @@ class Isolation:
         return f"does not serve {request.domain or 'persistent'} topics"
 
 
-def _allowed(
-    request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool
-) -> BoolArray:
+def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool) -> BoolArray:
     """Return who may have a bundle.
 
     Args:

@@ -16,9 +16,12 @@ from scipy.optimize import linprog
 from lookup.placement.frontier import (
     Locality,
     Multipliers,
+    Reach,
     Stretch,
+    crowding,
     evenness,
     frontier,
+    is_too_crowded,
     is_too_much,
     split_prices,
     whole_unevenness,
@@ -43,6 +46,22 @@ class Log:
 
     labels: tuple[tuple[int, ...], ...]
     pieces: tuple[Piece, ...]
+    #: by tick and bundle, the brokers it is kept to; None: each may be on any broker
+    kept: tuple[tuple[tuple[bool, ...], ...], ...] | None = None
+
+    def brokers(self, piece: Piece) -> list[int]:
+        """Return the brokers that may have a piece: any that is there if none is that it is kept to."""
+        there = [broker for broker, label in enumerate(self.labels[piece.tick]) if label >= 0]
+        allowed = there if self.kept is None else [n for n in there if self.kept[piece.tick][piece.bundle][n]]
+        return allowed or there
+
+    def reach(self, pieces: Sequence[Piece]) -> Reach | None:
+        """Return the brokers that pieces are kept to."""
+        if self.kept is None or not pieces:
+            return None
+        sets = np.array([[n in self.brokers(one) for n in range(len(self.labels[0]))] for one in pieces])
+        members, of = np.unique(sets, axis=0, return_inverse=True)
+        return Reach(members, of.ravel())
 
     @property
     def cells(self) -> list[list[int]]:
@@ -68,7 +87,7 @@ class Log:
                 near = np.array([one.near for one in of_tick], dtype=np.float64).reshape(-1, N_LABELS)
                 weights = np.array([one.weight for one in of_tick])
                 bundles = np.array([one.bundle for one in of_tick], dtype=np.int64)
-                stretches.append(Stretch(np.array(self.labels[tick]), near, weights, bundles))
+                stretches.append(Stretch(np.array(self.labels[tick]), near, weights, bundles, self.reach(of_tick)))
             locality.add_cell(stretches, len(self.present(ticks)))
         return locality
 
@@ -80,7 +99,7 @@ class Log:
         Args:
             is_whole: every piece is served.
         """
-        present = [[n for n, label in enumerate(self.labels[one.tick]) if label >= 0] for one in self.pieces]
+        present = [self.brokers(one) for one in self.pieces]
         for brokers in product(*(brokers if is_whole else [*brokers, -1] for brokers in present)):
             near, moves, last, served, missing = 0.0, 0, {}, np.zeros((2, len(self.labels[0]))), 0.0
             for one, broker in zip(self.pieces, brokers, strict=True):
@@ -108,7 +127,10 @@ def logs(draw: st.DrawFn) -> Log:
     labels = (draw(row),) * 4 if is_steady else tuple(draw(row) for _ in range(4))
     places = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=5, unique=True))
     near, weight = st.tuples(*[st.integers(0, 4)] * N_LABELS), st.sampled_from([0.0, 0.5, 1.0, 2.0, 7.0])
-    return Log(labels, tuple(Piece(*place, draw(near), draw(weight)) for place in sorted(places)))
+    pieces = tuple(Piece(*place, draw(near), draw(weight)) for place in sorted(places))
+    of_tick = st.tuples(*[st.tuples(*[st.booleans()] * n_brokers)] * 2)
+    kept = draw(st.none() | (st.tuples(of_tick) if is_steady else st.tuples(*[of_tick] * 4)))
+    return Log(labels, pieces, kept if kept is None or not is_steady else kept * 4)
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
@@ -138,6 +160,10 @@ def test_no_placement_is_more_even_than_its_bound(log: Log) -> None:
         whole = np.array([sum(one.weight for one in pieces if one.bundle == bundle) for bundle in (0, 1, 2)])
         n_brokers = len(log.present(ticks))
         of_cell = evenness(whole.sum(), max((one.weight for one in pieces), default=0.0), n_brokers)
+        reach = log.reach(pieces)
+        if reach is not None:
+            of_set = np.bincount(reach.of, weights=[one.weight for one in pieces], minlength=len(reach.members))
+            of_cell = tuple(np.maximum(of_cell, crowding(reach.members, of_set, whole.sum(), n_brokers)).tolist())
         least += of_cell
         for figure, left in enumerate(whole_unevenness(whole, *of_cell, n_brokers)):
             paid[figure] += split_prices(left, log.multipliers().splits)
@@ -203,6 +229,47 @@ def test_no_placement_keeps_within_its_room_what_is_too_much(loads: list[float],
 
     assert not (fits and is_too_much(sum(loads), max(loads), np.array(room)))
     assert is_too_much(sum(room) * 1.01 + 0.01, 0.0, np.array(room))
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.data(), st.integers(1, 4), st.integers(1, 5))
+def test_no_placement_within_sets_of_brokers_is_more_even_than_its_bound(
+    data: st.DataObject, n_brokers: int, n_pieces: int
+) -> None:
+    """Neither by the most loaded broker nor by the deviation; nor has it room where there is too little."""
+    sets = st.lists(st.booleans(), min_size=n_brokers, max_size=n_brokers).filter(any)
+    kept = np.array(data.draw(st.lists(sets, min_size=n_pieces, max_size=n_pieces)))
+    weights = np.array(data.draw(st.lists(st.floats(0.0, 10.0), min_size=n_pieces, max_size=n_pieces)))
+    room = np.array(data.draw(st.lists(st.floats(0.0, 20.0), min_size=n_brokers, max_size=n_brokers)))
+    # Sets that several pieces share need not be put together.
+    most, deviation = crowding(kept, weights, float(weights.sum()), n_brokers)
+    served = [
+        np.bincount(brokers, weights=weights, minlength=n_brokers)
+        for brokers in product(*(np.flatnonzero(row).tolist() for row in kept))
+    ]
+
+    assert min(float(loads.max()) for loads in served) * n_brokers >= most - 1e-6
+    assert min(float(np.std(loads)) for loads in served) * n_brokers >= deviation - 1e-6
+    if any((loads <= room).all() for loads in served):
+        assert not is_too_crowded(Reach(kept, np.arange(n_pieces)), weights, room)
+
+
+def test_sets_of_brokers_are_as_even_as_they_can_be_beside_each_other() -> None:
+    """12 on two of six brokers, 6 on another, and what may be anywhere fills up the rest: 6, 6, 6, 1, 1, 1."""
+    members = np.array([[1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]], dtype=bool)
+    most, deviation = crowding(members, np.array([9.0, 3.0, 6.0, 3.0]), 21.0, 6)
+
+    assert most == 36.0
+    assert deviation == pytest.approx(float(np.std([6, 6, 6, 1, 1, 1])) * 6)
+
+
+def test_sets_of_brokers_can_have_too_little_room() -> None:
+    """Though all brokers together have enough: for all that is kept to a set, or for one load of it."""
+    reach = Reach(np.array([[True, False, False], [True, True, True]]), np.array([0, 0, 1]))
+    loads = np.array([2.0, 3.0, 1.0])
+
+    assert not is_too_crowded(reach, loads, np.array([5.0, 1.0, 9.0]))
+    assert is_too_crowded(reach, loads, np.array([4.9, 1.0, 9.0]))
 
 
 def _solved(near: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], slope: float) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -29,6 +30,9 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, score
 from lookup.settings.evaluation import EvaluationFile, VerdictSection
 from tests.replay.oracle import Tale, tell
+from tests.replay.oracle.reach import reaches
+from tests.replay.oracle.reading import read_log
+from tests.replay.oracle.world import World as OracleWorld
 from tests.replay.worlds import START_US, World, earlier, moving_world, world_of, worlds
 
 _METRICS = {metric.name: metric() for metric in lookup_register_metrics()}
@@ -201,6 +205,49 @@ def test_reports_of_strangers_tell_nothing_of_a_cluster() -> None:
 def test_no_figure_depends_on_how_the_log_is_divided(world: World) -> None:
     """Decisions, owners and sums are the same to the byte from 1, 8 and 64 tasks."""
     _prove(InProcess(), world, partitions=(1, 8, 64))
+
+
+def _isolated(world: World, seed: int) -> World:
+    """Let all policies of a world keep to isolation policies that give out some brokers, and now and then none."""
+    dice, settings = Random(seed), world.settings
+    hosts = [f"broker-{letter}" for letter in "abcd"]
+    rules = [
+        {"primary": dice.sample(hosts, dice.choice([1, 1, 2])), "secondary": dice.choice([[], [dice.choice(hosts)]])}
+        for _ in range(2)
+    ]
+    namespaces = [{"name": name, "isolation": [rule]} for name, rule in zip(("t1/a", "t2/b"), rules, strict=True)]
+    isolation = {"use": "isolation", "portless": "drop"}
+    policies = []
+    for policy in settings["policies"]:
+        others = [part for part in policy.get("filters", []) if part != "isolation"]
+        filters = [isolation, *others] if dice.random() < 0.5 else [*others, isolation]
+        choice = {"second_choice": {"filters": len(filters)}} if "second_choice" in policy else {}
+        policies.append({**policy, "filters": filters, **choice})
+    return replace(world, settings={**settings, "policies": policies, "namespaces": namespaces})
+
+
+def _assert_owners_are_in_reach(file: EvaluationFile, tale: Tale) -> None:
+    """Every owner is one that its bundle may have, in each tick in which it owns the bundle."""
+    logs = {name: log for name, log in read_log(file, defaultdict(int)).items() if log.demand}
+    for name, log in logs.items():
+        of_cluster = OracleWorld(file, name, log.demand)
+        ticks = list(zip(of_cluster.ticks, reaches(of_cluster), strict=True))
+        rows = [row for run, told in tale.runs.items() if run[0] == name for row in told.owners]
+        for row in rows:
+            namespace = row["bundle"].rpartition("/")[0]
+            for tick, allowed in ticks if row["broker"] is not None and namespace in ticks[0][1] else ():
+                if row["from"] < tick.end and (row["to"] is None or row["to"] > tick.start):
+                    assert row["broker"] in allowed[namespace], (row, tick.start)
+
+
+@given(worlds(), st.integers(0, 1 << 32))
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_what_is_possible_keeps_to_isolation_as_all_policies_do(world: World, seed: int) -> None:
+    """Bounds are those of a plain loop, no policy is beyond them, and they do not depend on the division of the log."""
+    with tempfile.TemporaryDirectory() as name:
+        file = _isolated(world, seed).written(Path(name))
+        tale = _prove_settings(InProcess(), file, Path(name), partitions=(1, 8))
+        _assert_owners_are_in_reach(file, tale)
 
 
 #: How the states of OWNERS end: with whom they are, and why.

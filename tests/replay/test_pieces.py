@@ -16,6 +16,7 @@ from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import marks_of
 from lookup.replay.facts import FactsWalk
 from lookup.replay.outcome import BoundSums
+from lookup.replay.pieces import Bounding
 from tests.replay.plans import NOON, WHOLE, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -38,8 +39,7 @@ def bounds(
         marks_of(plan.cluster, plan.work),
         30 * MICRO,
         has_log=False,
-        multipliers=multipliers,
-        policies=policies,
+        bounding=Bounding(multipliers, policies),
     )
     found = plan.shown_to(walk).facts().bounds
     assert found is not None
