@@ -45,9 +45,9 @@ def what_is_possible(scored: Scored) -> Iterator[Block]:
         return
     moves = "" if possible.moves is None else f", and with the {quantity(possible.moves, 'move')} of the incumbent"
     yield Paragraph(
-        f"No placement of this demand surpasses these figures, whatever its filters: with free moves{moves}. It is "
-        "proven, not estimated, and need not be reachable. Under each candidate stands how far it goes from the "
-        "incumbent's figure to the one with free moves, with its 95 % interval.",
+        "No placement of this demand surpasses these figures, under the isolation that all of these policies share: "
+        f"with free moves{moves}. It is proven, not estimated, and need not be reachable. Under each candidate stands "
+        "how far it goes from the incumbent's figure to the one with free moves, with its 95 % interval.",
         is_wrapped=True,
     )
     shares = {(share.policy, share.metric, share.key): share for share in possible.shares}

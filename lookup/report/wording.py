@@ -333,8 +333,8 @@ _WORDS = {
         "policies that is no larger may come from the replay itself"
     ),
     "possible": (
-        "a figure that no placement of this demand surpasses, whatever its filters, by a proof that knows all lookups "
-        "beforehand; a share of it is the part of the way there from the incumbent's figure"
+        "a figure that no placement of this demand surpasses under the isolation that all policies share, by a proof "
+        "that knows all lookups beforehand; a share of it is the part of the way there from the incumbent's figure"
     ),
     "for this placement only, △ ▽": (
         "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores
+from lookup.engine.answers import checked_mask, checked_odds, checked_reads, checked_scores, listed
 from lookup.engine.ballots import Ballot
 from lookup.engine.build import PartBuilder, part_table
 from lookup.engine.cycles import CycleReport
@@ -67,8 +67,8 @@ from lookup.testing.clusters import engine_request
 from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
-    "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound",
-    "check_deciding_changes_nothing", "check_empty_cluster_is_declined", "check_memory_is_json",
+    "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound", "check_deciding_changes_nothing",
+    "check_empty_cluster_is_declined", "check_limits_are_wide", "check_memory_is_json",
     "check_nobody_is_preferred_without_properties", "check_only_offered_brokers", "check_order_does_not_matter",
     "check_reads_are_honest", "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in",
     "check_same_answer_twice", "check_shedding_repeats", "check_splits_are_sound", "check_splitting_repeats",
@@ -318,6 +318,20 @@ def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WOR
             assert "its detail raised" not in str(detail), f"{policy.name} {detail} about {vote.broker}: {world.name}"
 
 
+def check_limits_are_wide(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a filter with `may_admit` never admits a broker of which that is false, whichever others there are."""
+    for part in (part for part in policy.filters if hasattr(part, "may_admit")):
+        for world in worlds_of(policy, worlds):
+            everyone, offered = Candidates(world.view.brokers, np.arange(len(world.view.brokers))), offered_in(world)
+            limits = checked_mask(part.name, listed(part.may_admit(world.request, everyone, world.view)), everyone)
+            for index in (offered.index, *offered.index[:, None]):
+                brokers = Candidates(world.view.brokers, index)
+                admitted = checked_mask(part.name, listed(part.admit(world.request, brokers, world.view)), brokers)
+                beyond = brokers.subset(admitted & ~limits[index]).ids
+
+                assert not beyond, f"{part!r} admits {beyond[0]}, which its may_admit rules out: {world.name}"
+
+
 # Parts that propose in cycles: shedders, splitters and split algorithms
 
 
@@ -398,6 +412,7 @@ CHECKS: tuple[Check, ...] = (
     check_toml_round_trip,
     check_memory_is_json,
     check_rejections_are_explained,
+    check_limits_are_wide,
     check_shedding_repeats,
     check_splitting_repeats,
     check_splits_are_sound,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lookup.model import ClusterView, IsolationPolicy, NamespacePolicies
 from lookup.testing import candidates, cluster, engine_request, request
@@ -34,6 +36,28 @@ def test_secondaries_join_where_primaries_are_too_few(
     ids = [f"broker{number}:8080" for number in offered]
 
     assert kept(Isolation(), OWN, _view(_policy(min_limit)), *ids) == {f"broker{number}:8080" for number in expected}
+
+
+@given(
+    policies=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 4)), max_size=3),
+    is_own=st.booleans(),
+)
+def test_what_may_be_admitted_is_what_is_admitted_beside_some_brokers(
+    policies: list[tuple[int, int, int]], *, is_own: bool
+) -> None:
+    """Whichever brokers other filters leave; a secondary counts, since these may leave no primary."""
+    hosts = ("broker1", "broker2", "broker3")
+
+    def some(bits: int) -> tuple[str, ...]:
+        return tuple(host for number, host in enumerate(hosts) if bits >> number & 1)
+
+    rules = tuple(IsolationPolicy(some(primary), some(secondary), limit) for primary, secondary, limit in policies)
+    view, asked = _view({"my-tenant/my-ns": rules}), OWN if is_own else request()
+    beside = [{f"{host}:8080" for host in some(bits)} for bits in range(1, 8)]
+    admitted = [kept(Isolation(), asked, view, *ids) for ids in beside]
+    mask = Isolation().may_admit(asked, candidates(view), view)
+
+    assert set().union(*admitted) == {broker for broker, is_in in zip(view.brokers.ids, mask, strict=True) if is_in}
 
 
 def test_other_namespaces_keep_off_claimed_brokers() -> None:

@@ -17,7 +17,7 @@ from lookup.replay.clusters import marks_of
 from lookup.replay.facts import FactsWalk
 from lookup.replay.outcome import BoundSums
 from lookup.replay.pieces import Bounding
-from tests.replay.plans import NOON, WHOLE, lookup, planned
+from tests.replay.plans import NOON, WHOLE, lookup, planned, policy
 from tests.replay.worlds import MICRO
 
 MULTIPLIERS = Multipliers.of(4.0, 4.0 * MICRO, 1)
@@ -135,6 +135,64 @@ def test_one_broker_has_everything(tmp_path: Path) -> None:
         ("match_ratio", "rack"): [1.0, 2.0],
     }
     assert found.localities["match_ratio", "rack"].free[0] == 1.0
+
+
+#: t/n is kept to the broker of rack a, all others off it.
+ISOLATED = {"namespaces": [{"name": "t/n", "isolation": [{"primary": ["a"]}]}]}
+
+
+@pytest.mark.parametrize("ownership", ["exclusive", "shared"])
+def test_bundles_are_kept_to_the_brokers_that_isolation_leaves_them(tmp_path: Path, ownership: str) -> None:
+    """Of t/n two of five are near its only broker, of t/m one is far; 5 of 6 lookups are on one of two brokers."""
+    rows = [*wanting("a", "b", "a", "b", "b"), *wanting("a", topic="persistent://t/m/topic")]
+    given = {**ISOLATED, "evaluation": {"ownership": ownership}}
+    free = bounds(tmp_path / "free", rows, policies=[policy(), policy(filters=["isolation"])], **given)
+    kept = bounds(tmp_path / "kept", rows, policies=[policy(filters=["isolation"])], **given)
+
+    assert totals(free)["match_ratio", "rack"] == [4.0 if ownership == "exclusive" else 6.0, 6.0]
+    assert totals(kept)["match_ratio", "rack"] == [2.0, 6.0]
+    assert kept.localities["match_ratio", "rack"].free[0] == 2.0
+    assert totals(kept)["imbalance_max_mean", None] == [10.0, 6.0]
+    assert totals(kept)["imbalance_cv", None] == pytest.approx([4.0, 6.0])
+    if ownership == "exclusive":
+        assert kept.localities["match_ratio", "rack"].few[0, -1] == 2.0
+        assert kept.evenness["imbalance_max_mean"][-1] == 10.0 * MICRO
+
+
+def test_distances_are_those_to_brokers_that_isolation_leaves(tmp_path: Path) -> None:
+    """All brokers are as far from all clients as they can be, but the one in their rack, which t/n may not have."""
+    rows = [lookup(0, properties='{"zone": "z", "rack": "b"}')]
+    brokers = [{"id": f"{rack}:1", "location": {"zone": "z", "rack": rack}} for rack in "ab"]
+    far, near = (
+        totals(
+            bounds(
+                tmp_path / name,
+                rows,
+                multipliers=Multipliers.of(1.0, 1.0 * MICRO, 1, 0.3),
+                policies=[policy(filters=filters)],
+                brokers=brokers,
+                **ISOLATED,
+            )
+        )["network_ms_mean", None]
+        for name, filters in (("far", ["isolation"]), ("near", []))
+    )
+
+    assert far[0] > near[0]
+    assert far[1] == near[1] == 1.0
+
+
+def test_isolated_brokers_may_have_too_little_room(tmp_path: Path) -> None:
+    """Two brokers have room for three bundles of a lookup a second, the one of two of them has not."""
+    names = ("n", "m", "o")
+    rows = [lookup(60 * minute, topic=f"persistent://t/{name}/t", weight=60.0) for minute in range(4) for name in names]
+    brokers = [{"id": "a:1", "capacity": 1.5}, {"id": "b:1", "capacity": 9.0}]
+    namespaces = [{"name": f"t/{name}", "isolation": [{"primary": ["a"]}]} for name in "nm"]
+    given = {"brokers": brokers, "namespaces": namespaces}
+    free = totals(bounds(tmp_path / "free", rows, policies=[policy()], **given))["overload_ratio", None]
+    kept = totals(bounds(tmp_path / "kept", rows, policies=[policy(filters=["isolation"])], **given))
+
+    assert free[0] == 0.0
+    assert kept["overload_ratio", None][0] == pytest.approx(free[1] / 2)
 
 
 def test_the_warm_up_and_quiet_hours_have_no_bound(tmp_path: Path) -> None:

@@ -250,6 +250,23 @@ class Hasty:
         return CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT)
 
 
+@dataclass(frozen=True)
+class Narrow:
+    """Rules out for good whom it admits if there is no other."""
+
+    name: ClassVar[str] = "narrow"
+    reason: ClassVar[Reason] = Reason.FILTERED
+    reads: ClassVar[frozenset[str]] = _NOTHING
+
+    def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[bool]:
+        """Keep the first."""
+        return [place == 0 for place in range(len(brokers))]
+
+    def may_admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> list[bool]:
+        """Answer as if all brokers were candidates."""
+        return self.admit(request, brokers, view)
+
+
 @pytest.mark.parametrize(
     ("part", "check", "sentence"),
     [
@@ -265,6 +282,7 @@ class Hasty:
         (Partial(), "nobody_is_preferred_without_properties", "without any property"),
         (Mute(), "rejections_are_explained", "says ''"),
         (Indiscreet(), "rejections_are_explained", "its detail raised ReadsError"),
+        (Narrow(), "limits_are_wide", "admits .*, which its may_admit rules out"),
         (Clockwatcher(), "shedding_repeats", "read view.now_us without 'view.now'"),
         (Endless(), "shedding_repeats", "is still proposing"),
         (Hasty(), "splitting_repeats", "read view.now_us without 'view.now'"),
