@@ -183,43 +183,27 @@ class Policy:
     @cached_property
     def _lasting(self) -> int:
         """Return how many filters hold whatever happens, from the first: those that a second choice asks as well."""
-        count = len(self.filters)
-        return count if self.second_choice is None else min(count, self.second_choice.filters)
+        return len(self.filters) if self.second_choice is None else self.second_choice.filters
 
     @cached_property
-    def limits(self) -> tuple[Filter, ...]:
-        """Return the filters by which the policy keeps the bundles of a namespace off some brokers for good.
-
-        They have `may_admit` and go by the namespace and the kind of topic.
-        """
-        return tuple(self.filters[index] for index in self._limits)
-
-    @cached_property
-    def _limits(self) -> tuple[int, ...]:
-        return tuple(
-            index
-            for index in range(self._lasting)
-            if hasattr(self.filters[index], "may_admit") and self.part_reads[index] <= _OF_NAMESPACE
-        )
+    def limits(self) -> tuple[int, ...]:
+        """Return the filters, by their numbers, that keep bundles of a namespace off brokers whatever happens."""
+        by_namespace = [number for number in range(self._lasting) if self.part_reads[number] <= _OF_NAMESPACE]
+        return tuple(number for number in by_namespace if hasattr(self.filters[number], "may_admit"))
 
     def may_choose(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
-        """Return which brokers `limits` could leave whatever other filters do, shape (n_brokers,).
-
-        Args:
-            brokers: registered or not.
+        """Return which brokers, registered or not, `limits` could leave whatever other filters do, shape (n_brokers,).
 
         Raises:
-            PolicyError: if a filter raises and `on_error` is stop.
-            ContractError: if a filter breaks its protocol.
+            PolicyError: if a filter breaks its protocol, or raises and `on_error` is stop.
         """
         admitted = np.ones(len(brokers), dtype=np.bool_)
-        for index in self._limits:
+        for index in self.limits:
             part: Any = self.filters[index]
             ask = partial(part.may_admit, self.cuts[index](request), brokers, instant.seen_by(index))
             # One that fails may fail in a decision too, and then admits all.
             with suppress(_ClosedError):
-                answer = self._asked(part.name, request, instant, ask)
-                if answer is not _FAILED:
+                if (answer := self._asked(part.name, request, instant, ask)) is not _FAILED:
                     admitted &= checked_mask(part.name, answer, brokers)
         return admitted
 

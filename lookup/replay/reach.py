@@ -29,10 +29,10 @@ def limiting(policies: Sequence[Policy]) -> tuple[Policy, ...]:
     """Return policies of which one has each kind of limits; none if a policy has no limits, and may use any broker."""
     if not all(policy.limits for policy in policies):
         return ()
-    kinds: list[tuple[object, ...]] = []
+    kinds: list[object] = []
     chosen = []
     for policy in policies:
-        kind = policy.limits, policy.on_error
+        kind = [policy.filters[number] for number in policy.limits], policy.on_error
         # A part of a plug-in need not have a hash.
         if kind not in kinds:
             kinds.append(kind)
@@ -78,8 +78,7 @@ class ReachWalk:
         """Return the brokers that units may be on in the epoch that begins; None if each may be on any broker.
 
         Raises:
-            PolicyError: if a filter raises and `on_error` is stop.
-            ContractError: if a filter breaks its protocol.
+            PolicyError: if a filter breaks its protocol, or raises and `on_error` is stop.
         """
         if roster is not self._roster:
             # Which brokers are registered changes no answer.
