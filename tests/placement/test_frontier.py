@@ -263,6 +263,13 @@ def test_sets_of_brokers_are_as_even_as_they_can_be_beside_each_other() -> None:
     assert deviation == pytest.approx(float(np.std([6, 6, 6, 1, 1, 1])) * 6)
 
 
+def test_sets_with_less_than_the_others_leave_room_for_these() -> None:
+    """9 on two of three brokers, 9 on another two, in small pieces: all three may have 6."""
+    members = np.array([[True, True, False], [False, True, True]])
+
+    assert crowding(members, np.array([9.0, 9.0]), 18.0, 3) == (13.5, 0.0)
+
+
 def test_sets_of_brokers_can_have_too_little_room() -> None:
     """Though all brokers together have enough: for all that is kept to a set, or for one load of it."""
     reach = Reach(np.array([[True, False, False], [True, True, True]]), np.array([0, 0, 1]))
