@@ -272,11 +272,12 @@ def test_sets_with_less_than_the_others_leave_room_for_these() -> None:
 
 def test_sets_of_brokers_can_have_too_little_room() -> None:
     """Though all brokers together have enough: for all that is kept to a set, or for one load of it."""
-    reach = Reach(np.array([[True, False, False], [True, True, True]]), np.array([0, 0, 1]))
+    reach = Reach(np.array([[True, True, False], [True, True, True]]), np.array([0, 0, 1]))
     loads = np.array([2.0, 3.0, 1.0])
 
-    assert not is_too_crowded(reach, loads, np.array([5.0, 1.0, 9.0]))
-    assert is_too_crowded(reach, loads, np.array([4.9, 1.0, 9.0]))
+    assert not is_too_crowded(reach, loads, np.array([3.0, 2.0, 9.0]))
+    assert is_too_crowded(reach, loads, np.array([3.0, 1.9, 9.0]))
+    assert is_too_crowded(reach, loads, np.array([2.9, 2.9, 9.0]))
 
 
 def _solved(near: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], slope: float) -> float:
