@@ -181,6 +181,39 @@ def test_distances_are_those_to_brokers_that_isolation_leaves(tmp_path: Path) ->
     assert far[1] == near[1] == 1.0
 
 
+def test_no_distance_counts_to_the_only_broker_if_its_place_is_unknown(tmp_path: Path) -> None:
+    """Though another broker, which t/n may not have, has one."""
+    rows = [lookup(0, properties='{"zone": "z"}')]
+    multipliers = Multipliers.of(1.0, 1.0 * MICRO, 1, 0.3)
+    given = {
+        "multipliers": multipliers,
+        "brokers": [{"id": "a:1"}, {"id": "b:1", "location": {"zone": "z"}}],
+        **ISOLATED,
+    }
+    found = totals(bounds(tmp_path, rows, policies=[policy(filters=["isolation"])], **given))
+
+    assert found["network_ms_mean", None] == [0.0, 0.0]
+
+
+def test_children_of_a_split_are_kept_to_the_brokers_of_their_namespace(tmp_path: Path) -> None:
+    """Both halves of t/n may be on the broker of rack a only."""
+    split = {
+        "ts": NOON + 30 * MICRO,
+        "cluster": "east",
+        "bundle": WHOLE,
+        "event": "split",
+        "boundaries": ["0x80000000"],
+    }
+    topics = [f"persistent://t/n/topic-{number}" for number in range(8)]
+    rows = [one for topic in topics for second in (0, 40) for one in wanting("b", second=second, topic=topic)]
+    rows.sort(key=lambda row: row["ts"])
+    given = {"policies": [policy(filters=["isolation"])], "tables": {"ownership": [split]}, **ISOLATED}
+    found = totals(bounds(tmp_path, rows, **given))
+
+    assert found["match_ratio", "rack"] == [0.0, 16.0]
+    assert found["imbalance_max_mean", None] == [32.0, 16.0]
+
+
 def test_isolated_brokers_may_have_too_little_room(tmp_path: Path) -> None:
     """Two brokers have room for three bundles of a lookup a second, the one of two of them has not."""
     names = ("n", "m", "o")
