@@ -241,7 +241,7 @@ def _assert_owners_are_in_reach(file: EvaluationFile, tale: Tale) -> None:
 
 
 @given(worlds(), st.integers(0, 1 << 32))
-@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_what_is_possible_keeps_to_isolation_as_all_policies_do(world: World, seed: int) -> None:
     """Bounds are those of a plain loop, no policy is beyond them, and they do not depend on the division of the log."""
     with tempfile.TemporaryDirectory() as name:
