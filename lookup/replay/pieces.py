@@ -265,6 +265,8 @@ class PieceWalk:
         for _, group in groupby(pieces, lambda each: each.epoch):
             parts = list(group)
             of_epoch, reach = np.concatenate([each.weights for each in parts]), _joined(parts)
+            if not parts[0].registered.any():
+                continue  # what came then has no answer
             if reach is None:
                 reach = Reach(parts[0].registered[None, :], np.zeros(len(of_epoch), dtype=np.int64))
             members.append(reach.members)

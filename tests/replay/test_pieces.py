@@ -214,6 +214,16 @@ def test_children_of_a_split_are_kept_to_the_brokers_of_their_namespace(tmp_path
     assert found["imbalance_max_mean", None] == [32.0, 16.0]
 
 
+def test_what_comes_while_no_broker_is_there_is_kept_to_none(tmp_path: Path) -> None:
+    """It is part of the mean, but not of what the broker of t/n must have."""
+    rows = [*wanting("a", "a"), *wanting("a", second=90)]
+    ends = {"until": "2026-01-01T12:01:00Z"}
+    brokers = [{"id": "a:1", **ends}, {"id": "b:1", **ends}]
+    found = totals(bounds(tmp_path, rows, policies=[policy(filters=["isolation"])], brokers=brokers, **ISOLATED))
+
+    assert found["imbalance_max_mean", None] == [4.0, 3.0]
+
+
 def test_isolated_brokers_may_have_too_little_room(tmp_path: Path) -> None:
     """Two brokers have room for three bundles of a lookup a second, the one of two of them has not."""
     names = ("n", "m", "o")

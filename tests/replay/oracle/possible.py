@@ -113,7 +113,7 @@ def _full_sets(world: World, of_sets: Counter[frozenset[str]], n_brokers: int) -
 
     All brokers of a set have what is kept to brokers among them, the fullest sets first.
     """
-    inside = {one: sum(micro for of, micro in of_sets.items() if of <= one) for one in of_sets if one}
+    inside = {one: sum(micro for of, micro in of_sets.items() if of and of <= one) for one in of_sets if one}
     for one, micro in inside.items():
         yield [micro / len(one)]
     names = [broker.id for broker in world.roster]
