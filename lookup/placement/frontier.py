@@ -351,6 +351,7 @@ def crowding(members: Bools, weights: Floats, weight: float, n_brokers: int) -> 
         weight: of the cell.
         n_brokers: registered at any time in it.
     """
+    members, weights = members[weights > 0], weights[weights > 0]
     members, same = np.unique(members, axis=0, return_inverse=True)
     of_set, sizes = np.bincount(same.ravel(), weights=weights), members.sum(axis=1)
     loads = np.where(_within_sets(members), of_set, 0.0).sum(axis=1)
@@ -358,12 +359,13 @@ def crowding(members: Bools, weights: Floats, weight: float, n_brokers: int) -> 
     is_counted = np.zeros(members.shape[1], dtype=bool)
     for number in np.lexsort((-sizes, -loads / sizes)).tolist():
         size, load = int(sizes[number]), float(loads[number])
+        if (members[number] & is_counted).any():
+            continue
         if size >= others or load * others <= left * size:
             break
-        if not (members[number] & is_counted).any():
-            is_counted |= members[number]
-            squares += (load / size - mean) ** 2 * size
-            left, others = left - load, others - size
+        is_counted |= members[number]
+        squares += (load / size - mean) ** 2 * size
+        left, others = left - load, others - size
     squares += (left / others - mean) ** 2 * others
     return float((loads / sizes).max(initial=0.0)) * n_brokers, float(np.sqrt(squares * n_brokers))
 

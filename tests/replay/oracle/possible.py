@@ -113,7 +113,9 @@ def _full_sets(world: World, of_sets: Counter[frozenset[str]], n_brokers: int) -
 
     All brokers of a set have what is kept to brokers among them, the fullest sets first.
     """
-    inside = {one: sum(micro for of, micro in of_sets.items() if of and of <= one) for one in of_sets if one}
+    inside = {
+        one: sum(micro for of, micro in of_sets.items() if of and of <= one) for one in of_sets if one and of_sets[one]
+    }
     for one, micro in inside.items():
         yield [micro / len(one)]
     names = [broker.id for broker in world.roster]
@@ -121,12 +123,13 @@ def _full_sets(world: World, of_sets: Counter[frozenset[str]], n_brokers: int) -
     loads, counted, left = list[float](), set[str](), of_sets.total()
     for one in by_load:
         others = n_brokers - len(loads)
+        if one & counted:
+            continue
         if len(one) >= others or inside[one] * others <= left * len(one):
             break
-        if not one & counted:
-            counted |= one
-            loads += [inside[one] / len(one)] * len(one)
-            left -= inside[one]
+        counted |= one
+        loads += [inside[one] / len(one)] * len(one)
+        left -= inside[one]
     others = n_brokers - len(loads)
     yield [*loads, *[left / others] * others]
 
