@@ -261,7 +261,7 @@ class EvaluationFile(WholeFile):
             problems += [
                 (("policies", index, "bundles"), f"{policy.bundles} cannot be replayed: {OTHER_BUNDLES}")
                 for index, policy in enumerate(policies or ())
-                if policy.bundles not in (None, evaluation.default_bundles)
+                if policy.bundles not in (None, getattr(evaluation, "default_bundles", policy.bundles))
             ]
         # `inputs` may lack `loads` altogether, if what was written there is wrong.
         if getattr(evaluation, "load", None) == "reported" and getattr(inputs, "loads", "unknown") is None:

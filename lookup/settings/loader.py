@@ -233,7 +233,7 @@ class _Reading(Generic[File]):
         sound = _sound_values(self.model, recognised, wrong)
         comparable = dict(sound)
         if any(loc[0] == "policies" for loc in wrong):
-            # Of policies only names are compared between tables, and only if those of all are known.
+            # Of wrong policies only names are compared between tables, and only if those of all are known.
             names = None if "policies" in self.incomplete else _named_policies(recognised.get("policies"))
             comparable["policies"] = names
         self._add(self.model.problems_between(comparable))
@@ -351,7 +351,10 @@ def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Coll
 
 
 def _named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
-    """Return the policies with nothing but their names; None if there are none or a name cannot be read."""
+    """Return the policies with nothing but their names; None if there are none or a name cannot be read.
+
+    Their numbers of bundles are compared as well, and are left out: what is wrong may be one of these.
+    """
     policies = []
     for entry in written if isinstance(written, list) else ():
         # Policies of files are models already, those of the settings themselves are tables.
@@ -359,5 +362,5 @@ def _named_policies(written: object) -> tuple[SimpleNamespace, ...] | None:
         name = entry.name if isinstance(entry, PolicySpec) else table.get("name")
         if not isinstance(name, str):
             return None
-        policies.append(SimpleNamespace(name=name))
+        policies.append(SimpleNamespace(name=name, bundles=None))
     return tuple(policies) or None

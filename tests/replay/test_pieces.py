@@ -28,7 +28,7 @@ def bounds(
     rows: list[dict[str, Any]],
     *,
     multipliers: Multipliers = MULTIPLIERS,
-    policies: Sequence[Policy] = (),
+    limited: Sequence[Policy] = (),
     **given: Any,
 ) -> BoundSums:
     """Return the bounds of a log of one cluster, by default without those of distances."""
@@ -39,7 +39,7 @@ def bounds(
         marks_of(plan.cluster, plan.work),
         30 * MICRO,
         has_log=False,
-        bounding=Bounding(multipliers, policies),
+        bounding=Bounding(multipliers, limited),
     )
     found = plan.shown_to(walk).facts().bounds
     assert found is not None
@@ -146,8 +146,8 @@ def test_bundles_are_kept_to_the_brokers_that_isolation_leaves_them(tmp_path: Pa
     """Of t/n two of five are near its only broker, of t/m one is far; 5 of 6 lookups are on one of two brokers."""
     rows = [*wanting("a", "b", "a", "b", "b"), *wanting("a", topic="persistent://t/m/topic")]
     given = {**ISOLATED, "evaluation": {"ownership": ownership}}
-    free = bounds(tmp_path / "free", rows, policies=[policy(), policy(filters=["isolation"])], **given)
-    kept = bounds(tmp_path / "kept", rows, policies=[policy(filters=["isolation"])], **given)
+    free = bounds(tmp_path / "free", rows, limited=[policy(), policy(filters=["isolation"])], **given)
+    kept = bounds(tmp_path / "kept", rows, limited=[policy(filters=["isolation"])], **given)
 
     assert totals(free)["match_ratio", "rack"] == [4.0 if ownership == "exclusive" else 6.0, 6.0]
     assert totals(kept)["match_ratio", "rack"] == [2.0, 6.0]
@@ -169,7 +169,7 @@ def test_distances_are_those_to_brokers_that_isolation_leaves(tmp_path: Path) ->
                 tmp_path / name,
                 rows,
                 multipliers=Multipliers.of(1.0, 1.0 * MICRO, 1, 0.3),
-                policies=[policy(filters=filters)],
+                limited=[policy(filters=filters)],
                 brokers=brokers,
                 **ISOLATED,
             )
@@ -190,7 +190,7 @@ def test_no_distance_counts_to_the_only_broker_if_its_place_is_unknown(tmp_path:
         "brokers": [{"id": "a:1"}, {"id": "b:1", "location": {"zone": "z"}}],
         **ISOLATED,
     }
-    found = totals(bounds(tmp_path, rows, policies=[policy(filters=["isolation"])], **given))
+    found = totals(bounds(tmp_path, rows, limited=[policy(filters=["isolation"])], **given))
 
     assert found["network_ms_mean", None] == [0.0, 0.0]
 
@@ -207,7 +207,7 @@ def test_children_of_a_split_are_kept_to_the_brokers_of_their_namespace(tmp_path
     topics = [f"persistent://t/n/topic-{number}" for number in range(8)]
     rows = [one for topic in topics for second in (0, 40) for one in wanting("b", second=second, topic=topic)]
     rows.sort(key=lambda row: row["ts"])
-    given = {"policies": [policy(filters=["isolation"])], "tables": {"ownership": [split]}, **ISOLATED}
+    given = {"limited": [policy(filters=["isolation"])], "tables": {"ownership": [split]}, **ISOLATED}
     found = totals(bounds(tmp_path, rows, **given))
 
     assert found["match_ratio", "rack"] == [0.0, 16.0]
@@ -219,7 +219,7 @@ def test_what_comes_while_no_broker_is_there_is_kept_to_none(tmp_path: Path) -> 
     rows = [*wanting("a", "a"), *wanting("a", second=90)]
     ends = {"until": "2026-01-01T12:01:00Z"}
     brokers = [{"id": "a:1", **ends}, {"id": "b:1", **ends}]
-    found = totals(bounds(tmp_path, rows, policies=[policy(filters=["isolation"])], brokers=brokers, **ISOLATED))
+    found = totals(bounds(tmp_path, rows, limited=[policy(filters=["isolation"])], brokers=brokers, **ISOLATED))
 
     assert found["imbalance_max_mean", None] == [4.0, 3.0]
 
@@ -231,8 +231,8 @@ def test_isolated_brokers_may_have_too_little_room(tmp_path: Path) -> None:
     brokers = [{"id": "a:1", "capacity": 1.5}, {"id": "b:1", "capacity": 9.0}]
     namespaces = [{"name": f"t/{name}", "isolation": [{"primary": ["a"]}]} for name in "nm"]
     given = {"brokers": brokers, "namespaces": namespaces}
-    free = totals(bounds(tmp_path / "free", rows, policies=[policy()], **given))["overload_ratio", None]
-    kept = totals(bounds(tmp_path / "kept", rows, policies=[policy(filters=["isolation"])], **given))
+    free = totals(bounds(tmp_path / "free", rows, limited=[policy()], **given))["overload_ratio", None]
+    kept = totals(bounds(tmp_path / "kept", rows, limited=[policy(filters=["isolation"])], **given))
 
     assert free[0] == 0.0
     assert kept["overload_ratio", None][0] == pytest.approx(free[1] / 2)

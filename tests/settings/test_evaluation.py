@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from lookup.settings import EvaluationFile, EvaluationSection, InputsSection, VerdictSection, examine_settings
+from lookup.settings.base import WholeFile
+from lookup.settings.serving import ServingFile
+from lookup.settings.tuning import TuneFile
 from tests.settings.files import MINIMAL, mistakes, write
 
 
@@ -187,3 +191,47 @@ def test_reports_of_bundles_are_of_the_log_s_own() -> None:
     EvaluationFile.model_validate({**given, "policies": policies[:1]})
     with pytest.raises(ValidationError, match="4 cannot be replayed: BUNDLES"):
         EvaluationFile.model_validate({**given, "policies": policies})
+
+
+@pytest.mark.parametrize("kind", [EvaluationFile, ServingFile, TuneFile])
+def test_bundles_beside_wrong_policies_are_not_compared(tmp_path: Path, kind: type[WholeFile]) -> None:
+    """What is wrong in a policy, or in the number that theirs are compared with, is said, and nothing else of it."""
+    text = """
+        [evaluation]
+        incumbent = "p"
+        default_bundles = "many"
+        [inputs]
+        bundles = "b"
+        [[policies]]
+        name = "p"
+        selector = "best"
+        bundles = 0
+        [[policies]]
+        name = "q"
+        selector = "best"
+        bundles = 4
+        """
+
+    problems = examine_settings(kind, write(tmp_path, "e.toml", dedent(text)), environ={}).problems
+
+    assert any("policies[0].bundles: " in problem for problem in problems)
+    assert not any("policies[1].bundles" in problem for problem in problems)
+
+
+def test_bundles_beside_a_wrong_default_are_not_compared(tmp_path: Path) -> None:
+    """Whether they are others is not known."""
+    text = """
+        [evaluation]
+        incumbent = "p"
+        default_bundles = "many"
+        [inputs]
+        bundles = "b"
+        [[policies]]
+        name = "p"
+        selector = "best"
+        bundles = 4
+        """
+
+    (problem,) = examine_settings(EvaluationFile, write(tmp_path, "e.toml", dedent(text)), environ={}).problems
+
+    assert "evaluation.default_bundles: " in problem
