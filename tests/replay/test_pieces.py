@@ -21,6 +21,14 @@ from tests.replay.plans import NOON, WHOLE, lookup, planned, policy
 from tests.replay.worlds import MICRO
 
 MULTIPLIERS = Multipliers.of(4.0, 4.0 * MICRO, 1)
+#: After half a minute the bundle is halved.
+HALVED = {
+    "ts": NOON + 30 * MICRO,
+    "cluster": "east",
+    "bundle": WHOLE,
+    "event": "split",
+    "boundaries": ["0x80000000"],
+}
 
 
 def bounds(
@@ -89,13 +97,6 @@ def test_shared_lookups_are_pieces_of_their_own(tmp_path: Path) -> None:
 
 def test_children_of_a_split_are_pieces_of_their_own(tmp_path: Path) -> None:
     """From the split on, and what they serve is counted under the bundle that they came from."""
-    split = {
-        "ts": NOON + 30 * MICRO,
-        "cluster": "east",
-        "bundle": WHOLE,
-        "event": "split",
-        "boundaries": ["0x80000000"],
-    }
     topics = [f"persistent://t/n/topic-{number}" for number in range(8)]
     racks = ["a" if topic_hash(topic) < 1 << 31 else "b" for topic in topics]
     rows = [
@@ -106,7 +107,7 @@ def test_children_of_a_split_are_pieces_of_their_own(tmp_path: Path) -> None:
     most = max(racks.count("a"), racks.count("b"))
     whole, halved = (
         totals(bounds(tmp_path / name, rows, tables=tables))
-        for name, tables in (("whole", {}), ("halved", {"ownership": [split]}))
+        for name, tables in (("whole", {}), ("halved", {"ownership": [HALVED]}))
     )
 
     assert most < 8
@@ -197,17 +198,10 @@ def test_no_distance_counts_to_the_only_broker_if_its_place_is_unknown(tmp_path:
 
 def test_children_of_a_split_are_kept_to_the_brokers_of_their_namespace(tmp_path: Path) -> None:
     """Both halves of t/n may be on the broker of rack a only."""
-    split = {
-        "ts": NOON + 30 * MICRO,
-        "cluster": "east",
-        "bundle": WHOLE,
-        "event": "split",
-        "boundaries": ["0x80000000"],
-    }
     topics = [f"persistent://t/n/topic-{number}" for number in range(8)]
     rows = [one for topic in topics for second in (0, 40) for one in wanting("b", second=second, topic=topic)]
     rows.sort(key=lambda row: row["ts"])
-    given = {"limited": [policy(filters=["isolation"])], "tables": {"ownership": [split]}, **ISOLATED}
+    given = {"limited": [policy(filters=["isolation"])], "tables": {"ownership": [HALVED]}, **ISOLATED}
     found = totals(bounds(tmp_path, rows, **given))
 
     assert found["match_ratio", "rack"] == [0.0, 16.0]

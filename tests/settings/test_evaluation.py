@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -193,45 +192,33 @@ def test_reports_of_bundles_are_of_the_log_s_own() -> None:
         EvaluationFile.model_validate({**given, "policies": policies})
 
 
+#: BUNDLES, a wrong number of bundles that policies have by default, and a policy with one of its own.
+_WRONG_DEFAULT = """
+[evaluation]
+incumbent = "p"
+default_bundles = "many"
+[inputs]
+bundles = "b"
+[[policies]]
+name = "p"
+selector = "best"
+bundles = 4
+"""
+
+
 @pytest.mark.parametrize("kind", [EvaluationFile, ServingFile, TuneFile])
 def test_bundles_beside_wrong_policies_are_not_compared(tmp_path: Path, kind: type[WholeFile]) -> None:
-    """What is wrong in a policy, or in the number that theirs are compared with, is said, and nothing else of it."""
-    text = """
-        [evaluation]
-        incumbent = "p"
-        default_bundles = "many"
-        [inputs]
-        bundles = "b"
-        [[policies]]
-        name = "p"
-        selector = "best"
-        bundles = 0
-        [[policies]]
-        name = "q"
-        selector = "best"
-        bundles = 4
-        """
+    """What is wrong in a policy is said, and nothing of the bundles of the others."""
+    text = _WRONG_DEFAULT + '[[policies]]\nname = "q"\nselector = "best"\nbundles = 0\n'
 
-    problems = examine_settings(kind, write(tmp_path, "e.toml", dedent(text)), environ={}).problems
+    problems = examine_settings(kind, write(tmp_path, "e.toml", text), environ={}).problems
 
-    assert any("policies[0].bundles: " in problem for problem in problems)
-    assert not any("policies[1].bundles" in problem for problem in problems)
+    assert any("policies[1].bundles: " in problem for problem in problems)
+    assert not any("policies[0].bundles" in problem for problem in problems)
 
 
 def test_bundles_beside_a_wrong_default_are_not_compared(tmp_path: Path) -> None:
     """Whether they are others is not known."""
-    text = """
-        [evaluation]
-        incumbent = "p"
-        default_bundles = "many"
-        [inputs]
-        bundles = "b"
-        [[policies]]
-        name = "p"
-        selector = "best"
-        bundles = 4
-        """
-
-    (problem,) = examine_settings(EvaluationFile, write(tmp_path, "e.toml", dedent(text)), environ={}).problems
+    (problem,) = examine_settings(EvaluationFile, write(tmp_path, "e.toml", _WRONG_DEFAULT), environ={}).problems
 
     assert "evaluation.default_bundles: " in problem
