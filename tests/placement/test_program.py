@@ -34,6 +34,30 @@ def test_the_program_has_the_optimum_of_small_problems(drawn: tuple[list[float],
         assert bound / len(weights) >= best - 1e-9
 
 
+@pytest.mark.parametrize("limit", ["max_moves", "max_moved_weight", "max_imbalance", "admitted"])
+def test_the_program_keeps_each_limit(limit: str) -> None:
+    """Of forty small problems in which one binds, a plain loop has the same optimum, which is less than without it."""
+    binding = 0
+    for seed in range(40):
+        dice = np.random.default_rng(seed)
+        near = dice.random((5, 3))
+        given: dict[str, Any] = dict.fromkeys(("max_moves", "max_moved_weight", "max_imbalance", "admitted"))
+        given |= {"capacities": [1.0] * 3, "owners": dice.integers(0, 3, 5).tolist(), "near": near.tolist()}
+        limits = {"max_moves": 1, "max_moved_weight": 6.0, "max_imbalance": 1.4, "admitted": (near < 0.7).tolist()}
+        weights = dice.integers(1, 9, 5).astype(float).tolist()
+        if limit == "admitted" and not (near < 0.7).any(axis=1).all():
+            continue
+        best, free = best_by_loop(weights, given | {limit: limits[limit]}), best_by_loop(weights, given)
+
+        owners, _ = programmed(problem_of(weights, **given | {limit: limits[limit]}).scaled())
+
+        assert (owners is None) == (best is None)
+        if owners is not None and best is not None and free is not None:
+            assert value_of(weights, given, owners.tolist()) == pytest.approx(best, abs=2e-3)
+            binding += best < free - 0.01
+    assert binding >= 10
+
+
 #: Clusters by their seed and the share of the weight that may move, in which whole bundles fit badly.
 _HARD = [(0, 0.1), (0, 0.3), (2, 0.1), (5, None), (100, 0.1), (109, 0.3)]
 
