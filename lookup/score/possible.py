@@ -227,6 +227,9 @@ class _Bounds:
         """Return the bound of a figure with so many moves; NaN if there is none."""
         if name[0] in self.evenness and self.weight:
             return max(free, self._uneven(name[0], moves) / self.weight)
+        if name[0] == _OVERLOAD:
+            # At one instant a bundle is whole whether it may move or not: fewer moves prove no more.
+            return free
         bound = self.localities.get(name)
         if bound is None or bound.few is None:
             return math.nan

@@ -238,6 +238,15 @@ def test_overload_is_held_to_its_bound_if_all_is_answered(served: Sequence[float
     assert found == ({(("overload_ratio", None),)} if is_beyond else set())
 
 
+def test_few_moves_prove_no_more_of_overload() -> None:
+    """Whatever moves, the brokers have as little room."""
+    parts = [*answered(), *(moves("stock", [1] * N, seed=seed) for seed in SEEDS)]
+    parts += [sums("stock", [[40, 60]] * N, "overload_ratio", seed=seed) for seed in SEEDS]
+    possible = bounded(parts, sums(POSSIBLE, [[30, 60]] * N, "overload_ratio", seed=0))
+
+    assert [(best.metric, best.free, best.few) for best in possible.figures] == [("overload_ratio", 0.5, 0.5)]
+
+
 def test_nothing_is_possible_that_was_not_bounded() -> None:
     """As `evaluation.bounds = false` has it."""
     assert scored(replicates("stock", 0.4), plan("stock", seeds=SEEDS)).possible is None
