@@ -158,7 +158,8 @@ class Turn(Generic[_Proposed]):
         # The outcome becomes a row of a table: a wrong one is refused here, while its author is known.
         given: Any = outcome
         figures = (given.average, given.deviation, given.modelled_deviation, given.over, given.excess)
-        are_numbers = all(figure is None or isinstance(figure, Real) for figure in figures)
+        # Every cycle comes by here: what most figures are is asked about before an abstract class is.
+        are_numbers = all(figure is None or isinstance(figure, (float, int, Real)) for figure in figures)
         are_numbers &= given.short is None or isinstance(given.short, Shortfall)
         if not are_numbers or not isinstance(given.label, CycleLabel) or not isinstance(given.reason, CycleReason):
             right = "a CycleLabel, a CycleReason, numbers or None, and a Shortfall or None would be right"
@@ -273,7 +274,8 @@ class _UnloadBooks(Books[Unload]):
         source = view.brokers.number(unload.source)
         if is_system_bundle(unload.bundle):
             return Reason.SYSTEM_NAMESPACE
-        if unload.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
+        excluded = self._policy.excluded_namespaces
+        if excluded and unload.bundle.rpartition("/")[0] in excluded:
             return Reason.EXCLUDED_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._changed:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -134,11 +133,13 @@ class Load:
 
     def read_only(self) -> Load:
         """Return the same load with read-only arrays, which follow the originals."""
-        # Once per instant of the grid: `dataclasses.replace` would take three times as long.
-        shown = copy(self)
+        # Once per instant of the grid: `dataclasses.replace` and `copy.copy` take several times as long.
+        shown = object.__new__(type(self))
+        columns = vars(shown)
+        columns.update(vars(self))
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                column = vars(shown)[name] = value.view()
+                column = columns[name] = value.view()
                 column.flags.writeable = False
         return shown
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from lookup.model import (
 )
 
 __all__ = [
-    "Figures", "average_of", "descending", "few_bundles", "give_up", "kept_still", "measured_usage", "no_figures",
+    "Figures", "average_of", "descending", "few_bundles", "give_up", "measured_usage", "no_figures",
     "outcome_of", "reported", "traffic_short", "usage_by",
 ]  # fmt: skip
 
@@ -101,7 +100,7 @@ def descending(bundles: Sequence[BundleLoad], traffic: Callable[[BundleLoad], fl
     return sorted(bundles, key=lambda entry: (traffic(entry), entry.bundle), reverse=True)
 
 
-def outcome_of(
+def outcome_of(  # noqa: PLR0913  each is a choice of its own, and most have a default
     usage: Figures,
     accepted: int,
     *,
@@ -109,6 +108,7 @@ def outcome_of(
     reason: CycleReason,
     idle: CycleReason = CycleReason.NO_BUNDLES,
     acting: Collection[int] | None = None,
+    short: Shortfall | None = None,
 ) -> CycleOutcome:
     """Return the outcome of a cycle, with mean and population standard deviation of usage.
 
@@ -118,19 +118,16 @@ def outcome_of(
         reason: of a success.
         idle: why the brokers that should have given something up did not.
         acting: those brokers, all that are over by default; none means that the condition was not met.
+        short: what the cycle fell short of, if nothing was unloaded.
     """
     average = average_of(usage) if usage else None
     deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
-    label = CycleLabel.SUCCESS if accepted else CycleLabel.SKIP
+    excess = max([0.0, *over.values()])
+    if accepted:
+        return CycleOutcome(CycleLabel.SUCCESS, reason, average, deviation, over=len(over), excess=excess)
     # Without any unload: no broker was over, or those that were had nothing to give up.
-    if not accepted:
-        reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
-    return CycleOutcome(label, reason, average, deviation, over=len(over), excess=max([0.0, *over.values()]))
-
-
-def kept_still(outcome: CycleOutcome, short: Shortfall | None) -> CycleOutcome:
-    """Return an outcome with what the cycle fell short of, unless it unloaded something."""
-    return outcome if outcome.label is CycleLabel.SUCCESS else replace(outcome, short=short)
+    reason = idle if (over if acting is None else acting) else CycleReason.HIT_COUNT
+    return CycleOutcome(CycleLabel.SKIP, reason, average, deviation, over=len(over), excess=excess, short=short)
 
 
 #: Bytes in the unit in which limits of throughput are told.

@@ -30,7 +30,6 @@ from lookup.model import (
 from lookup_policies._unloading import (
     Figures,
     descending,
-    kept_still,
     no_figures,
     outcome_of,
     reported,
@@ -119,8 +118,8 @@ class Avg:
             short = self._traffic_short(view, acting) if idle is CycleReason.TOO_LITTLE else None
         else:
             short = self._pairs_short(usage, memory, is_apart=bool(over))
-        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, acting=givers)
-        return kept_still(outcome, short)
+        reason = CycleReason.OVERLOADED
+        return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=givers, short=short)
 
     def _pairs_short(self, usage: Figures, memory: Mapping[str, Any], *, is_apart: bool) -> Shortfall:
         """Return that no pair is apart far enough, or for long enough."""

@@ -13,7 +13,7 @@ from lookup.hooks import Ge, Gt, Le
 from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, Probe, Reason, Ruling, Shortfall, Unload
 from lookup_policies._placing import ROUND_OFF, able, capacities_of, carried
 from lookup_policies._planning import Plan, Problem
-from lookup_policies._unloading import kept_still, no_figures, outcome_of
+from lookup_policies._unloading import no_figures, outcome_of
 
 __all__ = ["Rebalance"]
 
@@ -130,7 +130,7 @@ class Rebalance:
         usage = dict(zip(numbers, (filled * problem.mean).tolist(), strict=True))
         ahead = dict(zip(numbers, (filled - self.max_imbalance).tolist(), strict=True))
         over = {number: by for number, by in ahead.items() if by > 0.0}
-        return kept_still(outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=numbers), short)
+        return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, acting=numbers, short=short)
 
 
 def _reporting(view: ClusterView) -> Bools:

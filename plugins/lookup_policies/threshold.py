@@ -20,7 +20,6 @@ from lookup_policies._unloading import (
     average_of,
     few_bundles,
     give_up,
-    kept_still,
     no_figures,
     outcome_of,
     reported,
@@ -119,7 +118,7 @@ class Threshold:
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
         short = self._short(view, usage, over)
-        return kept_still(outcome_of(usage, accepted, over=over, reason=reason, idle=idle), short)
+        return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, short=short)
 
     def _short(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
         # What stood in the way, of the busiest broker: the average, the least load worth moving, or a last bundle.
@@ -203,6 +202,6 @@ class Overload:
             if not math.isnan(needed):
                 accepted += yield from give_up(view, number, needed)
         busiest = max(usage, key=usage.__getitem__)
-        short = Shortfall(usage[busiest] * 100.0, "% usage of the fullest broker", self.threshold * 100.0)
-        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED)
-        return kept_still(outcome, few_bundles(view, busiest) if over else short)
+        used = Shortfall(usage[busiest] * 100.0, "% usage of the fullest broker", self.threshold * 100.0)
+        short = few_bundles(view, busiest) if over else used
+        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, short=short)

@@ -13,7 +13,6 @@ from lookup_policies._unloading import (
     Figures,
     descending,
     few_bundles,
-    kept_still,
     measured_usage,
     no_figures,
     outcome_of,
@@ -116,8 +115,7 @@ class Uniform:
         over = {} if excess is None else {excess.broker: excess.ahead}
         usage = reported(view, measured_usage(view))
         short = self._short(view, rates, throughput, excess)
-        outcome = outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle)
-        return kept_still(outcome, short)
+        return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, short=short)
 
     def _short(
         self, view: ClusterView, rates: Figures, throughput: Figures, excess: _Excess | None
