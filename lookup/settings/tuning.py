@@ -93,7 +93,7 @@ class TuneSection(Strict):
     minutes: Annotated[float, Field(strict=True, gt=0)] | None = None
     """Minutes after which no further batch is begun; absent: no end but that of the candidates."""
     replicates: Positive = 2
-    """Replicates in which a candidate is tried first."""
+    """Replicates in which a candidate near the best is tried first; those all over the spaces have half of them."""
     finalists: Annotated[int, Field(strict=True, ge=1, le=8)] = 3
     """How many are judged on the sealed days, at most."""
     seeds: Annotated[int, Field(strict=True, ge=5, le=100)] = 10

@@ -239,7 +239,8 @@ def _settings(document: _Document) -> Iterator[Block]:
     yield Paragraph(
         f"Each point is a candidate: its value of one setting to the right, its {words} upwards "
         f"({'higher' if name in document['rising'] else 'lower'} is better), as a line the width that luck has, 95 %. "
-        "Other settings differ as well from point to point. The dashed line is today."
+        "One that was replayed once has none. Other settings differ as well from point to point. The dashed line is "
+        "today."
     )
     idle = [one for one in document["settings"] if one["matters"] is False]
     yield from (_picture(one, name, document) for one in document["settings"] if one not in idle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,10 @@ class Standing:
     figures: Mapping[Name, Figure]
     #: why it cannot act on this log; None if it can
     idle: str | None = None
+
+    def without_width(self) -> Standing:
+        """Return the same without what intervals say."""
+        return replace(self, figures={name: Figure(one.value, one.delta) for name, one in self.figures.items()})
 
 
 def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:

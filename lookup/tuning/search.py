@@ -80,7 +80,8 @@ class Search:
     def batches(self) -> Iterator[Batch]:
         """Yield the batches; `learn` is called with what each has shown before the next is asked for."""
         few = min(self._section.replicates, self._full)
-        yield Batch("wide", self._spread(), few)
+        # Where the best lie is seen without a second look at all the others.
+        yield Batch("wide", self._spread(), -(-few // 2))
         for turn in range(_TURNS):
             if added := self._near(turn):
                 yield Batch("near", added, few)

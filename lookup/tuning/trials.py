@@ -56,7 +56,10 @@ def shown_of_batch(
     """
     by_name = {name: number for number, name in names.items()}
     of_names = {name: standings[number] for number, name in names.items()}
-    worse = {} if batch.kind == "race" else beaten(samples, of_names, aims)
+    if batch.replicates == 1:
+        # One replicate shows nothing of the luck of placements: no width, and nothing that is certain.
+        standings = {number: standing.without_width() for number, standing in standings.items()}
+    worse = {} if batch.kind == "race" or batch.replicates == 1 else beaten(samples, of_names, aims)
     return Shown(
         aims,
         standings,
