@@ -60,6 +60,7 @@ _Change = TypeVar("_Change", Unload, Split)
 Choose: TypeAlias = Callable[[str], Decision]
 
 _ACCEPTED = Ruling(accepted=True)
+_REFUSED = {reason: Ruling(accepted=False, reason=reason) for reason in Reason}
 #: The outcome of a cycle whose part raised.
 FAILED = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
@@ -106,7 +107,7 @@ class Books(ABC, Generic[_Change]):
         judged = self._judged(change)
         if isinstance(judged, Reason):
             self._rejected[judged] += 1
-            return Ruling(accepted=False, reason=judged)
+            return _REFUSED[judged]
         if not is_probe:
             # Booked before it is carried out: the next proposal must meet the books as they are then.
             self._changed.add(judged.bundle)
