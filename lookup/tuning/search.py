@@ -2,14 +2,14 @@
 
 First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
 by one, since a change that brings nothing is not worth making; then the best of all are tried in half as many
-replicates as a verdict has, and the first of these are the finalists. Nothing is drawn: the same figures lead to the
-same finalists.
+replicates as a verdict has, the first of these in all of them if that tells none from luck, and what is told from luck
+is a finalist. Nothing is drawn: the same figures lead to the same finalists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +95,12 @@ class Search:
         if rivals:
             self._raced = frozenset(rivals)
             # Half of a verdict's: the sealed days have the last word, with all of them.
-            yield Batch("race", list(rivals.values()), -(-self._full // 2))
+            half = -(-self._full // 2)
+            yield Batch("race", list(rivals.values()), half)
+            # Few replicates tell only a large gain from luck.
+            close = [] if self.finalists() or half == self._full else self._leading(self._has_raced)
+            if close:
+                yield Batch("race", close, self._full)
 
     def left_after(self, batch: Batch) -> int:
         """Return about how many replays follow a batch, those of what is sealed included."""
@@ -125,9 +130,12 @@ class Search:
 
         In the place of each the one with the fewest changes that does as well.
         """
+        return self._leading(self._is_shown)
+
+    def _leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
         chosen: dict[int, Candidate] = {}
-        for candidate in filter(self._is_shown, self.best(len(self.candidates))):
-            versions = [one for one in self.candidates if one.of == candidate.number and self._is_shown(one)]
+        for candidate in filter(may_lead, self.best(len(self.candidates))):
+            versions = [one for one in self.candidates if one.of == candidate.number and may_lead(one)]
             equals = [one for one in versions if self._does_as_well(one, candidate)]
             simplest = min([candidate, *equals], key=lambda one: (len(one.point.changes), one.number))
             chosen.setdefault(simplest.number, simplest)
@@ -218,9 +226,12 @@ class Search:
     def _is_shown(self, candidate: Candidate) -> bool:
         """Return whether the race has told a gain from luck, as if nothing else had been tried."""
         aims, standing, today = self.aims, candidate.standing, self.incumbent.standing
-        if aims is None or standing is None or today is None or candidate.number not in self._raced:
+        if aims is None or standing is None or today is None or not self._has_raced(candidate):
             return False
         return objection(standing, today, aims, alone=True) is None
+
+    def _has_raced(self, candidate: Candidate) -> bool:
+        return candidate.number in self._raced
 
     def _add(self, point: Point, origin: str, of: int | None = None) -> None:
         if point.changes and all(point.identity != other.point.identity for other in self.candidates):

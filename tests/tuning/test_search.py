@@ -74,6 +74,22 @@ def test_what_the_search_does_not_tell_from_luck_is_no_finalist() -> None:
     assert search.finalists() == []
 
 
+@pytest.mark.parametrize(("half", "has_finalists"), [(0.05, True), (0.2, False)])
+def test_what_half_the_replicates_do_not_tell_from_luck_is_tried_in_all(half: float, *, has_finalists: bool) -> None:
+    """Of those that raced the first, once; what still is not told is no finalist."""
+    search, batches = searched(
+        space_of(_SPACE, _TODAY),
+        lambda one: standing(1.9 if one.number else 2.0, 1.0, half=0.3),
+        figures_of_all=lambda one: standing(1.9 if one.number else 2.0, 1.0, half=half),
+    )
+    first, second = batches[-2:]
+
+    assert [(batch.kind, batch.replicates) for batch in (first, second)] == [("race", 4), ("race", 7)]
+    raced, again = ({one.number for one in batch.candidates} for batch in (first, second))
+    assert again < raced
+    assert {one.number for one in search.finalists()} == (again if has_finalists else set())
+
+
 def test_who_is_beaten_does_not_go_on() -> None:
     """A candidate that another certainly dominates is in no later batch."""
     search, _ = searched(space_of(_SPACE, _TODAY), _figures)

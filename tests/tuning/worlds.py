@@ -47,14 +47,24 @@ def standing(
 
 
 def searched(
-    space: Space, figures: Callable[[Candidate], Standing], *, candidates: int = 32, replicates: int = 7
+    space: Space,
+    figures: Callable[[Candidate], Standing],
+    *,
+    candidates: int = 32,
+    replicates: int = 7,
+    figures_of_all: Callable[[Candidate], Standing] | None = None,
 ) -> tuple[Search, list[Batch]]:
-    """Search with figures in the place of replays; return what was found, and the batches."""
+    """Search with figures in the place of replays; return what was found, and the batches.
+
+    Args:
+        figures_of_all: what as many replicates show as a verdict has; by default the same.
+    """
     section = TuneSection(evaluation="none.toml", candidates=candidates)
     search, batches = Search([space], section, replicates=replicates), []
     for batch in search.batches():
         batches.append(batch)
-        search.learn(AIMS, {one.number: figures(one) for one in (search.incumbent, *batch.candidates)}, {})
+        shown = figures if figures_of_all is None or batch.replicates < replicates else figures_of_all
+        search.learn(AIMS, {one.number: shown(one) for one in (search.incumbent, *batch.candidates)}, {})
     return search, batches
 
 
