@@ -111,8 +111,12 @@ class Search:
         left += (2 * finalists + _PARED) * -(-self._full // 2)
         if batch.kind == "pared":
             return left
-        changes = max(len(space.axes) for space in self.spaces.values())
-        return left + few * (_PARED * (changes + 1) + max(0, self._section.candidates - len(self.candidates)))
+        return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
+
+    @property
+    def _most_changes(self) -> int:
+        """Return how many settings a candidate may change."""
+        return max(len(space.axes) for space in self.spaces.values())
 
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Take what a batch has shown, by candidate.
@@ -177,7 +181,10 @@ class Search:
         return self.candidates[1:]
 
     def _near(self, turn: int) -> list[Candidate]:
-        left = self._section.candidates - len(self.candidates)
+        spread_out = sum(one.origin != "near" for one in self.candidates)
+        left = self._section.candidates - spread_out
+        # Those that take changes back are candidates too: at most half of what is left is kept for them.
+        left -= min(left // 2, _PARED * self._most_changes) + len(self.candidates) - spread_out
         count = -(-left // (_TURNS - turn))
         good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
         spaces = dict.fromkeys(point.space for point in good)
