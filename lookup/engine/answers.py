@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -103,8 +104,13 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
+    return _known_reads(str(name), frozenset(declared))
+
+
+@lru_cache  # every cycle asks
+def _known_reads(name: str, reads: frozenset[str]) -> frozenset[str]:
+    known = ALL_READS | LOAD_DETAILS
     # An unknown name would make cached decisions wrong in silence, so a misspelt one ends the run.
-    reads, known = frozenset(declared), ALL_READS | LOAD_DETAILS
     for entry in sorted(map(str, reads - ALL_READS - LOAD_DETAILS)):
         if not entry.removeprefix("properties.") or not entry.startswith("properties."):
             raise ContractError(f"part {name!r} declares to read {entry!r}; {suggestion(entry, known)}")

@@ -177,7 +177,7 @@ class ExclusiveReplay(PolicyWalk):
         self._loads.close_cell(tick.start_us)
         if self._sees_load or self._settles_at_once:
             self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-            self._instant = _GridInstant(tick.start_us, self._tally.owners.copy(), self._demand)
+            self._instant = _GridInstant(tick.start_us, self._tally.owners_now(), self._demand)
         self._spans = []
         if self._settles_at_once:
             self._settle_load()

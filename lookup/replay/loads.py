@@ -329,7 +329,8 @@ class BrokerLoads:
         """Return what the view shows of load; instants must not go back.
 
         Args:
-            owners: number of each atom's owner, shape (n_atoms,), -1 for none; not written to afterwards.
+            owners: number of each atom's owner, shape (n_atoms,), -1 for none; not written to afterwards, and the same
+                array as long as no owner changes.
         """
         window = self._loads.window
         if window is None and self._reported is None:
@@ -359,7 +360,7 @@ class BrokerLoads:
 
     def _topics_of(self, owners: Ints) -> Ints:
         # Topics stand still while owners do, which is most of the time.
-        if not np.array_equal(owners, self._seen):
+        if owners is not self._seen:
             self._seen = owners
             self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
         return self._topics

@@ -111,21 +111,29 @@ class OwnerTally(CellTally):
         #: lookups answered with a logged broker, and answered as logged, shape (n_units,)
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
         self._has_log = any(cluster.words.by_broker.values())
-        #: owner of each atom now, and when the span began, shape (n_atoms,)
+        #: owner of each atom now, a copy that no change has made old, and when the span began; shape (n_atoms,)
         self.owners = np.full(len(self._unit), -1, dtype=np.int64)
-        self._first_owners = self.owners.copy()
+        self._kept: Ints | None = None
+        self._first_owners = self.owners_now()
         #: (row from which it holds, first atom, atom after the last, owner) of each change since the span began
         self._changes: list[tuple[int, int, int, int]] = []
 
     def set_owner(self, atoms: slice, broker: int, row: int) -> None:
         """Note the owner of the atoms of one bundle from a row of the slice on, -1 for no broker."""
         self.owners[atoms] = broker
+        self._kept = None
         self._changes.append((row, atoms.start, atoms.stop, broker))
+
+    def owners_now(self) -> Ints:
+        """Return the owner of each atom as it stays when owners change, the same array until then; shape (n_atoms,)."""
+        if self._kept is None:
+            self._kept = self.owners.copy()
+        return self._kept
 
     def flush(self, rows: SliceRows) -> None:
         """Count what is held of the current cell, and begin another span with the owners of this moment."""
         super().flush(rows)
-        self._first_owners, self._changes = self.owners.copy(), []
+        self._first_owners, self._changes = self.owners_now(), []
 
     def end_slice(self, rows: SliceRows) -> None:
         """Count what is held of a slice."""
