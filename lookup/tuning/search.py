@@ -183,8 +183,8 @@ class Search:
     def _near(self, turn: int) -> list[Candidate]:
         spread_out = sum(one.origin != "near" for one in self.candidates)
         left = self._section.candidates - spread_out
-        # Those that take changes back are candidates too: at most half of what is left is kept for them.
-        left -= min(left // 2, _PARED * self._most_changes) + len(self.candidates) - spread_out
+        # Those that take changes back are candidates too: at most a quarter of what is left is kept for them.
+        left -= min(left // 4, _PARED * self._most_changes) + len(self.candidates) - spread_out
         count = -(-left // (_TURNS - turn))
         good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
         spaces = dict.fromkeys(point.space for point in good)
