@@ -2,8 +2,8 @@
 
 First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
 by one, since a change that brings nothing is not worth making; then the best of all are tried in half as many
-replicates as a verdict has, the first of these in all of them if that tells none from luck, and what is told from luck
-is a finalist. Nothing is drawn: the same figures lead to the same finalists.
+replicates as a verdict has, the first of these in all of them if no gain stands out from luck. Those whose gain does
+are the finalists. Nothing is drawn: the same figures lead to the same finalists.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Search:
         """Yield the batches; `learn` is called with what each has shown before the next is asked for."""
         few = min(self._section.replicates, self._full)
         # Where the best lie is seen without a second look at all the others.
-        yield Batch("wide", self._spread(), -(-few // 2))
+        yield Batch("wide", self._spread(), _half(few))
         for turn in range(_TURNS):
             if added := self._near(turn):
                 yield Batch("near", added, few)
@@ -95,7 +95,7 @@ class Search:
         if rivals:
             self._raced = frozenset(rivals)
             # Half of a verdict's: the sealed days have the last word, with all of them.
-            half = -(-self._full // 2)
+            half = _half(self._full)
             yield Batch("race", list(rivals.values()), half)
             # Few replicates tell only a large gain from luck.
             close = [] if self.finalists() or half == self._full else self._leading(self._has_raced)
@@ -108,7 +108,7 @@ class Search:
         left = (finalists + 1) * self._full
         if batch.kind == "race":
             return left
-        left += (2 * finalists + _PARED) * -(-self._full // 2)
+        left += (2 * finalists + _PARED) * _half(self._full)
         if batch.kind == "pared":
             return left
         return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
@@ -243,3 +243,7 @@ class Search:
     def _add(self, point: Point, origin: str, of: int | None = None) -> None:
         if point.changes and all(point.identity != other.point.identity for other in self.candidates):
             self.candidates.append(Candidate(len(self.candidates), point, origin, of=of))
+
+
+def _half(replicates: int) -> int:
+    return -(-replicates // 2)
