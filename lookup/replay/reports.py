@@ -23,7 +23,7 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.policy import Policy
 from lookup.engine.units import Rates, policies_named, rates_without
 from lookup.logs.columns import MAX_WEIGHT
-from lookup.logs.jobs import Workers, parallelism, run_tasks
+from lookup.logs.jobs import InProcess, Workers, parallelism, run_tasks
 from lookup.logs.rows import Quarantined
 from lookup.logs.schema import CANONICAL
 from lookup.logs.sources import FileSplit, LogFile, list_log, open_parquet, share_out, statistics_of, table_span
@@ -183,7 +183,7 @@ def read_tables(
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
     total = sum(rows.values())
-    answers = run_tasks(workers, items, tick_us, read, rows=total)
+    answers = run_tasks(InProcess() if total < 200_000 else workers, items, tick_us, read, rows=total)
     return Tables(
         settings,
         brokers,

@@ -69,11 +69,11 @@ _ROWS_PER_TASK = 10_000_000
 _ROWS_PER_BUNDLE = 5_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
-_PREPARING, _SHEDDING = 1.5, 4.0
+_PREPARING, _SHEDDING = 1.0, 3.0
 #: The same of preparing if every lookup is decided alone: runs are short there, since rows are counted before them.
 _PREPARING_SHARED = 5.0
 #: The same of the facts about a cluster, without bounds and with them.
-_GATHERING, _BOUNDING = 1.0, 10.0
+_GATHERING, _BOUNDING = 1.0, 6.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
