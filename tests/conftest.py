@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import signal
@@ -61,6 +62,13 @@ _THOROUGH_S = 2400
 _STARTS = re.compile(r"^<!-- run|create_session\(", re.MULTILINE)
 #: The quick test that runs, if one does.
 _QUICK: list[str] = []
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which who runs one test need not have
+def pytest_xdist_auto_num_workers() -> int:
+    """Return half as many processes again as there are cores: tests of servers and programs wait much of their time."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -60,6 +60,9 @@ EVENTS, CAUSES = ("owned", "unloaded", "split"), ("policy", "admin")
 
 #: A task reads at most about this many rows.
 _ROWS_PER_TASK = 2_000_000
+#: Up to so many rows are read in less time than Spark needs to start a worker, and by this process: of the tasks that
+#: read LOOKUPS every core then starts one at once.
+_FEW_ROWS = 20_000
 #: Rows that are read at a time: their texts take some hundred bytes each.
 _ROWS_PER_BATCH = 50_000
 #: Columns that name something, of which there are few; `NAMES` of `TableShare`.
@@ -183,7 +186,7 @@ def read_tables(
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
     total = sum(rows.values())
-    answers = run_tasks(InProcess() if total < 200_000 else workers, items, tick_us, read, rows=total)
+    answers = run_tasks(workers if total > _FEW_ROWS else InProcess(), items, tick_us, read, rows=total)
     return Tables(
         settings,
         brokers,

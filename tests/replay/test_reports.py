@@ -13,16 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
-from lookup.logs.jobs import InProcess
+from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.schema import CANONICAL
 from lookup.replay import reports
+from lookup.replay.days import day_rows
 from lookup.replay.reports import (
     ReportTable,
     Tables,
     known_figures,
     known_rates,
     mean_load,
+    parts_by_day,
     read_tables,
     unknown_figures,
 )
@@ -42,15 +45,25 @@ def _row(**values: Any) -> dict[str, Any]:
     return {"ts": NOON, "cluster": "east", "broker": "a:1", "bundle": WHOLE, **values}
 
 
-def _read(folder: Path, table: ReportTable, rows: list[dict[str, Any]]) -> Tables:
+def _read(folder: Path, table: ReportTable, rows: list[dict[str, Any]], workers: Workers | None = None) -> Tables:
     """Read one table of some rows, in one task."""
+    folder.mkdir(exist_ok=True)
     path = folder / f"{table}.parquet"
     write_rows([{name: row.get(name) for name in CANONICAL[table].names} for row in rows], table, path)
     given: dict[str, Any] = {"inputs": {"lookups": "none", table: str(path)}}
     if table == "loads":
         given["evaluation"] = {"load": "reported"}
     work, quarantine = WorkDir(str(folder / "work")), str(folder / "quarantine")
-    return read_tables(InProcess(), settings(**given), tick_us=60 * MICRO, work=work, quarantine=quarantine)
+    workers = workers or InProcess()
+    return read_tables(workers, settings(**given), tick_us=60 * MICRO, work=work, quarantine=quarantine)
+
+
+def _rows_of(tables: Tables, folder: Path) -> list[tuple[int, int]]:
+    """Return the instants of LOADS and the numbers of the brokers, which are called b0 to b6."""
+    days = parts_by_day(tables.shares, lambda _, texts: np.array([int(str(text)[1]) for text in texts]))
+    (rows,) = (day_rows(WorkDir(str(folder / "work")), parts) for parts in days.values())
+    ts, brokers = (rows.column(name, slice(None)).tolist() for name in ("ts", "broker"))
+    return list(zip(ts, brokers, strict=True))
 
 
 def _refused(folder: Path) -> list[str]:
@@ -83,6 +96,17 @@ def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
     read = _read(tmp_path, table, [row])
 
     assert (_refused(tmp_path), read.quarantined, read.shares) == ([f"cluster: {reason}"], 1, [])
+
+
+def test_spark_reads_what_is_too_long_for_one_process(tmp_path: Path, spark: SparkSession) -> None:
+    """Of a long table each task of Spark has a share; together they have what one process reads."""
+    rows = [_row(ts=NOON + n, broker=f"b{n % 7}:1", load="{}" if n % 1000 else "broken") for n in range(20_001)]
+    here, there = (tmp_path / name for name in ("here", "there"))
+    ours, theirs = _read(here, "loads", rows), _read(there, "loads", rows, spark)
+
+    assert len(theirs.shares) == 2 > len(ours.shares)
+    assert _rows_of(theirs, there) == _rows_of(ours, here)
+    assert (theirs.quarantined, _refused_lines(there)) == (21, _refused_lines(here))
 
 
 def test_bundles_are_named_in_one_way(tmp_path: Path) -> None:
