@@ -280,10 +280,13 @@ def _bundle(event: LogEvent) -> str:
 def _names_bundle(event: LogEvent) -> _Match | None:
     """Find the complete name of a bundle in an event's attributes, else in its message."""
     attributes = event.attributes
-    named = next((attributes[name] for name in _NAMED_BY if name in attributes), "")
-    if _RANGE.fullmatch(named) and "namespace" in attributes:
-        named = f"{attributes['namespace']}/{named}"
-    return _BUNDLE.search(named or event.message)
+    names = [attributes[name] for name in _NAMED_BY if attributes.get(name)]
+    if not names:
+        return _BUNDLE.search(event.message)
+    # Of an unload to an inactive broker Pulsar 5.0 calls the namespace `bundle`.
+    namespace = attributes.get("namespace") or attributes.get("bundle")
+    whole = (f"{namespace}/{name}" if _RANGE.fullmatch(name) else name for name in names)
+    return next(filter(None, map(_BUNDLE.search, whole)), None)
 
 
 #: Every message that is read: its pattern, and the function that makes its row. Tried in this order.

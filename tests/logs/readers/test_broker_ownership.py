@@ -214,6 +214,18 @@ def test_a_refused_unload_is_forgotten() -> None:
     assert bad.reason == f"the line has no namespace, and no line before asks to unload a bundle {_RANGE}"
 
 
+def test_an_unload_to_an_inactive_broker_is_refused() -> None:
+    """Pulsar 5.0 says so twice, first with the namespace as the bundle; nothing is unloaded, and each line is read."""
+    asked = _line(f"Unloading namespace bundle {{bundleRange={_RANGE}, clientAppId=null, namespace={_NAMESPACE}}}")
+    what = f"bundleRange={_RANGE}, clientAppId=null"
+    told = _line(
+        f"Failed to unload namespace bundle to inactive broker {{broker=b9:8080, bundle={_NAMESPACE}, {what}}}", 1
+    )
+    failed = _line(f"Failed to unload namespace bundle {{{what}, namespace={_NAMESPACE}}}", 1)
+
+    assert _rows(asked, told, failed) == []
+
+
 def test_an_unload_to_a_broker_is_an_admins_release() -> None:
     """The release is the row, and success adds none."""
     release = _handled("b1:8080", _record("Releasing", "b2:8080", "b1:8080"), "Transfer:Releasing")
