@@ -60,8 +60,7 @@ EVENTS, CAUSES = ("owned", "unloaded", "split"), ("policy", "admin")
 
 #: A task reads at most about this many rows.
 _ROWS_PER_TASK = 2_000_000
-#: Up to so many rows are read in less time than Spark needs to start a worker, and by this process: of the tasks that
-#: read LOOKUPS every core then starts one at once.
+#: Up to so many rows this process reads, sooner than Spark starts a worker: all start at once then, to read LOOKUPS.
 _FEW_ROWS = 20_000
 #: Rows that are read at a time: their texts take some hundred bytes each.
 _ROWS_PER_BATCH = 50_000
@@ -178,21 +177,18 @@ def read_tables(
         for table in files
         for number, splits in enumerate(share_out(files[table], cores * -(-rows[table] // (cores * _ROWS_PER_TASK))))
     ]
+    total = sum(rows.values())
     if items:
         names = " and ".join(table.upper() for table in files)
-        progress(f"reading {quantity(sum(rows.values()), 'row')} of {names} in {quantity(len(items), 'task')}")
+        progress(f"reading {quantity(total, 'row')} of {names} in {quantity(len(items), 'task')}")
 
     def read(item: tuple[ReportTable, int, Sequence[FileSplit]], tick_us: int) -> _ReadShare:
         return _read_share(*item, tick_us=tick_us, work=work, quarantine=quarantine)
 
-    total = sum(rows.values())
     answers = run_tasks(workers if total > _FEW_ROWS else InProcess(), items, tick_us, read, rows=total)
-    return Tables(
-        settings,
-        brokers,
-        [share for answer in answers for share in answer.shares],
-        len(brokers.quarantined) + sum(answer.quarantined for answer in answers),
-    )
+    shares = [share for answer in answers for share in answer.shares]
+    quarantined = len(brokers.quarantined) + sum(answer.quarantined for answer in answers)
+    return Tables(settings, brokers, shares, quarantined)
 
 
 def parts_by_day(
