@@ -218,12 +218,12 @@ def test_an_unload_to_an_inactive_broker_is_refused() -> None:
     """Pulsar 5.0 says so twice, first with the namespace as the bundle; nothing is unloaded, and each line is read."""
     asked = _line(f"Unloading namespace bundle {{bundleRange={_RANGE}, clientAppId=null, namespace={_NAMESPACE}}}")
     what = f"bundleRange={_RANGE}, clientAppId=null"
-    told = _line(
+    warned = _line(
         f"Failed to unload namespace bundle to inactive broker {{broker=b9:8080, bundle={_NAMESPACE}, {what}}}", 1
     )
     failed = _line(f"Failed to unload namespace bundle {{{what}, namespace={_NAMESPACE}}}", 1)
 
-    assert _rows(asked, told, failed) == []
+    assert _rows(asked, warned, failed) == []
 
 
 def test_an_unload_to_a_broker_is_an_admins_release() -> None:
