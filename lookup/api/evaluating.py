@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -278,7 +278,12 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     labels.update(*(entry.properties for entry in settings.clients))
     policies = tuple(policy.name for policy in settings.policies)
     plan = Plan(policies, evaluation, settings.verdict, labels=tuple(sorted(labels)))
-    return score(outcome, metrics, plan)
+    scored = score(outcome, metrics, plan)
+    if scored.possible is None:
+        return scored
+    # What some policies may do bounds none of them.
+    reasons = [{policy.filters[number].reason.value for number in policy.limits} for policy in selection.policies]
+    return replace(scored, possible=replace(scored.possible, filters=tuple(sorted(set.intersection(*reasons)))))
 
 
 def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate

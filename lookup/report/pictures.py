@@ -18,7 +18,7 @@ from lookup.report.blocks import Block, Chart, Matrix, Paragraph, Section, Table
 from lookup.report.charts import heat_spec, matrix_spec, moves_spec, rejection_spec, topology_spec
 from lookup.report.comparison import NOTHING, number_text, value_text
 from lookup.report.folder import Run
-from lookup.report.history import Flows, History, read_flows, read_history, read_rejections
+from lookup.report.history import Flows, History, read_flows, read_history
 
 __all__ = ["pictures"]
 
@@ -34,8 +34,12 @@ _NO_TABLES = "The folder of this run has no tables of load and flows: evaluate a
 _Values = dict[str, dict[str, list[list[int | None]]]]
 
 
-def pictures(run: Run) -> list[Section]:
-    """Return the sections that are drawn; in place of a picture that the run cannot have stands the reason."""
+def pictures(run: Run, rejections: Mapping[str, Mapping[str, float]]) -> list[Section]:
+    """Return the sections that are drawn; in place of a picture that the run cannot have stands the reason.
+
+    Args:
+        rejections: by policy and reason, as `read_rejections` returns them.
+    """
     evaluation = run.scored.plan.evaluation
     history = read_history(
         run.path,
@@ -45,7 +49,6 @@ def pictures(run: Run) -> list[Section]:
         most=_MOST_VALUES,
     )
     flows = read_flows(run.path, seeds=len(evaluation.drawn), most=_MOST_PLACES)
-    rejections = read_rejections(run.path, seeds=len(evaluation.drawn))
     return [
         Section("load", "Load of brokers over time", list(_load(history))),
         Section(

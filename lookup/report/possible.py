@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lookup.model.quoting import listed, quantity
 from lookup.report.blocks import Block, Cell, Paragraph, Table
@@ -38,8 +38,12 @@ def reach(scored: Scored) -> str | None:
     return sentence
 
 
-def what_is_possible(scored: Scored) -> Iterator[Block]:
-    """Yield what is possible figure by figure, with the share of it that each candidate reaches."""
+def what_is_possible(scored: Scored, rejected: Collection[str] = ()) -> Iterator[Block]:
+    """Yield what is possible figure by figure, with the share of it that each candidate reaches.
+
+    Args:
+        rejected: reasons by which filters kept brokers out of decisions.
+    """
     possible = scored.possible
     if possible is None or not possible.figures:
         return
@@ -63,6 +67,13 @@ def what_is_possible(scored: Scored) -> Iterator[Block]:
         f"{label(share.metric, share.key)}: {share.reason}" for share in possible.shares if share.reason
     )
     yield from (Paragraph(reason, "note") for reason in reasons)
+    others = sorted(set(rejected).difference(possible.filters))
+    if others:
+        yield Paragraph(
+            f"Filters also kept brokers out by {listed(others)}, which the bounds do not go by: if all policies have "
+            "such a filter, every share is too small by the same factor.",
+            "note",
+        )
 
 
 def beyond(scored: Scored) -> list[str]:

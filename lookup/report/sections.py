@@ -30,6 +30,7 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.report.folder import Run
+from lookup.report.history import read_rejections
 from lookup.report.pictures import pictures
 from lookup.report.possible import what_is_possible
 from lookup.report.trade import trade_chart
@@ -54,11 +55,13 @@ def sections(run: Run, folder: str | None = None) -> list[Section]:
         folder: where the run will be, for commands; default: where it is.
     """
     scored = run.scored
-    load, owners, flows, topology, rejections = pictures(run)
+    rejected = read_rejections(run.path, seeds=len(scored.plan.evaluation.drawn))
+    load, owners, flows, topology, rejections = pictures(run, rejected)
+    reasons = {reason for of_policy in rejected.values() for reason in of_policy}
     every = (
         *_first_screen(scored, folder or run.path),
         Section("differences", "Differences from the incumbent", list(_differences(scored))),
-        Section("possible", "What is possible", list(what_is_possible(scored))),
+        Section("possible", "What is possible", list(what_is_possible(scored, reasons))),
         Section("comparison", "All figures", list(_comparison(scored))),
         load,
         owners,

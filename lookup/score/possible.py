@@ -105,6 +105,8 @@ class Possible:
     unanswered: tuple[str, ...]
     #: policies beyond a bound: a fault of this program
     beyond: tuple[Beyond, ...]
+    #: reasons of the filters that the bounds go by: every policy keeps these brokers out
+    filters: tuple[str, ...] = ()
 
 
 def possible(

@@ -68,6 +68,19 @@ def test_the_table_has_each_share_and_the_reason_for_none() -> None:
     assert f"imbalance_max_mean: {NOTHING}" in [note.text for note in notes if isinstance(note, Paragraph)]
 
 
+def test_filters_that_no_bound_goes_by_are_named() -> None:
+    """If they kept a broker out: shares may then be too small, and nobody would see why."""
+    shown = result(replace(POSSIBLE, filters=("isolation",)))
+    texts = {
+        reasons: [block.text for block in what_is_possible(shown, reasons) if isinstance(block, Paragraph)]
+        for reasons in (("isolation", "max-topics", "anti-affinity"), ("isolation",))
+    }
+    known, all_of_them = texts[("isolation",)], texts[("isolation", "max-topics", "anti-affinity")]
+
+    assert all_of_them[:-1] == known
+    assert "kept brokers out by anti-affinity, max-topics, which the bounds do not go by" in all_of_them[-1]
+
+
 def test_a_policy_beyond_its_bound_is_the_first_caution() -> None:
     """With all its figures, each once; it is no fault of the reader."""
     found = tuple(Beyond("new", figures, seed) for figures in ((NEAR,), (NEAR, EVEN)) for seed in (1, 2))
