@@ -11,15 +11,17 @@ from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of
 from lookup.api.files import OUTPUTS
 from lookup.api.selection import Selection, given_inputs
 from lookup.engine.build import build_policies
-from lookup.errors import InputError
+from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.sources import list_log, locate, table_span
+from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, moment_at, time_text, to_us
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
+from lookup.score.luck import LEVEL, least_chance
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.tuning.document import possible_document
@@ -67,6 +69,12 @@ class LogTrials:
         check_figures(file.tune, settings, selection.registry)
         incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
         require_acting(incumbent, settings)
+        # Of a finalist several figures are judged together.
+        count = len(section.drawn)
+        if count == 1 or least_chance(count) > LEVEL / 2:
+            raise SettingsError(
+                f"evaluation.seeds: {quantity(count, 'replicate')} can confirm no gain, however large; give 5 or more"
+            )
         span = _span(settings)
         sealed = Seal(span[0], span[0], span[1])
         if holdout:

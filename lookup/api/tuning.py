@@ -46,6 +46,7 @@ from lookup.tuning.scenarios import ScenarioTrials
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import given_evaluation
 from lookup.tuning.trials import Shown
+from lookup.tuning.wording import reopened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -330,9 +331,9 @@ class TuneRun:
             self.opened, self.has_opened = self.opened + 1, True
             self._keep()
         if self.opened > 1:
-            times = quantity(self.opened, "time")
-            warn(f"these {span.unit} were opened {times}: what is chosen by them is no longer confirmed by them")
-        progress(f"opening the sealed {span.unit} for {quantity(len(finalists), 'finalist')} and the incumbent")
+            warn(reopened(span.unit, self.opened))
+        where = f"the same {span.unit}, with other luck" if span.sealed_from is None else f"the sealed {span.unit}"
+        progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
         return self.trials.confirmed(finalists, self.search, progress, warn)
 
     def _document(self, finalists: Sequence[Candidate], sealed: Shown | None) -> dict[str, Any]:
@@ -357,7 +358,7 @@ class TuneRun:
         ]
         return {
             "schema": _SCHEMA,
-            "conclusion": conclusion(recommended, judged, aims, span),
+            "conclusion": conclusion(recommended, judged, aims, span, opened=self.opened),
             "recommended": recommended,
             "finalists": judged,
             "incumbent": {

@@ -24,7 +24,7 @@ from lookup.commands.options import (
 from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
-from lookup.tuning.wording import gain_text, sentences
+from lookup.tuning.wording import beside_today, confirmation, gain_text, restart_text, sentences
 
 if TYPE_CHECKING:
     # It needs what only `run` asks for.
@@ -109,7 +109,7 @@ def deliver(found: Tuning, form: str | None) -> int:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
         is_judged = document["unit"] == "days" and document["finalists"]
-        sealed = ", and in sealed/ the report on the days that were sealed" if is_judged else ""
+        sealed = f", and in sealed/ the report of the finalists on {confirmation(document)}" if is_judged else ""
         note(f"results are in {found.folder}: {page}tune.json for programs{sealed}")
     return found.exit_code
 
@@ -124,15 +124,18 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     if form == "json":
         print_json(one)
         return 0
+    document = found.document()
     console, today = data_console(), found.candidate(0)
     for line in _account(one):
         console.print(plain(line), soft_wrap=True)
     sealed, rows = one.get("sealed"), []
-    for name, figure in (one["search"] or {}).items():
+    for name, figure in (beside_today(one, document)["search"] or {}).items():
         figures = _number(today["search"][name]["value"]), _number(figure["value"]), gain_text(figure)
         rows.append((name, *figures, "-" if sealed is None else gain_text(sealed[name])))
     console.print()
-    plain_table(console, ("figure", "today", "candidate", "gain in the search", "gain on what was sealed"), rows)
+    plain_table(
+        console, ("figure", "today", "candidate", "gain in the search", f"gain on {confirmation(document)}"), rows
+    )
     return 0
 
 
@@ -150,6 +153,13 @@ def _account(one: Mapping[str, Any]) -> Iterator[str]:
     for key, text in reasons.items():
         if one.get(key) is not None:
             yield text.format(one[key])
+    # A finalist has an answer, and so has who is out; of the others it is said how far they came.
+    if one.get("raced") is not None and not any(one.get(key) is not None for key in ("sealed", "idle", "beaten_by")):
+        yield (
+            "no finalist: in the last race others gained more, or its gain could not be told from luck"
+            if one["raced"]
+            else "no finalist: others promised more, and it was not in the last race"
+        )
     if one.get("cycles") is not None:
         yield f"on what was sealed {one['cycles']}"
 
@@ -166,7 +176,8 @@ def _print(document: Mapping[str, Any]) -> None:
     if document["finalists"]:
         console.print()
         aims = [*document["objectives"], *document["prices"]]
-        columns = ["candidate", *(f"{name}, {days}" for name in aims for days in ("search", "sealed")), "answer"]
+        days = ("search", "sealed" if document["sealed_from"] else "other luck")
+        columns = ["candidate", *(f"{name}, {of}" for name in aims for of in days), "answer"]
         plain_table(console, columns, [_row(one, aims) for one in document["finalists"]])
     for one in document["recommended"]:
         _print_recommended(one)
@@ -188,6 +199,7 @@ def _print_recommended(one: Mapping[str, Any]) -> None:
     lines += ["", one["caution"]] if one.get("caution") else []
     if one["dynamic"]:
         lines += ["", "in a running cluster:", *one["dynamic"], "", "and back:", *one["back"]]
+    lines += ["", restart_text(one["restart"])] if one["restart"] else []
     lines += ["", "as a policy:", *to_toml({"policies": [one["policy"]]}).splitlines()]
     console.print()
     for line in lines:

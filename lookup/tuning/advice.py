@@ -10,7 +10,7 @@ from lookup.score.rules import Name
 from lookup.settings.pulsar_keys import NOT_DYNAMIC
 from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, figure_name
 
-__all__ = ["dynamic_lines", "objection", "of_bundles", "patch", "promises"]
+__all__ = ["dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines"]
 
 
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
@@ -35,11 +35,19 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
         return figure.low > 0 if alone else figure.verdict == "better"
 
     better = [name for name in aims.figures if is_better(name)]
+    if not better:
+        return f"nothing is shown to be better: {', '.join(_verdict(candidate, name) for name in aims.figures)}"
     has_gained = any(name in better for name in aims.objectives)
     for name in aims.objectives if has_gained else aims.figures:
         if name not in better and not _is_kept(candidate.figures[name], incumbent, name, aims):
             return f"{figure_name(name)} may be worse by more than the tolerance"
-    return None if better else "nothing is shown to be better"
+    return None
+
+
+def _verdict(candidate: Standing, name: Name) -> str:
+    figure = candidate.figures[name]
+    alone = " (better if it were the only comparison)" if figure.verdict == "inconclusive" and figure.low > 0 else ""
+    return f"{figure_name(name)} {figure.verdict}{alone}"
 
 
 def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
@@ -86,6 +94,11 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
     for key, value in changes.items():
         if key not in NOT_DYNAMIC:
             yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_plain(value)}"
+
+
+def restart_lines(changes: Mapping[str, object]) -> Iterator[str]:
+    """Yield the changed keys that count only after a restart, as a `broker.conf` has them."""
+    yield from (f"{key}={_plain(value)}" for key, value in changes.items() if key in NOT_DYNAMIC)
 
 
 def of_bundles(count: object) -> str:

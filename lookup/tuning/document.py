@@ -13,7 +13,7 @@ from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
-from lookup.tuning.advice import dynamic_lines, objection, of_bundles, patch
+from lookup.tuning.advice import dynamic_lines, objection, of_bundles, patch, restart_lines
 from lookup.tuning.racing import MOVES, Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Span
@@ -91,6 +91,7 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
         "search": figures(candidate.standing),
         "idle": None if candidate.standing is None else candidate.standing.idle,
         "beaten_by": candidate.beaten_by,
+        "raced": search.has_raced(candidate) if candidate.number else None,
     }
 
 
@@ -116,6 +117,7 @@ def judged_entry(
         "patch": patch(keys, before),
         "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),
+        "restart": list(restart_lines(keys)),
         "back": list(dynamic_lines({key: value for key, value in before.items() if value is not None})),
         "policy": _table(candidate, search, base),
     }
@@ -132,7 +134,12 @@ def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, 
 
 
 def conclusion(
-    recommended: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], aims: Aims, span: Span
+    recommended: Sequence[Mapping[str, Any]],
+    judged: Sequence[Mapping[str, Any]],
+    aims: Aims,
+    span: Span,
+    *,
+    opened: int,
 ) -> str:
     """Return the answer in one sentence.
 
@@ -140,13 +147,13 @@ def conclusion(
         recommended: entries of what is confirmed, the best first.
         judged: entries of all finalists.
         span: what was searched and what was sealed.
+        opened: how often what is sealed was opened.
     """
     if recommended:
         best = recommended[0]
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
-        return (
-            f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on {span.unit} that the search has not seen"
-        )
+        seen = "that the search has not seen" if opened == 1 else f"that were opened {quantity(opened, 'time')}"
+        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on {span.unit} {seen}"
     if not judged:
         return "keep what you have: of nothing that was tried the search could tell a gain from luck"
     if span.sealed_from is None:
@@ -157,7 +164,7 @@ def conclusion(
         # Of two that are identical there is nothing to be told apart.
         halves = [half for figure in known if (half := (figure["high"] - figure["low"]) / 2) > 0]
         smallest += [f"{name} {min(halves):.2g}"] if halves else []
-    could = f"; the smallest effect that they could have shown: {', '.join(smallest)}" if smallest else ""
+    could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
     return f"keep what you have: the sealed {span.unit} confirm none of {quantity(len(judged), 'finalist')}{could}"
 
 

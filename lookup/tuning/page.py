@@ -20,7 +20,7 @@ from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
 from lookup.report.words import words_of
 from lookup.score.rules import name_of
-from lookup.tuning.wording import gain_text, sentences
+from lookup.tuning.wording import beside_today, confirmation, gain_text, restart_text, sentences
 
 __all__ = ["tuning_page"]
 
@@ -41,6 +41,8 @@ def tuning_page(document: _Document) -> str:
     Args:
         document: what `tune.json` holds.
     """
+    parts = {part: [beside_today(one, document) for one in document[part]] for part in ("candidates", "finalists")}
+    document = {**document, **parts}
     tried = [one for one in document["candidates"][1:] if one["search"] is not None]
     sealed = document["sealed_from"]
     return html_page(
@@ -66,11 +68,6 @@ def _caution(document: _Document) -> str:
     return "" if document["sealed_from"] else " (not confirmed: no days were sealed)"
 
 
-def _confirmation(document: _Document) -> str:
-    """Return what finalists were tried on after the search."""
-    return f"the sealed {document['unit']}" if document["sealed_from"] else f"the same {document['unit']}, other luck"
-
-
 def _answer(document: _Document) -> Iterator[Block]:
     yield Paragraph(document["conclusion"], "lead")
     if not document["sealed_from"]:
@@ -83,7 +80,7 @@ def _answer(document: _Document) -> Iterator[Block]:
     names = [*document["objectives"], *document["prices"]]
     if document["finalists"]:
         heads = [
-            f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", _confirmation(document))
+            f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", confirmation(document))
         ]
         rows = [
             [
@@ -98,6 +95,8 @@ def _answer(document: _Document) -> Iterator[Block]:
     for one in document["recommended"]:
         lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
         blocks: list[Block] = [Bullets(lines)]
+        if one.get("restart"):
+            blocks.append(Paragraph(restart_text(one["restart"])))
         if one.get("caution"):
             blocks.append(Paragraph(one["caution"]))
         if one["back"]:
@@ -151,7 +150,7 @@ def _front(document: _Document) -> Iterator[Block]:
         domains.append(extent([*ends, *inside]))
     outside = 0
     (left, right), (bottom, top) = domains
-    for days, title in zip(_PARTS, ("In the search", f"On {_confirmation(document)}"), strict=True):
+    for days, title in zip(_PARTS, ("In the search", f"On {confirmation(document)}"), strict=True):
         seen = [row for row in rows[days] if left <= row[2] <= right and bottom <= row[5] <= top]
         outside += len(rows[days]) - len(seen)
         if len(seen) > 1:
@@ -195,7 +194,7 @@ def _dots(
         if not one["candidate"] or figures is None or any(figures[name]["delta"] is None for name in chosen):
             continue
         role = _role(one, document)
-        spans = [end for name in chosen for end in _span(figures, ends, name, document, has_width=role != "tried")]
+        spans = [end for name in chosen for end in _span(figures, name, document, has_width=role != "tried")]
         dots.append([_name(one), role, *spans, figures["moves"]["value"], *_texts(figures, chosen)])
     order = ["recommended", "candidate", "defaults", "tried"]
     yield from sorted(dots, key=lambda dot: order.index(dot[1]))
@@ -206,15 +205,13 @@ def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
     return [_text(figures[name]["value"]) for name in (up, across, "moves")]
 
 
-def _span(
-    figures: _Document, today: Mapping[str, float], name: str, document: _Document, *, has_width: bool = True
-) -> tuple[float, float, float]:
-    """Return where a candidate stands, as far from today's point as it was in its batch, with the ends of its line."""
+def _span(figures: _Document, name: str, document: _Document, *, has_width: bool = True) -> tuple[float, float, float]:
+    """Return where a candidate stands, with the ends of its line."""
     figure, sign = figures[name], 1.0 if name in document["rising"] else -1.0
-    at = today[name] + sign * figure["delta"]
+    at = figure["value"]
     if not has_width or figure["low"] is None:
         return at, at, at
-    low, high = sorted(today[name] + sign * figure[end] for end in ("low", "high"))
+    low, high = sorted(at + sign * (figure[end] - figure["delta"]) for end in ("low", "high"))
     return at, low, high
 
 
@@ -262,7 +259,7 @@ def _picture(setting: _Document, name: str, document: _Document) -> Chart:
         figures = one["search"]
         if one["space"] != setting["space"] or value is None or figures is None or figures[name]["delta"] is None:
             continue
-        at, low, high = _span(figures, {name: today}, name, document)
+        at, low, high = _span(figures, name, document)
         role = _role(one, document)
         rows.append(
             [_name(one), role, _plain(value), at, low, high, f"{_plain(value)}: {_text(figures[name]['value'])}"]
@@ -348,8 +345,9 @@ def _candidates(document: _Document) -> Iterator[Block]:
     heads = ["candidate", "origin", "space", "answer", *keys, *(f"{_arrow(name, document)} {name}" for name in names)]
     yield Paragraph(
         "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
-        "its 95 % interval. Fields above the columns narrow the table: a text, or `<5`, `>=0.3`, `2..4`; the lines, "
-        "from the least to the largest value of each setting and figure, and the pictures above show what is left."
+        "its 95 % interval; each figure is today's with this gain. Fields above the columns narrow the table: a text, "
+        "or `<5`, `>=0.3`, `2..4`; the lines, from the least to the largest value of each setting and figure, and the "
+        "pictures above show what is left."
     )
     choices = {one["key"] for one in document["settings"] if one["scale"] == "choices"}
     yield from (_lines(space, document) for space in dict.fromkeys(one["space"] for one in document["settings"]))

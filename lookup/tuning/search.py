@@ -73,6 +73,7 @@ class Search:
         #: None until the first batch has shown which figures there are
         self.aims: Aims | None = None
         self._section = section
+        self._streams = {name: spread(space, section.candidates) for name, space in self.spaces.items()}
         self._full = replicates
         #: numbers of the candidates that were in the race
         self._raced: frozenset[int] = frozenset()
@@ -98,7 +99,7 @@ class Search:
             half = _half(self._full)
             yield Batch("race", list(rivals.values()), half)
             # Few replicates tell only a large gain from luck.
-            close = [] if self.finalists() or half == self._full else self._leading(self._has_raced)
+            close = [] if self.finalists() or half == self._full else self._leading(self.has_raced)
             if close:
                 yield Batch("race", close, self._full)
 
@@ -145,6 +146,10 @@ class Search:
             chosen.setdefault(simplest.number, simplest)
         return list(chosen.values())[: self._section.finalists]
 
+    def has_raced(self, candidate: Candidate) -> bool:
+        """Return whether a candidate was among those that raced for the sealed days."""
+        return candidate.number in self._raced
+
     def best(self, count: int) -> list[Candidate]:
         """Return the candidates that promise most, at most so many: front by front of those that nothing dominates."""
         aims, today = self.aims, self.incumbent.standing
@@ -164,13 +169,17 @@ class Search:
 
     def _spread(self) -> list[Candidate]:
         budget = self._section.candidates
-        count = budget if budget < _FEW else math.ceil(budget * _WIDE)
+        # A few, and what is all there is, need no second look.
+        whole = budget < _FEW or sum(space.size for space in self.spaces.values()) <= budget
         for space in self.spaces.values():
             default = space.defaults()
             if default is not None:
                 self._add(default, "defaults")
-        # What a space with few values cannot use is left to the others.
-        streams = [spread(space, count) for space in self.spaces.values()]
+        self._draw(list(self._streams.values()), budget if whole else math.ceil(budget * _WIDE))
+        return self.candidates[1:]
+
+    def _draw(self, streams: list[Iterator[Point]], count: int) -> None:
+        """Take points in turns until there are so many candidates; a space without more leaves it to the others."""
         while streams and len(self.candidates) < count:
             for stream in list(streams):
                 point = next(stream, None)
@@ -178,7 +187,6 @@ class Search:
                     streams.remove(stream)
                 elif len(self.candidates) < count:
                     self._add(point, "wide")
-        return self.candidates[1:]
 
     def _near(self, turn: int) -> list[Candidate]:
         spread_out = sum(one.origin != "near" for one in self.candidates)
@@ -187,11 +195,16 @@ class Search:
         left -= min(left // 4, _PARED * self._most_changes) + len(self.candidates) - spread_out
         count = -(-left // (_TURNS - turn))
         good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
-        spaces = dict.fromkeys(point.space for point in good)
+        listed = [name for name, space in self.spaces.items() if math.isfinite(space.size)]
+        spaces = dict.fromkeys(point.space for point in good) or listed
         before = len(self.candidates)
         for number, name in enumerate(spaces):
             centres = [point for point in good if point.space == name]
             share = (count + number) // len(spaces)
+            if name in listed:
+                # Among listed values nothing is near another.
+                self._draw([self._streams[name]], len(self.candidates) + share)
+                continue
             for point in near(self.spaces[name], centres, share, turn=turn) if share > 0 else ():
                 self._add(point, "near")
         return self.candidates[before:]
@@ -233,12 +246,9 @@ class Search:
     def _is_shown(self, candidate: Candidate) -> bool:
         """Return whether the race has told a gain from luck, as if nothing else had been tried."""
         aims, standing, today = self.aims, candidate.standing, self.incumbent.standing
-        if aims is None or standing is None or today is None or not self._has_raced(candidate):
+        if aims is None or standing is None or today is None or not self.has_raced(candidate):
             return False
         return objection(standing, today, aims, alone=True) is None
-
-    def _has_raced(self, candidate: Candidate) -> bool:
-        return candidate.number in self._raced
 
     def _add(self, point: Point, origin: str, of: int | None = None) -> None:
         if point.changes and all(point.identity != other.point.identity for other in self.candidates):

@@ -7,7 +7,7 @@ needs no dice: the same space gives the same candidates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
@@ -39,6 +39,8 @@ _KINDS = {"filters": "filters", "scorers": "scorers", "selector": "selectors", "
 _BUNDLES = ("bundles", BUNDLES_KEY)
 #: Combinations of choices in which an axis is looked at, to see whether it does anything.
 _COMBINATIONS = 64
+#: As a power of two: how many times as many points as candidates are drawn at most.
+_SPARE = 3
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Space:
             key for key in _BUNDLES if key in varied or (key in self.fixed and self.fixed[key] != self.before(key))
         )
 
+    @cached_property
+    def size(self) -> float:
+        """Return how many combinations of values there are; infinite if a number is varied."""
+        return math.prod(len(axis.choices) or math.inf for axis in self.axes)
+
     def point(self, coordinates: Sequence[float]) -> Point:
         """Return the point at some coordinates, each in [0, 1]."""
         varied = {axis.key: axis.value(at) for axis, at in zip(self.axes, coordinates, strict=True)}
@@ -150,11 +157,15 @@ class Space:
 
 
 def spread(space: Space, count: int) -> Iterator[Point]:
-    """Yield points all over a space, at most so many, each policy once."""
+    """Yield points all over a space, at most so many, each policy once; all there are if these are no more."""
+    if space.size <= count:
+        yield from _once(map(space.point, product(*map(_places, space.axes))))
+        return
     sobol = qmc.Sobol(len(space.axes), scramble=False)
-    # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner.
-    drawn = sobol.random_base2(max(1, math.ceil(math.log2(count + 1))))[1 : count + 1]
-    yield from _once(space.point(row.tolist()) for row in drawn)
+    # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner. Where
+    # values are few, several points make the same policy.
+    drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
+    yield from islice(_once(space.point(row.tolist()) for row in drawn), count)
 
 
 def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
@@ -171,8 +182,12 @@ def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Ite
     yield from _once(space.point(row.tolist()) for row in moved)
 
 
-def _once(points: Iterator[Point]) -> Iterator[Point]:
-    yield from {point.identity: point for point in points}.values()
+def _once(points: Iterable[Point]) -> Iterator[Point]:
+    seen = set[str]()
+    for point in points:
+        if point.identity not in seen:
+            seen.add(point.identity)
+            yield point
 
 
 def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int | None = None) -> Space:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["gain_text", "sentences"]
+__all__ = ["beside_today", "confirmation", "gain_text", "reopened", "restart_text", "sentences"]
 
 
 def gain_text(figure: Mapping[str, Any]) -> str:
@@ -16,6 +16,37 @@ def gain_text(figure: Mapping[str, Any]) -> str:
     return f"{figure['delta']:+.3g}{span}"
 
 
+def beside_today(one: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a candidate with its figures of the search as far from today's as they were in its own batch.
+
+    Batches have luck of their own: what they show can be compared only by what the incumbent did in each.
+    """
+    if one["search"] is None:
+        return one
+    figures = {}
+    for name, figure in one["search"].items():
+        today = document["incumbent"]["search"][name]["value"]
+        if figure["delta"] is not None and today is not None:
+            figure = figure | {"value": today + figure["delta"] * (1 if name in document["rising"] else -1)}
+        figures[name] = figure
+    return {**one, "search": figures}
+
+
+def reopened(unit: str, times: int) -> str:
+    """Say what days or seeds are worth that were opened before."""
+    return f"these {unit} were opened {times} times: they confirm nothing that was chosen by what they had shown"
+
+
+def confirmation(document: Mapping[str, Any]) -> str:
+    """Return what finalists were tried on after the search."""
+    return f"the sealed {document['unit']}" if document["sealed_from"] else f"the same {document['unit']}, other luck"
+
+
+def restart_text(lines: Sequence[str]) -> str:
+    """Say what of an answer no command makes in a running cluster."""
+    return f"only after a restart: {', '.join(lines)}; until then the cluster does something that was not tried"
+
+
 def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
     tried = sum(1 for one in document["candidates"] if one["search"] is not None)
@@ -24,7 +55,7 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     days = f"sealed from {sealed} to {document['last']}" if sealed else f"no {unit} were sealed"
     yield f"{tried} candidates from {document['first']} on; {days}"
     if document["opened"] > 1:
-        yield f"these {unit} were opened {document['opened']} times: what was chosen by them is not confirmed by them"
+        yield reopened(unit, document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
     idle: dict[str, str] = {}

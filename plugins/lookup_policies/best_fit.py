@@ -67,8 +67,9 @@ class BestFit:
             even = self.max_imbalance * (load[known].sum() + own) / capacities[known].sum()
             shares = np.where(filled <= even * (1.0 + ROUND_OFF), _shares(self.near, request, brokers, view), 0.0)
             preferred &= shares >= shares.max() - ROUND_OFF
-        least = filled[preferred].min()
-        best: NDArray[np.bool_] = preferred & (filled <= least + ROUND_OFF * max(1.0, least))
+        # What is rounded is as large as the fullest; units may be bytes beside lookups.
+        least, most = filled[preferred].min(), filled[preferred].max()
+        best: NDArray[np.bool_] = preferred & (filled <= least + ROUND_OFF * most)
         return best.astype(np.float64)
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:

@@ -178,6 +178,17 @@ def test_spark_finds_the_same(found: Any, log: Path, tmp_path: Path, spark: Spar
     assert (tmp_path / "spark" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
 
 
+@pytest.mark.parametrize("seeds", [1, 3, [4, 5]])
+def test_too_few_replicates_are_refused_before_any_work(log: Path, tmp_path: Path, seeds: Any) -> None:
+    """However large a gain is, they would not confirm it."""
+    search = _search(log, _WEIGHT)
+    search["tune"]["evaluation"]["evaluation"]["seeds"] = seeds
+
+    with pytest.raises(SettingsError, match=r"replicates? can confirm no gain, however large; give 5 or more"):
+        _tuned(search, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
     """Waiting longer or shorter changes nothing where nothing is unloaded."""
     vary = {"grace_s": {"low": 60, "high": 7200}}
@@ -198,6 +209,7 @@ def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> No
     again = _tuned(_search(log, _WEIGHT, candidates=5), tmp_path / "out", force=True, warn=said.append)
 
     assert again.document()["opened"] == 2
+    assert again.conclusion.endswith("on days that were opened 2 times")
     assert any(text.startswith("these days were opened 2 times") for text in said)
 
 

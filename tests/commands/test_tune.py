@@ -68,7 +68,9 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     assert (refused.code, "holds a search, which no budget is about" in refused.err) == (2, True)
     explained = lookup("explain", tmp_path / "out", "--candidate", "1")
     assert explained.out.startswith("candidate 1, wide, of the space nearness\nscorers[0].weight = ")
-    assert "match_ratio:rack" in explained.out
+    (figures,) = [line.split() for line in explained.out.splitlines() if "match_ratio:rack" in line]
+    today, candidate, gain = (float(text) for text in " ".join(figures).replace("|", " ").split()[1:4])
+    assert candidate - today == pytest.approx(gain, abs=2e-3)
     unknown = lookup("explain", tmp_path / "out", "--candidate", "99")
     assert (unknown.code, "there is no candidate 99; they go from 0 to " in unknown.err) == (2, True)
 

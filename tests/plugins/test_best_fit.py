@@ -37,6 +37,12 @@ def test_it_is_the_least_filled_with_the_bundle() -> None:
     assert shares(BestFit(), _carrying(60.0, 1.0, of=of, own=6.0)) == {"large": 1.0}
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-10, 1e10])
+def test_units_do_not_matter(unit: float) -> None:
+    """Loads in lookups beside capacities in bytes are far below 1."""
+    assert shares(BestFit(), _carrying(5.0 * unit, 4.0 * unit, own=unit)) == {"b1": 1.0}
+
+
 def test_equal_ones_have_equal_odds() -> None:
     """Nothing else decides between them."""
     assert shares(BestFit(), _carrying(30.0, 30.0)) == {"a1": 0.5, "b1": 0.5}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lookup.tuning.advice import dynamic_lines, objection, patch, promises
+from lookup.tuning.advice import dynamic_lines, objection, patch, promises, restart_lines
 from lookup.tuning.racing import ANSWERED, Figure, Standing
 from tests.tuning.worlds import AIMS, MOVED, standing
 
@@ -19,10 +19,16 @@ _TODAY = standing(2.0, 1.0)
         (standing(1.5, 0.5), None),
         (standing(1.5, 9.0), None),
         (standing(2.0, 0.5, half=0.05), None),
-        (standing(2.0, 1.0, half=0.05), "nothing is shown to be better"),
+        (
+            standing(2.0, 1.0, half=0.05),
+            "nothing is shown to be better: imbalance_max_mean inconclusive, moved_weight inconclusive",
+        ),
         (standing(2.0, 0.5, half=0.2), "imbalance_max_mean may be worse by more than the tolerance"),
         (standing(2.2, 0.5), "imbalance_max_mean may be worse by more than the tolerance"),
-        (standing(2.05, 9.0, half=0.06), "imbalance_max_mean may be worse by more than the tolerance"),
+        (
+            standing(2.05, 9.0, half=0.06),
+            "nothing is shown to be better: imbalance_max_mean inconclusive, moved_weight worse",
+        ),
     ],
 )
 def test_a_gain_is_recommended_if_nothing_that_counts_is_lost(candidate: Standing, answer: str | None) -> None:
@@ -63,7 +69,10 @@ def test_verdicts_count_over_intervals() -> None:
     figures = {name: replace(figure, verdict="inconclusive") for name, figure in lucky.figures.items()}
     figures[ANSWERED] = lucky.figures[ANSWERED]
 
-    assert objection(Standing(figures), _TODAY, AIMS) == "nothing is shown to be better"
+    assert objection(Standing(figures), _TODAY, AIMS) == (
+        "nothing is shown to be better: imbalance_max_mean inconclusive (better if it were the only comparison), "
+        "moved_weight inconclusive (better if it were the only comparison)"
+    )
     assert objection(Standing(figures), _TODAY, AIMS, alone=True) is None
 
 
@@ -81,3 +90,4 @@ def test_changes_are_written_as_lines_to_paste() -> None:
     assert list(dynamic_lines(changes)) == [
         "pulsar-admin brokers update-dynamic-config --config loadBalancerBrokerThresholdShedderPercentage --value 5"
     ]
+    assert list(restart_lines(changes)) == ["lowerBoundarySheddingEnabled=true"]

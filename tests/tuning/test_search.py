@@ -100,6 +100,19 @@ def test_who_is_beaten_does_not_go_on() -> None:
     assert first not in search.best(len(search.candidates))
 
 
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+@pytest.mark.parametrize(("values", "candidates", "tried"), [(8, 65, 64), (9, 64, 60)])
+def test_listed_values_use_the_whole_budget(gain: float, values: int, candidates: int, tried: int) -> None:
+    """Nothing lies near a listed value, so that further ones are tried in its place, whatever the first have shown."""
+    vary = {key: [n / 20 for n in range(1, values + 1)] for key in ("shedder.threshold", "shedder.history")}
+
+    search, _ = searched(
+        space_of(vary, _TODAY), lambda one: standing(2.0 - gain * bool(one.number), 1.0), candidates=candidates
+    )
+
+    assert sum(one.origin == "wide" for one in search.candidates) >= tried
+
+
 def test_a_space_with_few_values_leaves_its_share_to_none() -> None:
     """Two values are two candidates, whatever the budget."""
     search, _ = searched(space_of({"shedder.lower_boundary": [True, False]}, _TODAY), _figures, candidates=32)

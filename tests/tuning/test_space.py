@@ -28,6 +28,23 @@ def test_points_lie_all_over_a_range() -> None:
     assert max(counts) - min(counts) <= 1
 
 
+@given(st.permutations([0.0, 0.1, 0.2, 0.3]), st.integers(0, 4))
+def test_listed_values_are_all_tried_in_whatever_order_they_stand(listed: list[float], more: int) -> None:
+    """If there are as many points as combinations, and a second list changes nothing of it."""
+    vary = {"shedder.threshold": listed, "shedder.history": [0.1, 0.5, 0.9]}
+
+    points = list(spread(space_of(vary), 12 + more))
+
+    assert len({point.identity for point in points}) == 12
+
+
+def test_a_long_list_gives_as_many_points_as_are_asked_for() -> None:
+    """Where several places have the same value, further ones are taken."""
+    values = [number / 100 for number in range(40)]
+
+    assert len(list(spread(space_of({"shedder.threshold": values}), 30))) == 30
+
+
 def test_the_same_space_has_the_same_points() -> None:
     """Nothing is drawn."""
     assert list(spread(space_of(_THRESHOLD), 9)) == list(spread(space_of(_THRESHOLD), 9))
