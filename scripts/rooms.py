@@ -26,7 +26,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/model": 3_000,
     "lookup/moving": 3_400,
     "lookup/placement": 1_900,
-    "lookup/replay": 9_800,
+    "lookup/replay": 10_000,
     "lookup/report": 6_600,
     "lookup/score": 2_700,
     "lookup/serve": 4_300,

@@ -30,6 +30,7 @@ from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of, ship
+from lookup.report.caveats import no_answers
 from lookup.report.confirmation import confirming, what_is_left
 from lookup.report.folder import read_run
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
@@ -225,7 +226,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         target.write(PAGE, page.encode())
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
-    for sentence in beyond(scored):
+    for sentence in (*beyond(scored), *no_answers(scored)):
         warn(sentence)
     if outcome.inputs.failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in outcome.inputs.failures.items())

@@ -17,6 +17,7 @@ from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.sources import list_log, locate, table_span
 from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, moment_at, time_text, to_us
+from lookup.replay.presence import require_some_registered
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import ship
@@ -82,6 +83,12 @@ class LogTrials:
             sealed = seal(
                 *span, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units, warmup_s=section.warmup_s
             )
+        last = sealed.from_us - 1 if holdout else sealed.last_us
+        warm = span[0] + section.warmup_s * US_PER_S
+        require_some_registered(settings, warm, last, "the part of the log that is searched")
+        if holdout:
+            # Else a search of hours would end with a refusal.
+            require_some_registered(settings, sealed.from_us, sealed.last_us, "the part of the log that is sealed")
         return cls(file, selection, spaces, sealed, holdout)
 
     @property

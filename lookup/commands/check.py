@@ -38,6 +38,7 @@ from lookup.settings import (
     EvaluationFile,
     ServingFile,
     ServingSection,
+    capacity_warnings,
     examine_settings,
     load_topics,
     obstacles_of,
@@ -80,6 +81,9 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = examined.findings.settings
     if settings is not None:
         _warn(settings, examined.policies)
+        # Held against a log, they are findings.
+        for sentence in capacity_warnings(settings) if arguments.against is None else ():
+            warn(sentence)
     unreadable = [] if settings is None else _unreadable(settings)
     if examined.problems or unreadable or settings is None:
         raise SettingsError([*examined.problems, *unreadable])

@@ -126,7 +126,7 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
         yield "properties", "clients send none"
     session = cluster.session
     if session is None:
-        yield "load", "no broker is known: give --config"
+        yield "load", "no broker is known: give --config, with brokers of the time of the log"
         return
     yield "mean load", f"{cluster.broker_load or 0.0:,.4g} weight/s of a broker, to be compared with its capacity"
     yield "load", f"session_s = {session.session_s}: a broker serves {session.expected:,.1f} lookups in that time"

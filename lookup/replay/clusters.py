@@ -25,7 +25,15 @@ from lookup.replay.plan import BrokerReports, BundleReports, ClusterPlan, RunPla
 from lookup.replay.reports import CAUSES, EVENTS, Tables, parts_by_day
 from lookup.replay.shares import ClusterWords, days_with_codes, merge_words, short_codes
 from lookup.replay.tables import DETAILS, given_figures
-from lookup.replay.timeline import ClusterEvents, OwnershipEvent, Registration, Timeline, build_timeline, children_of
+from lookup.replay.timeline import (
+    ClusterEvents,
+    OwnershipEvent,
+    Registration,
+    Timeline,
+    build_timeline,
+    children_of,
+    times_registered,
+)
 from lookup.replay.work import WorkDir
 from lookup.settings.resolve import broker_intervals
 
@@ -222,6 +230,7 @@ def _planned(
         timeline=timeline,
         days=days_with_codes(words, shares, brokers),
         assumed_capacity=_assumed(timeline, words.counts["micro"]),
+        registered=times_registered(events.registrations),
         logged=sum(words.by_broker.get(name, 0) for name in brokers),
         loads=_broker_reports(tables, cluster, timeline.roster) if run.is_reported else None,
         bundle_loads=None if inputs.bundles is None else _bundle_reports(tables, cluster, words.atoms),

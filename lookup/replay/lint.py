@@ -25,6 +25,7 @@ from lookup.model.quoting import closest, listed, quantity, shown
 from lookup.model.request import request_of
 from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.presence import about_times
 from lookup.replay.proportions import about_proportions, published_labels
 from lookup.settings.cluster import ClientMatch
 from lookup.settings.evaluation import EvaluationFile
@@ -59,6 +60,7 @@ def lint(
             less than one lookup each.
     """
     findings = (
+        *about_times(clusters, run.warmup_us),
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
         *_about_bundles(settings, clusters),

@@ -127,7 +127,10 @@ class InputFacts:
     #: share of the lookups soon after their bundle lost its owner in the log
     induced_ratio: float | None = None
     ignored_unloads: int | None = None
+    #: None as well if some brokers of a cluster have none
     capacity: Literal["given", "assumed"] | None = None
+    #: brokers without a capacity, by cluster in which others have one; None if there are none
+    without_capacity: Mapping[str, int] | None = None
     decisions: int | None = None
     #: by policy, what `on_error` let pass
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -146,7 +149,8 @@ class InputFacts:
         """Return the facts as JSON has them, without what only some runs have."""
         facts: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
         facts["cycles"] = {policy: sums.document() for policy, sums in self.cycles.items()}
-        absent = {name for name in ("late_splits", "refused_unloads", "findings") if facts[name] is None}
+        at_times = "without_capacity", "late_splits", "refused_unloads", "findings"
+        absent = {name for name in at_times if facts[name] is None}
         return {name: value for name, value in facts.items() if name not in absent}
 
 

@@ -22,7 +22,7 @@ from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import CodedPart
 from lookup.replay.shares import ClusterWords
-from lookup.replay.timeline import Timeline
+from lookup.replay.timeline import Span, Timeline
 from lookup.settings.evaluation import OwnerLoss
 
 __all__ = ["ClusterPlan", "RunPlan", "new_manager"]
@@ -96,6 +96,8 @@ class ClusterPlan:
     days: Mapping[int, Sequence[CodedPart]]
     #: weight per second at usage 1.0 of every broker if no broker of the cluster has one; None: their own
     assumed_capacity: float | None
+    #: when any broker is registered, also before and after the log
+    registered: tuple[Span, ...] = ()
     #: lookups whose logged broker is one of the cluster's
     logged: int = 0
     #: load reports, None if the run has none
@@ -108,6 +110,14 @@ class ClusterPlan:
     def name(self) -> str:
         """Return the cluster's name."""
         return self.words.cluster
+
+    @property
+    def without_capacity(self) -> list[str]:
+        """Return the ids of brokers that are registered without a capacity although one of the cluster has one."""
+        if self.assumed_capacity is not None:
+            return []
+        here = (zip(roster, registered, strict=True) for roster, registered in self.timeline.epochs)
+        return sorted({broker.id for each in here for broker, is_in in each if is_in and broker.capacity is None})
 
     def first_bundles(self, count: int | None = None) -> BundleMap:
         """Return the bundles at the beginning of a policy's replay.

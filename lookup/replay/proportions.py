@@ -64,6 +64,7 @@ def about_proportions(
     if settings.evaluation.load == "simulated":
         yield from _about_load(settings, policies, clusters, quiet)
         yield from _about_capacities(settings, clusters)
+        yield from _about_missing_capacities(clusters)
     if settings.evaluation.ownership == "exclusive":
         yield from _about_places(policies, clusters)
 
@@ -262,6 +263,20 @@ def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan])
             "not say",
             f"state it in weight/s: about {2 * load:.3g} if brokers are half used on average",
         )
+
+
+def _about_missing_capacities(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+    """Find brokers without a capacity among others that have one."""
+    for cluster in clusters:
+        if without := cluster.without_capacity:
+            yield Finding(
+                "no-capacity",
+                f"of {cluster.name} some brokers have a capacity, and others have none: {listed(without)}",
+                f"{len(without):,} of {quantity(len(cluster.timeline.roster), 'broker')}",
+                "their usage is unknown to policies and shedders, and overload_ratio leaves them out; a capacity is "
+                "assumed only where no broker of a cluster has one",
+                "give every broker a capacity, in [[brokers]] or in its profile, or none of them",
+            )
 
 
 # Places

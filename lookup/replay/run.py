@@ -35,6 +35,7 @@ from lookup.replay.nearness import farthest_ms
 from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.pieces import Bounding
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.presence import require_registered
 from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
 from lookup.replay.shares import Coded, code_files, code_frame, demanded
@@ -191,6 +192,7 @@ class _EvaluationRun:
         reads = frozenset[str]().union(*(policy.reads for policy in policies))
         coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
         require_scored(clusters, run.warmup_us)
+        require_registered(clusters, run.warmup_us)
         seeds = seeds_for(self.settings.evaluation, clusters)
         multipliers = _multipliers(clusters, run) if self.settings.evaluation.bounds else None
         replayed, gathered = self._replay(clusters, run, recipe, seeds, multipliers)
@@ -412,6 +414,7 @@ def _input_facts(
         failures[run.policy] += run.failures
         late_splits[run.policy] += run.late_splits
         refused_unloads[run.policy] += run.refused_unloads
+    without = {cluster.name: len(cluster.without_capacity) for cluster in clusters if cluster.without_capacity}
     return InputFacts(
         rows=counts["rows"],
         lookups=counts["demand"],
@@ -426,7 +429,13 @@ def _input_facts(
         last_us=max(cluster.words.last_us for cluster in clusters),
         induced_ratio=sum(fact.induced for fact in facts) / demand if demand else None,
         ignored_unloads=sum(cluster.timeline.ignored_unloads for cluster in clusters),
-        capacity="assumed" if any(cluster.assumed_capacity is not None for cluster in clusters) else "given",
+        # A third word would keep earlier versions from reading the run.
+        capacity="assumed"
+        if any(one.assumed_capacity is not None for one in clusters)
+        else None
+        if without
+        else "given",
+        without_capacity=without or None,
         decisions=sum(run.decisions for run in replayed),
         # A unary plus leaves out the policies without any.
         failures=dict(+failures),

@@ -20,12 +20,14 @@ from lookup.model.topology import LEVELS
 from lookup.settings.resolve import BrokerInterval
 
 __all__ = [
-    "ClusterEvents", "OwnershipEvent", "Registration", "TickEvents", "Timeline", "build_timeline", "children_of",
-    "cut_points", "registrations_of",
+    "ClusterEvents", "OwnershipEvent", "Registration", "Span", "TickEvents", "Timeline", "build_timeline",
+    "children_of", "cut_points", "registrations_of", "times_registered",
 ]  # fmt: skip
 
 #: In this order events of one instant take place.
 _REGISTRY_ORDER = {"unregistered": 0, "updated": 1, "registered": 2}
+#: Start and end of a time, µs.
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,20 @@ def registrations_of(intervals: Iterable[BrokerInterval]) -> list[Registration]:
     return timeline
 
 
+def times_registered(registrations: Iterable[Registration]) -> tuple[Span, ...]:
+    """Return when any broker is registered, as [start, end) in order; what is open ends with 64 bits."""
+    times: list[Span] = []
+    present, since = set[str](), 0
+    for event in _ordered(registrations):
+        if event.event == "registered":
+            since = since if present else event.ts_us
+            present.add(event.broker)
+        elif event.event == "unregistered" and present:
+            present.discard(event.broker)
+            times += [] if present else [(since, event.ts_us)]
+    return (*times, (since, int(np.iinfo(np.int64).max))) if present else tuple(times)
+
+
 def cut_points(event: OwnershipEvent) -> tuple[int, ...]:
     """Return the hashes at which a split cuts its bundle: the given boundaries strictly inside it, ascending."""
     ends = BundleRange.parse(event.bundle.rpartition("/")[2])
@@ -213,10 +229,7 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
     for event in (event for event in events.unloads if first_us < event.ts_us < end):
         before = later.get(event.ts_us, TickEvents())
         later[event.ts_us] = replace(before, unloads=(*before.unloads, event.bundle))
-    registrations = sorted(
-        (event for event in events.registrations if event.ts_us < end),
-        key=lambda event: (event.ts_us, _REGISTRY_ORDER[event.event], event.broker),
-    )
+    registrations = _ordered(event for event in events.registrations if event.ts_us < end)
     cuts = {*later, *(event.ts_us for event in registrations if event.ts_us >= start)}
     starts = np.array(sorted({*range(start, end, tick_us), *cuts}), dtype=np.int64)
     registry = _epochs(registrations, events.brokers, starts)
@@ -234,6 +247,10 @@ def build_timeline(events: ClusterEvents, *, first_us: int, last_us: int, tick_u
         restore_tick=int(np.searchsorted(starts, first_us, side="right")) - 1,
         ignored_unloads=events.ignored_unloads,
     )
+
+
+def _ordered(registrations: Iterable[Registration]) -> list[Registration]:
+    return sorted(registrations, key=lambda event: (event.ts_us, _REGISTRY_ORDER[event.event], event.broker))
 
 
 def _epochs(

@@ -17,7 +17,7 @@ from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, family
 
-__all__ = ["caveats"]
+__all__ = ["caveats", "no_answers"]
 
 #: With fewer replicates it is said what that costs.
 _FEW_SEEDS = 5
@@ -26,28 +26,25 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        beyond, _no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
+        beyond, no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
         _this_placement, _input, _alike, _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
 
 
-def _no_answers(scored: Scored) -> Iterator[str]:
-    best: dict[str, float] = {}
-    for figure in scored.estimates:
-        if figure.series.metric.name == "answered_ratio" and figure.cluster is not None and not figure.series.by:
-            best[figure.cluster] = max(figure.value, best.get(figure.cluster, 0.0))
-    for cluster in sorted(cluster for cluster, ratio in best.items() if ratio == 0.0):
+def no_answers(scored: Scored) -> Iterator[str]:
+    """Say in which clusters nothing was answered: policies that answer nobody are alike, which looks like a result."""
+    ratios = [each for each in scored.estimates if each.series.metric.name == "answered_ratio" and not each.series.by]
+    answered = {each.cluster for each in ratios if each.value != 0.0}
+    for cluster in sorted({each.cluster for each in ratios if each.cluster is not None} - answered):
         yield (
-            f"No policy answered a single lookup of cluster {cluster}: was any broker registered there while the log "
-            "was written? Compare the times of BROKERS, or `from` and `until`, with those of the log."
+            f"No policy answered a single lookup of cluster {cluster}: no broker was registered when lookups came, or "
+            "filters left none. Compare the times of brokers with those of the log, and see `lookup explain`."
         )
 
 
 def _unlikely_times(scored: Scored) -> Iterator[str]:
-    first = scored.inputs.first_us
-    early = None if first is None else unlikely_span(first, first)
-    if early is not None:
+    if (first := scored.inputs.first_us) is not None and (early := unlikely_span(first, first)) is not None:
         yield f"{early} {WHOLE_NUMBERS}"
 
 

@@ -77,6 +77,7 @@ _INPUTS: Mapping[str, str | None] = {
     "late_splits": "logged splits that waited for a bundle in flight",
     "refused_unloads": "administrators' unloads of bundles in flight (left out)",
     "capacity": "capacity of brokers",
+    "without_capacity": "brokers without a capacity, beside others with one",
     "decisions": "decisions taken",
     "failures": "failures that on_error let pass",
     "first_failure": "the first of them",

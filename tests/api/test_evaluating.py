@@ -277,3 +277,14 @@ def test_a_run_without_candidates_confirms_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="has no winner"):
         lookup.confirm(tmp_path / "run", workers=InProcess())
+
+
+def test_a_cluster_without_answers_is_warned_of(path: Path) -> None:
+    """It is no note alone, which a quiet command leaves out: policies that answer nobody are alike."""
+    between = {"from": "2026-01-01T23:56:01Z", "until": "2026-01-01T23:56:09Z"}
+    settings = {**_SETTINGS, "brokers": [{"id": "b:8080", **between}]}
+    said: list[str] = []
+
+    lookup.evaluate(settings, path, workers=InProcess(), warn=said.append)
+
+    assert [sentence for sentence in said if sentence.startswith("No policy answered a single lookup of cluster east")]

@@ -309,6 +309,23 @@ def test_a_log_that_is_too_short_is_refused(tmp_path: Path) -> None:
         _tuned(_search(tmp_path / "short", _WEIGHT), tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("times", "part"),
+    [({"from": "2030-01-01T00:00:00Z"}, "searched"), ({"until": "2026-01-06T00:00:00Z"}, "sealed")],
+)
+def test_days_without_a_broker_are_refused_before_any_work(
+    log: Path, tmp_path: Path, times: dict[str, str], part: str
+) -> None:
+    """Those that are searched, and those that are sealed, which a search would come to after hours."""
+    search = _search(log, _WEIGHT)
+    del search["tune"]["evaluation"]["inputs"]["brokers"]
+    search["tune"]["evaluation"]["brokers"] = [{"id": "b:1", **times}]
+
+    with pytest.raises(InputError, match=f"no broker is registered at any time of the part of the log that is {part}"):
+        _tuned(search, tmp_path / "out")
+    assert not list(tmp_path.glob("out/*"))
+
+
 def _search_for_bundles(log: Path) -> dict[str, Any]:
     """Return a search for how many bundles a namespace should have, of which there is one."""
     search = _search(log, {"bundles": [1, 16, 64]}, ownership="exclusive", objectives=["imbalance_max_mean"])

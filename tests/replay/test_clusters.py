@@ -29,7 +29,18 @@ def test_one_known_capacity_is_enough_to_assume_none(tmp_path: Path) -> None:
     """A single broker's capacity says that the others are unknown, not equal."""
     brokers = [{"id": "a:1", "capacity": 5.0}, {"id": "b:1"}]
 
-    assert planned(tmp_path, [lookup()], brokers=brokers).cluster.assumed_capacity is None
+    cluster = planned(tmp_path, [lookup()], brokers=brokers).cluster
+
+    assert cluster.assumed_capacity is None
+    assert cluster.without_capacity == ["b:1"]
+
+
+def test_only_registered_brokers_lack_a_capacity(tmp_path: Path) -> None:
+    """An entry of the settings whose broker the table BROKERS does not name carries nothing."""
+    brokers = [{"id": "a:1", "capacity": 5.0}, {"id": "b:1"}]
+    tables = {"brokers": [REGISTERED]}
+
+    assert planned(tmp_path, [lookup()], tables=tables, brokers=brokers).cluster.without_capacity == []
 
 
 def test_a_broker_is_known_by_every_address_it_ever_had(tmp_path: Path) -> None:

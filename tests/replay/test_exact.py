@@ -173,8 +173,10 @@ def _replayed(session: Any, file: EvaluationFile, output: Path, **given: Any) ->
     try:
         return replay(session, file, str(output), **given)
     except InputError as error:
-        # A short log may lie whole in its warm-up, and a cluster may have no row in one of log and table: refused.
-        if "leaves nothing to score" in str(error) or "give both the same names" in str(error):
+        # A short log may lie whole in its warm-up or without brokers, and a cluster may have no row in one of log and
+        # table: refused.
+        refusals = "leaves nothing to score", "give both the same names", "no broker that is registered at any time"
+        if any(refusal in str(error) for refusal in refusals):
             reject()
         raise
 

@@ -1,0 +1,113 @@
+"""Hold the times at which brokers are registered against the time of a log.
+
+While no broker is registered no policy answers anything, and policies that answer nobody are alike: a mistake in the
+times of brokers would pass for a good result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lookup.errors import InputError
+from lookup.model.quoting import shown
+from lookup.model.time import FIRST_US, LAST_US, US_PER_S, time_text
+from lookup.replay.outcome import Finding
+from lookup.replay.plan import ClusterPlan
+from lookup.replay.tables import registrations
+from lookup.replay.timeline import Registration, Span, registrations_of, times_registered
+from lookup.settings.evaluation import EvaluationFile
+from lookup.settings.resolve import broker_intervals
+
+__all__ = ["about_times", "require_registered", "require_some_registered"]
+
+#: Share of a log's time without any broker that is worth a finding.
+_TELLING = 0.01
+_RIGHT = (
+    "`from` and `until` of [[brokers]], or the times of BROKERS, should overlap with it; is an offset from UTC wrong?"
+)
+
+
+def require_registered(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
+    """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then.
+
+    Raises:
+        InputError: naming the time of the log and that of the brokers.
+    """
+    for cluster in clusters:
+        first, last = _scored(cluster, warmup_us)
+        if first <= last and not _overlap(cluster.registered, first, last):
+            raise InputError(
+                f"cluster {shown(cluster.name)} of the log has no broker that is registered at any time of it, so that "
+                f"no policy can answer: {_spans(cluster.registered, first, last)}; {_RIGHT}"
+            )
+
+
+def require_some_registered(settings: EvaluationFile, first_us: int, last_us: int, what: str) -> None:
+    """Refuse a part of a log in which no cluster has a broker, before the log is read.
+
+    Args:
+        first_us, last_us: first and last instant of the part.
+        what: names the part.
+
+    Raises:
+        InputError: naming its time and that of the brokers.
+    """
+    times = sorted(span for events in _of_any_cluster(settings) for span in times_registered(events))
+    if first_us <= last_us and not _overlap(times, first_us, last_us):
+        raise InputError(
+            f"no broker is registered at any time of {what}, so that no policy can answer: "
+            f"{_spans(times, first_us, last_us)}; {_RIGHT}"
+        )
+
+
+def about_times(clusters: Sequence[ClusterPlan], warmup_us: int) -> Iterator[Finding]:
+    """Find clusters in which no broker is registered for a part of the log, or for all of it."""
+    for cluster in clusters:
+        first, last = _scored(cluster, warmup_us)
+        whole = last + 1 - first
+        without = whole - _overlap(cluster.registered, first, last)
+        part = "a part" if without < whole else "the whole"
+        if without > _TELLING * whole > 0:
+            yield Finding(
+                "broker-times",
+                f"no broker of {cluster.name} is registered in {part} of the log",
+                f"{without / US_PER_S:,.0f} of {whole / US_PER_S:,.0f} s",
+                f"{_spans(cluster.registered, first, last)}; "
+                + ("no policy can answer in that part" if without < whole else "`lookup evaluate` refuses it"),
+                _RIGHT,
+            )
+
+
+def _of_any_cluster(settings: EvaluationFile) -> Iterable[Sequence[Registration]]:
+    if settings.inputs.brokers is not None:
+        return registrations(settings.inputs.brokers).rows.values()
+    named = {cluster for entry in settings.brokers for cluster in entry.clusters or ()}
+    # No cluster has an empty name: under it are the brokers of every cluster.
+    return [registrations_of(broker_intervals(settings, cluster)) for cluster in {"", *named}]
+
+
+def _scored(cluster: ClusterPlan, warmup_us: int) -> Span:
+    """Return the first and the last instant of a cluster's log that is scored; the first is later if none is."""
+    begins = int(cluster.timeline.bounds[0]) + warmup_us if warmup_us else cluster.words.first_us
+    return max(begins, cluster.words.first_us), cluster.words.last_us
+
+
+def _overlap(times: Iterable[Span], first_us: int, last_us: int) -> int:
+    """Return for how long of a time some broker is registered, µs."""
+    return sum(max(0, min(end, last_us + 1) - max(start, first_us)) for start, end in times)
+
+
+def _spans(times: Sequence[Span], first_us: int, last_us: int) -> str:
+    log = f"its lookups come from {time_text(first_us)} to {time_text(last_us)}"
+    if not times:
+        return f"{log}, and brokers never register"
+    before, after = [end for _, end in times if end <= first_us], [start for start, _ in times if start > last_us]
+    if before and after and not _overlap(times, first_us, last_us):
+        return (
+            f"{log}, and brokers are registered until {time_text(max(before))} and again from {time_text(min(after))}"
+        )
+    start, end = times[0][0], max(end for _, end in times)
+    ends = [f"from {time_text(start)}"] if start >= FIRST_US else []
+    ends += [f"until {time_text(end)}"] if end <= LAST_US else ["on"] if ends else []
+    gap = ", but not all the time" if start <= first_us and last_us < end else ""
+    return f"{log}, and {' '.join(['brokers are registered', *ends])}{gap}"
