@@ -27,7 +27,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/moving": 3_400,
     "lookup/placement": 1_900,
     "lookup/replay": 10_000,
-    "lookup/report": 6_600,
+    "lookup/report": 6_700,
     "lookup/score": 2_700,
     "lookup/serve": 4_300,
     "lookup/settings": 3_800,

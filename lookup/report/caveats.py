@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import count
 
 from scipy import special
 
@@ -12,7 +11,7 @@ from lookup.model.quoting import listed, quantity
 from lookup.model.time import WHOLE_NUMBERS, unlikely_span
 from lookup.report.comparison import alike, label, number_text, signed_text
 from lookup.report.possible import beyond
-from lookup.score.luck import LEVEL, least_chance
+from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, family
@@ -96,7 +95,7 @@ def _few_seeds(scored: Scored) -> Iterator[str]:
         )
     together, *_ = family(scored.verdicts, scored.plan.rules)
     if least_chance(seeds) * together > GATE_LEVEL:
-        needed = next(n for n in count(seeds) if least_chance(n) * together <= GATE_LEVEL)
+        needed = replicates_for(GATE_LEVEL / together)
         yield (
             f"{seeds} seeds cannot carry {quantity(together, 'comparison')} for the exit code: of so many no loss can "
             f"be told from chance, however large it is; with {needed} seeds one can."

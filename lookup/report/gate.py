@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Literal
 from xml.etree import ElementTree as ET
 
@@ -27,7 +26,7 @@ from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, nu
 from lookup.report.difference import Change, Difference
 from lookup.report.markdown import markdown
 from lookup.report.wording import is_open, opening
-from lookup.score.luck import LEVEL, least_chance
+from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
@@ -271,13 +270,13 @@ def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
     usual = special.stdtrit(freedom, 1.0 - LEVEL / 2)
     # One-sided: only what is worse fails. Never narrower than the intervals of the report.
     wider = max(1.0, float(special.stdtrit(freedom, 1.0 - LEVEL / max(1, with_interval)) / usual))
-    gaps = {label(each.metric, each.key): each.gap for each in scored.fidelity if not math.isnan(each.gap)}
+    gaps = {label(*name): gap for name, gap in scored.gaps.items()}
     judged = [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
     # However large the difference: equals come out apart that often, one-sided, in so many replicates.
     compared = sum(bool(check.change) for check in judged)
     if seeds == 1 or least_chance(seeds) / 2 * compared <= LEVEL:
         return judged
-    enough = next(n for n in count(seeds) if least_chance(n) / 2 * compared <= LEVEL)
+    enough = replicates_for(2 * LEVEL / compared)
     few = f"{quantity(seeds, 'seed')} can carry no failure of {quantity(compared, 'figure')}; {enough} seeds would"
     return [replace(each, outcome="undecided", reason=few) if each.outcome == "failed" else each for each in judged]
 
@@ -292,7 +291,7 @@ def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> C
     if math.isnan(check.change):
         return replace(check, outcome="not judged", mark=UNJUDGED)
     if math.isnan(check.low) and not check.change:
-        return replace(check, outcome="passed", low=check.change, high=check.change)
+        return replace(check, outcome="passed", low=check.change, high=check.change, reason="")
     if math.isnan(check.low):
         reason = check.reason or "the metric has no interval: it does not add over bundles or time"
         return replace(check, outcome="not judged", reason=reason, mark=UNJUDGED)
@@ -312,11 +311,9 @@ def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> C
         return replace(check, outcome="failed", reason=f"{reason}, and {number_text(check.budget)} are tolerated")
     if least > check.budget:
         return replace(check, reason=f"the change is not above the fidelity gap {number_text(gap)} {check.unit}")
-    return replace(
-        check,
-        reason=f"it may regress by up to {number_text(most + gap)} {check.unit}; smallest effect "
-        f"that this log can show {number_text(half)}",
-    )
+    widened = f", the fidelity gap {number_text(gap)} counted in" if gap else ""
+    reason = f"it may regress by up to {number_text(most + gap)} {check.unit}{widened}; smallest effect that this log"
+    return replace(check, reason=f"{reason} can show {number_text(max(half, gap))}")
 
 
 def _headline(checks: Sequence[Check], code: int) -> str:
@@ -395,7 +392,8 @@ def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str]
     blocks: list[Block] = [Heading(gate.headline, 3)]
     if gate.checks:
         interval = "intervals hold together with 95 %" if gate.has_budget else "95 % intervals"
-        blocks.append(Table(CHECK_HEADS, [check.row for check in gate.checks[:_MOST_ROWS]]))
+        rows = [(*check.row, check.reason) for check in gate.checks[:_MOST_ROWS]]
+        blocks.append(Table((*CHECK_HEADS, "why"), rows))
         blocks.append(Paragraph(f"Changes are from {gate.reference}; {interval}."))
     if len(gate.checks) > _MOST_ROWS:
         blocks.append(Paragraph(f"{len(gate.checks) - _MOST_ROWS} more figures are left out."))

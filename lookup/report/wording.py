@@ -29,7 +29,7 @@ from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family, is_undecided
 
 __all__ = [
     "IN_BRACKETS", "aims", "alarm", "comparisons", "conclusion", "differing", "is_fatal", "is_open", "joined", "legend",
-    "locality", "meanings", "of_wholes", "opening", "outcomes", "terms", "undecided", "undecided_figures",
+    "locality", "meanings", "of_wholes", "opening", "outcomes", "shown", "terms", "undecided", "undecided_figures",
     "winners_luck",
 ]  # fmt: skip
 
@@ -38,7 +38,10 @@ _MEANINGS: Mapping[Word, str] = {
     "worse": "the whole interval of the difference is on the bad side",
     "equivalent": "the interval, widened by the fidelity gap, lies within the margin",
     "identical": "both did the same in every bundle, event and stretch of time",
-    "inconclusive": "the interval reaches to both sides, or rests on too few observations; the reason says which",
+    "inconclusive": (
+        "the interval reaches to both sides, the difference is not above the fidelity gap, or rests on "
+        "too few observations; the reason says which"
+    ),
 }
 #: What stands behind an undecided figure.
 IN_BRACKETS = "in brackets the smallest effect that this log can show, or why it shows none"
@@ -135,29 +138,34 @@ def undecided_figures(scored: Scored) -> list[str]:
     for verdict in _undecided(scored):
         of_name.setdefault(verdict.name, []).append(verdict)
     return [
-        f"{label(*name)} of {', '.join(verdict.policy for verdict in verdicts)} "
-        f"({_effect(verdicts, scored.metric[name[0]].unit)})"
+        f"{label(*name)} of {', '.join(verdict.policy for verdict in verdicts)} ({_effect(verdicts, scored)})"
         for name, verdicts in of_name.items()
     ]
 
 
-def _effect(verdicts: list[Verdict], unit: str) -> str:
-    """Return the smallest effect that undecided verdicts on one figure can show, or why they show none.
-
-    An effect is half the width of the difference's interval: chance alone brings smaller ones.
-    """
+def _effect(verdicts: list[Verdict], scored: Scored) -> str:
+    """Return the smallest effects that undecided verdicts on one figure can show, or why they show none."""
     # Without a p value a comparison rests on too little, so that its interval shows nothing.
-    halves = sorted(
-        (verdict.high - verdict.low) / 2
-        for verdict in verdicts
-        if is_undecided(verdict) and not math.isnan(verdict.p_value)
-    )
-    if halves:
-        return f"{' to '.join(dict.fromkeys(map(number_text, (halves[0], halves[-1]))))} {unit}"
+    open_ = [verdict for verdict in verdicts if is_undecided(verdict) and not math.isnan(verdict.p_value)]
+    if open_:
+        ranked = sorted(open_, key=scored.least_shown)
+        unit = scored.metric[ranked[0].metric].unit
+        if math.isinf(scored.least_shown(ranked[0])):
+            return f"none: {quantity(len(scored.plan.evaluation.drawn), 'seed')} can carry no verdict"
+        texts = [shown(scored, verdict, number_text(scored.least_shown(verdict))) for verdict in ranked]
+        return f"{' to '.join(dict.fromkeys((texts[0], texts[-1])))} {unit}"
     for verdict in verdicts:
         if verdict.verdict == "inconclusive" and math.isnan(verdict.p_value):
             return "not judged" if is_unjudged(verdict) else str(verdict.reason)
     return " and ".join(dict.fromkeys(scope_of(verdict) for verdict in verdicts if scope_of(verdict)))
+
+
+def shown(scored: Scored, verdict: Verdict, text: str) -> str:
+    """Return the smallest difference that this log can show, which a text writes, with what makes it so large."""
+    least = scored.least_shown(verdict)
+    if least == scored.gaps.get(verdict.name):
+        return f"the fidelity gap of {text}"
+    return f"more than {text}" if least > (verdict.high - verdict.low) / 2 else text
 
 
 def _undecided(scored: Scored) -> list[Verdict]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from lookup.score.series import Series
 
 __all__ = [
     "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "around", "estimate", "layout_of", "least_chance",
-    "minus", "pooled", "sample", "spread",
+    "minus", "pooled", "replicates_for", "sample", "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -326,6 +327,11 @@ def least_chance(replicates: int) -> float:
     replicate says nothing of luck, neither this.
     """
     return 2.0 ** (1 - 2 * replicates) if replicates > 1 else 0.0
+
+
+def replicates_for(chance: float) -> int:
+    """Return the smallest number of replicates, two or more, that can carry a probability."""
+    return next(n for n in count(2) if least_chance(n) <= chance)
 
 
 def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:

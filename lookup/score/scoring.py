@@ -13,9 +13,9 @@ from scipy import special
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, pooled
+from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, least_chance, pooled
 from lookup.score.possible import Possible, possible
-from lookup.score.rules import check_measured, check_rules, default_primary
+from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
@@ -95,6 +95,22 @@ class Scored:
     def pooled(self) -> Mapping[tuple[str, str, str | None], Estimate]:
         """Return the figures over all clusters and the whole demand, by policy, metric and key."""
         return pooled(self.estimates)
+
+    @cached_property
+    def gaps(self) -> Mapping[Name, float]:
+        """Return the fidelity gaps that are known, by figure."""
+        return {(each.metric, each.key): each.gap for each in self.fidelity if not math.isnan(each.gap)}
+
+    def least_shown(self, verdict: Verdict) -> float:
+        """Return the smallest difference that this log can show in a figure, in the metric's unit.
+
+        Chance brings what is below half the interval, and the replay itself may bring what is not above the gap. A
+        difference that stays open for another reason is not shown either. It is infinite if seeds carry no verdict.
+        """
+        if least_chance(len(self.plan.evaluation.drawn)) > LEVEL:
+            return math.inf
+        open_ = abs(verdict.delta) if verdict.verdict == "inconclusive" else 0.0
+        return max((verdict.high - verdict.low) / 2, self.gaps.get(verdict.name, 0.0), open_)
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -278,11 +278,13 @@ def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
         seeds = quantity(len(case.layout.seeds), "seed")
         reason = f"{seeds} can carry no probability below {luck.least:.2g}, however large the difference; 5 seeds would"
         return replace(drawn, reason=reason)
-    half = (drawn.high - drawn.low) / 2
-    reason = "the interval holds differences either way; smallest detectable effect"
+    half = max((drawn.high - drawn.low) / 2, gap)
+    reason = "the interval holds differences either way"
+    if -drawn.margin <= drawn.low and drawn.high <= drawn.margin:
+        reason = f"the interval lies within the margin, but not if it is widened by the fidelity gap {gap:.3g}"
     source = luck.main_source
     remedy = _DRIFTS if luck.is_drifting and source == "demand" else _REMEDIES[source]
-    return replace(drawn, reason=f"{reason} {half:.3g}, {remedy}")
+    return replace(drawn, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
 
 
 def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:

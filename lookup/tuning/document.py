@@ -162,8 +162,11 @@ def conclusion(
     for name in map(figure_name, aims.objectives):
         known = [figure for one in judged if (figure := one["sealed"][name])["low"] is not None]
         # Of two that are identical there is nothing to be told apart.
-        halves = [half for figure in known if (half := (figure["high"] - figure["low"]) / 2) > 0]
-        smallest += [f"{name} {min(halves):.2g}"] if halves else []
+        apart = [figure for figure in known if figure["high"] > figure["low"]]
+        effects = [max((figure["high"] - figure["low"]) / 2, figure["gap"]) for figure in apart]
+        least = min(effects, default=0.0)
+        is_gap = any(figure["gap"] == least for figure in apart)
+        smallest += [f"{name} {least:.2g}{' (the fidelity gap)' if is_gap else ''}"] if effects else []
     could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
     return f"keep what you have: the sealed {span.unit} confirm none of {quantity(len(judged), 'finalist')}{could}"
 
@@ -186,4 +189,5 @@ def _plain(figure: Figure) -> dict[str, Any]:
 
 def _figure(written: Mapping[str, Any]) -> Figure:
     numbers = {key: math.nan if written[key] is None else written[key] for key in ("value", "delta", "low", "high")}
-    return Figure(**numbers, verdict=written["verdict"], guard=written["guard"])
+    gap = written.get("gap", 0.0)
+    return Figure(**numbers, verdict=written["verdict"], guard=written["guard"], gap=gap)

@@ -82,6 +82,8 @@ class Figure:
     verdict: str = ""
     #: of a guarded figure, whether nothing is lost
     guard: str | None = None
+    #: how far the replayed incumbent is from the log, 0.0 if unknown
+    gap: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
             figures[name] = Figure(value)
         else:
             delta, low, high = float(verdict.delta), float(verdict.low), float(verdict.high)
-            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard)
+            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, scored.gaps.get(name, 0.0))
     return Standing(figures, scored.cannot_act.get(policy))
 
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from lookup.errors import SettingsError
+from lookup.report.comparison import number_text
 from lookup.report.difference import compare_runs
 from lookup.report.folder import read_run
 from lookup.report.gate import COMMENT_MARK, EXCEEDED, Gate, comment_markdown, gate_of, github_annotations, junit_xml
-from lookup.score.scoring import Scored
+from lookup.score.scoring import Fidelity, Scored
 from tests.report.results import placed_once, result, varied
 from tests.report.runs import edit, write_run
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
@@ -230,6 +231,21 @@ def test_a_gap_as_large_as_the_difference_decides_nothing() -> None:
     assert "fidelity gap" in gate.checks[0].reason
 
 
+def test_a_gap_that_leaves_a_budget_open_is_named() -> None:
+    """The interval alone would be within the budget; the gap is the smallest effect that the log can show."""
+    found = _unsure("match_ratio", "rack")
+    (figure,) = (verdict for verdict in found.verdicts if verdict.metric == "match_ratio")
+    gap = Fidelity("match_ratio", "rack", 0.5, 0.9, 0.9, 0.9, 0.4, SEEDS, None)
+    (check,) = gate_of(replace(found, fidelity=[gap]), {"match_ratio:rack": 0.1}).checks
+
+    assert -check.low < check.budget
+    assert (check.outcome, figure.delta) == ("undecided", check.change)
+    assert check.reason == (
+        f"it may regress by up to {number_text(0.4 - check.low)} ratio, the fidelity gap 0.4 counted in; smallest "
+        "effect that this log can show 0.4"
+    )
+
+
 def test_what_has_no_figure_is_not_judged() -> None:
     """`twin` has no imbalance_cv, and silence does not look like consent."""
     gate = gate_of(result(), {"imbalance_cv": 10.0})
@@ -434,6 +450,8 @@ def test_a_comment_says_what_a_reviewer_needs() -> None:
 
     assert lines[0] == f"### {_GATE.headline}"
     assert lines[4].startswith("| failed     | new    | moves        | +1,200 moves ▼ |")
+    # An interval within the budget says nothing of a gap.
+    assert all(check.reason in line for check, line in zip(_GATE.checks, lines[4:], strict=False))
     assert "* 1 setting differs." in lines
     assert "[The page of this run](https://ci.example.org/report.html)" in lines
     assert lines[-1] == COMMENT_MARK

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lookup.replay.outcome import LOGGED
 from lookup.report.comparison import LIGHT_MARKS, MARKS, UNJUDGED, number_text
 from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
@@ -32,7 +33,7 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Winner
 from tests.report.results import placed_once, result, varied
 from tests.report.test_printing import printed
-from tests.score.cases import SEEDS, decided, moves, plan, ratios, scored, spread, sums
+from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
 def test_each_candidate_has_a_sentence() -> None:
@@ -83,6 +84,51 @@ def test_undecided_metrics_are_named_with_the_smallest_effect() -> None:
         f"network_ms_p95 of new (not judged); moves of new ({number_text((verdict.high - verdict.low) / 2)} moves)."
     )
     assert undecided(result()) is None
+
+
+def _with_gap(gap: float, *shares: float) -> Scored:
+    """Compare candidates that serve so much more from near than `stock`, whose share is that far from the log's."""
+    width = {"stock": 0.1} | {f"new-{place}": 0.2 for place in range(len(shares))}
+    gains = (0.0, *shares)
+    log = ratios(LOGGED, [0.5 + gap] * 40, seed=0, metric="match_ratio", key="rack")
+    parts = [
+        ratios(name, spread(0.5 + gain, width[name]), "match_ratio", key="rack")
+        for name, gain in zip(width, gains, strict=True)
+    ]
+    return scored([*replicated(parts), log], plan(*width, seeds=SEEDS, primary=("match_ratio:rack",)))
+
+
+def test_a_gap_is_the_smallest_effect_where_it_is_larger() -> None:
+    """It stands with its name, and no half of an interval that is smaller."""
+    found = _with_gap(0.3, 0.2)
+    (verdict,) = found.verdicts
+    gap = found.gaps["match_ratio", "rack"]
+
+    assert (verdict.high - verdict.low) / 2 < verdict.delta < gap
+    assert undecided_figures(found) == [f"match_ratio[rack] of new-0 (the fidelity gap of {number_text(gap)} ratio)"]
+    assert found.least_shown(verdict) == gap
+
+
+def test_a_difference_that_many_comparisons_leave_open_is_no_effect_that_is_shown() -> None:
+    """What would be told apart alone is not: the effect is larger."""
+    found = _with_gap(0.01, *([0.0] * 5), 0.025)
+    *_, verdict = found.verdicts
+
+    assert (verdict.alone, verdict.verdict, verdict.delta > verdict.high - verdict.delta) == (
+        "better",
+        "inconclusive",
+        True,
+    )
+    (text,) = undecided_figures(found)
+    assert text.endswith(f" to more than {number_text(verdict.delta)} ratio)")
+
+
+def test_two_seeds_show_no_effect() -> None:
+    """No difference would be told from chance by them, so that no size is named."""
+    parts = [ratios(name, [share] * 30, "match_ratio", key="rack") for name, share in (("stock", 0.1), ("new", 0.9))]
+    found = scored(replicated(parts, (1, 2)), plan(seeds=(1, 2), primary=("match_ratio:rack",)))
+
+    assert undecided_figures(found) == ["match_ratio[rack] of new (none: 2 seeds can carry no verdict)"]
 
 
 def test_what_is_undecided_stands_below_the_answer() -> None:

@@ -85,6 +85,19 @@ def test_fidelity() -> None:
     )
 
 
+def test_a_gap_that_keeps_a_difference_from_being_none_is_named() -> None:
+    """The interval is within the margin of 0.005, and would be called equivalent without the gap."""
+    assert judged(0.002, 0.0025).verdict == "equivalent"
+
+    found = judged(0.002, 0.0025, gap=0.001)
+
+    assert found.verdict == "inconclusive"
+    assert str(found.reason).startswith(
+        "the interval lies within the margin, but not if it is widened by the fidelity gap 0.001; smallest detectable "
+        "effect 0.0025, "
+    )
+
+
 @pytest.mark.parametrize(
     ("units", "reason"),
     [

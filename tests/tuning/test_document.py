@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lookup.tuning.document import judged_entry
+from lookup.tuning.document import conclusion, figures, judged_entry
+from lookup.tuning.racing import Standing
 from lookup.tuning.search import Candidate
-from tests.tuning.worlds import AIMS, TODAY, searched, space_of, standing
+from lookup.tuning.trials import Span
+from tests.tuning.worlds import AIMS, IMBALANCE, TODAY, searched, space_of, standing
 
 _CONF_KEY = "defaultNumberOfNamespaceBundles"
 
@@ -44,3 +47,17 @@ def test_other_changes_need_no_caution() -> None:
     judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
     assert judged["caution"] is None
     assert judged["patch"] == ""
+
+
+@pytest.mark.parametrize(
+    ("gap", "effect"), [(0.0, "imbalance_max_mean 0.3"), (0.5, "imbalance_max_mean 0.5 (the fidelity gap)")]
+)
+def test_nothing_confirmed_says_what_could_have_been_shown(gap: float, effect: str) -> None:
+    """Half of an interval, or the fidelity gap if it is larger: what is below it may be the replay's own."""
+    of = standing(1.9, half=0.3).figures
+    open_ = Standing({**of, IMBALANCE: replace(of[IMBALANCE], gap=gap)})
+
+    text = conclusion([], [{"sealed": figures(open_)}], AIMS, Span("days", "a", "b", "c"), opened=1)
+
+    assert text.startswith("keep what you have: the sealed days confirm none of 1 finalist; ")
+    assert text.split(": ")[-1].split(", ")[0] == effect
