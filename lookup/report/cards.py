@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lookup.model.quoting import quantity
 from lookup.report.blocks import Card, Cards, Facet
 from lookup.report.comparison import alike, label, own_direction
 from lookup.report.steps import confirmation, explanation
-from lookup.report.wording import aims, is_fatal, joined, locality, of_wholes
+from lookup.report.wording import aims, is_fatal, joined, locality, of_wholes, shown
 from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
+from lookup.score.luck import least_chance, replicates_for
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
-from lookup.score.verdict import HoldsFor, Verdict, Word
+from lookup.score.verdict import GATE_LEVEL, HoldsFor, Verdict, Word, family
 
 __all__ = [
     "HERE", "PRICE", "about_locality", "cards", "facet_text", "nothing_told", "order_of_cards", "ranked", "sentences",
@@ -35,6 +37,8 @@ PRICE: Name = ("moves", None)
 _TOO_LARGE = 50.0
 #: Replicates to ask for where there is one.
 _SEEDS = 10
+#: Replicates that a verdict asks for which has too few to carry any.
+_LEAST = 5
 #: Part of an interval from which on luck of the placement prevails.
 _PREVAILS = 0.7
 #: Greatest chances between equals of what is very sure, and of what is sure; at most LEVEL is fairly sure.
@@ -137,10 +141,14 @@ def nothing_told(scored: Scored) -> str | None:
     if all(verdict.verdict == "identical" for verdict in scored.verdicts):
         return f"Every candidate did what {scored.incumbent} did, in every bundle and event."
     open_ = [v for v in of_wholes(scored) if v.name in (*aims(scored), PRICE) and v.verdict == "inconclusive"]
-    needed = _needed(scored, open_)
     text = f"This run tells no candidate from {scored.incumbent}."
-    if needed is not None:
-        return f"{text} If the differences are as large as they look, {needed.words} would."
+    # As the first card says that knows it: of two numbers for one thing neither would be believed.
+    for policy in ranked(scored):
+        found = _found(scored, policy)
+        is_able = policy not in scored.cannot_act and (found.perhaps or found.open)
+        needed = _needed(scored, policy, found) if is_able else None
+        if needed is not None:
+            return f"{text} If the {needed.difference} of {policy} is as large as it looks, {needed.words} would."
     reason = next((verdict.reason for verdict in open_ if verdict.reason), None)
     return f"{text} The reason for the first figure: {reason}." if reason else text
 
@@ -158,8 +166,9 @@ def about_locality(scored: Scored) -> str | None:
     better = [verdict for verdict in verdicts if "better" in (verdict.verdict, verdict.alone)]
     best = max(better, key=lambda verdict: (verdict.is_decided, verdict.delta), default=None)
     if best is None:
-        least = [(v.high - v.low) / 2 for v in verdicts if not math.isnan(v.p_value)]
-        seen = f"; this run shows differences above {size_text(max(least), scored.metric[near[0]])}" if least else ""
+        known = [v for v in verdicts if not math.isnan(v.p_value) and math.isfinite(scored.least_shown(v))]
+        most = max(known, key=scored.least_shown, default=None)
+        seen = "" if most is None else f"; this run shows differences above {_least(scored, most)}"
         return f"No candidate is shown to have a better {what} than {scored.incumbent}{seen}."
     if best.policy == ranked(scored)[0]:
         return None
@@ -327,14 +336,23 @@ def _certainty(scored: Scored, found: _Found) -> str:
             texts.append(f"{scope} only: {joined(names)}")
     if found.perhaps:
         texts.append("not sure of what is “perhaps”: among so many candidates chance may bring it")
-    open_ = [(verdict, (verdict.high - verdict.low) / 2) for verdict in found.open if not math.isnan(verdict.p_value)]
-    if open_ and not firm:
-        least = [f"{size_text(half, scored.metric[v.metric])} in {words_of(v.name).name}" for v, half in open_]
+    open_ = [verdict for verdict in found.open if not math.isnan(verdict.p_value)]
+    if open_ and not firm and math.isinf(scored.least_shown(open_[0])):
+        seeds = quantity(len(scored.plan.evaluation.drawn), "seed")
+        texts.append(f"{seeds} can carry no verdict, however large the differences are")
+    elif open_ and not firm:
+        least = [f"{_least(scored, verdict)} in {words_of(verdict.name).name}" for verdict in open_]
         texts.append(f"this run shows differences above {joined(least)}")
     if not texts:
         reason = next((verdict.reason for verdict in found.open if verdict.reason), None)
         texts.append(reason or "both did the same, up to the margin")
     return "; ".join(texts)
+
+
+def _least(scored: Scored, verdict: Verdict) -> str:
+    """Write above which size a difference would be shown; "above" says already that it is more."""
+    text = shown(scored, verdict, size_text(scored.least_shown(verdict), scored.metric[verdict.metric]))
+    return text.removeprefix("more than ")
 
 
 def _grade(chance: float) -> str:
@@ -356,6 +374,12 @@ class _Needed:
     factor: float
     #: of the replicates, else of the log
     seeds: int | None
+    #: the figure that differs; None: any
+    name: Name | None = None
+
+    @property
+    def difference(self) -> str:
+        return "difference" if self.name is None else f"difference in {words_of(self.name).name}"
 
     @property
     def words(self) -> str:
@@ -364,20 +388,34 @@ class _Needed:
         return f"a log about {max(2, math.ceil(self.factor))} times as long"
 
 
-def _needed(scored: Scored, verdicts: Sequence[Verdict]) -> _Needed | None:
-    """Return the least that would show one of some differences; None if it is nothing that anybody has."""
-    seeds, found = len(scored.plan.evaluation.drawn), []
-    for verdict in verdicts:
+def _needed(scored: Scored, policy: str, found: _Found) -> _Needed | None:
+    """Return the least that would show a difference of a candidate; None if it is nothing that anybody has."""
+    seeds = len(scored.plan.evaluation.drawn)
+    if seeds == 1:
+        # Another placement is what is missing, and cheap.
+        return _Needed(1.0, _SEEDS)
+    together, *_ = family(scored.verdicts, scored.plan.rules)
+    # Fewer seeds carry no verdict, however narrow intervals become.
+    least, needs = max(_LEAST, replicates_for(GATE_LEVEL / max(1, together))), []
+    for verdict in (*found.perhaps, *found.open) if policy not in scored.placed_once else ():
         # In the answer about this log there is no luck of the demand.
         half, placed = ((span.high - span.low) / 2 for span in (verdict, verdict.on_log))
-        # A smaller one is not worth the trouble.
-        is_large = abs(verdict.delta) > np.nan_to_num(verdict.margin) and not math.isnan(verdict.p_value)
-        factor = (half / abs(verdict.delta)) ** 2 if is_large else 0.0
+        if not _is_large(scored, verdict):
+            continue
+        factor = (half / abs(verdict.delta)) ** 2
         if 1 < factor <= _TOO_LARGE:
             is_placement = placed > _PREVAILS * half
-            found.append(_Needed(factor, math.ceil(factor * seeds) if is_placement else None))
+            needs.append(_Needed(factor, max(least, math.ceil(factor * seeds)) if is_placement else None, verdict.name))
+        elif factor <= 1 and seeds < least and verdict.p_value <= least_chance(seeds):
+            needs.append(_Needed(1.0, least, verdict.name))
     # More seeds cost an hour, a longer log weeks.
-    return min(found, key=lambda needed: (needed.seeds is None, needed.factor), default=None)
+    return min(needs, key=lambda needed: (needed.seeds is None, needed.seeds or needed.factor), default=None)
+
+
+def _is_large(scored: Scored, verdict: Verdict) -> bool:
+    """Return whether a difference is worth the trouble, and nothing that the replay itself may bring."""
+    least = max(np.nan_to_num(verdict.margin), scored.gaps.get(verdict.name, 0.0))
+    return abs(verdict.delta) > least and not math.isnan(verdict.p_value)
 
 
 def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str, str]:
@@ -389,17 +427,20 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
         return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
     if any(verdict.holds_for == "policy" for verdict in found.gains):
         return "first see with new seeds what was luck", confirmation(folder, candidate)
-    if len(scored.plan.evaluation.drawn) == 1:
-        # Another placement is what is missing, and cheap.
-        return f"{_SEEDS} seeds would tell", confirmation(folder, candidate, seeds=_SEEDS)
-    if policy in scored.placed_once:
+    needed = _needed(scored, policy, found)
+    if needed is None and policy in scored.placed_once:
         return f"more of this log cannot tell: {scored.placed_once[policy]}", ""
-    needed = _needed(scored, [*found.perhaps, *found.open])
-    if needed is not None and needed.seeds is not None:
-        return f"{needed.words} would tell", confirmation(folder, candidate, seeds=needed.seeds)
-    if needed is not None or found.gains:
-        what = needed.words if needed is not None else "another day's log"
-        return f"{what} would tell", confirmation(folder, candidate, on_other_log=True)
+    if needed is not None:
+        other = {"on_other_log": True} if needed.seeds is None else {"seeds": needed.seeds}
+        what = "" if needed.name is None else f" a {needed.difference}"
+        return f"{needed.words} would tell{what}", confirmation(folder, candidate, **other)
+    if found.gains:
+        return "another day's log would tell", confirmation(folder, candidate, on_other_log=True)
+    open_ = [verdict for verdict in (*found.perhaps, *found.open) if abs(verdict.delta) > verdict.margin]
+    hidden = [v for v in open_ if abs(v.delta) <= scored.gaps.get(v.name, 0.0) and not math.isnan(v.p_value)]
+    if hidden:
+        gaps = [f"{size_text(scored.gaps[v.name], scored.metric[v.metric])} in {words_of(v.name).name}" for v in hidden]
+        return f"more of this log cannot tell: no difference is above the fidelity gap of {joined(gaps)}", ""
     return "nothing to do: on this log it is no different from the incumbent", ""
 
 

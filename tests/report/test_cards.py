@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from lookup.report.blocks import Card
 from lookup.report.cards import about_locality, cards, nothing_told, order_of_cards, ranked, sentences, who_is_alike
 from lookup.report.words import size_text
-from lookup.score.scoring import Scored
+from lookup.score.scoring import Fidelity, Scored
 from tests.report.results import placed_once, result, varied, wide
-from tests.score.cases import decided, moves, plan, ratios, replicated, scored, spread
+from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread
 
 
 def near(policy: str, share: float, width: float = 0.1) -> object:
@@ -226,6 +227,20 @@ class TestNext:
         assert card(found).step == "it is not what it says on this log: no broker has a rack"
 
 
+def _unsure_twice() -> Scored:
+    """Compare by moves and by moved load, of which moves need more seeds."""
+    parts = [
+        part
+        for seed in SEEDS
+        for policy, luck in (("stock", 0), ("new", seed % 3 - 1))
+        for part in (
+            moves(policy, [30 + (policy == "new") + 2.6 * luck] * 40, seed=seed),
+            moves(policy, [30 + (policy == "new") + 2.0 * luck] * 40, metric="moved_weight", seed=seed),
+        )
+    ]
+    return scored(parts, plan(seeds=SEEDS, primary=("moved_weight",)))
+
+
 class TestNothingTold:
     """A run in which no candidate differs."""
 
@@ -242,9 +257,67 @@ class TestNothingTold:
 
         assert {verdict.verdict for verdict in found.verdicts} == {"inconclusive"}
         assert text is not None
-        assert text.startswith("This run tells no candidate from stock. If the differences are as large as they look, ")
-        assert text.endswith(" would.")
-        assert card(found).step.endswith(" would tell")
+        needed = card(found).step.removesuffix(" would tell a difference in same-rack share")
+        assert text == (
+            "This run tells no candidate from stock. If the difference in same-rack share of new is as large as it "
+            f"looks, {needed} would."
+        )
+        assert f"evaluation.seeds={needed.removesuffix(' seeds')} " in card(found).command
+
+    def test_it_names_the_number_of_the_card(self) -> None:
+        """One number, of the figure that needs least, though a primary figure and one of `aims` need others."""
+        found = _unsure_twice()
+        text = nothing_told(found)
+
+        assert {verdict.verdict for verdict in found.verdicts} == {"inconclusive"}
+        assert text is not None
+        seeds = re.findall(r"\d+ seeds", f"{text} {card(found).step}")
+        assert len(seeds) == 2
+        assert len(set(seeds)) == 1
+        assert "moved load" in text
+        assert "moved load" in card(found).step
+
+    def test_it_names_the_number_of_the_card_of_one_placement(self) -> None:
+        """What varies with the demand would be shown by a longer log, but another placement comes first."""
+        parts = [near(policy, share, width) for policy, share, width in (("stock", 0.4, 0.1), ("new", 0.41, 0.3))]
+        found = scored(parts, plan(primary=("match_ratio:rack",)))
+
+        assert card(found).step == "10 seeds would tell"
+        assert str(nothing_told(found)).endswith(" 10 seeds would.")
+
+    def test_no_fewer_seeds_than_can_carry_a_verdict(self) -> None:
+        """Where two seeds are all that is in the way, the number is that of the verdict's own reason."""
+        parts = [near(policy, share) for policy, share in (("stock", 0.1), ("new", 0.6))]
+        found = scored(replicated(parts, (1, 2)), plan(seeds=(1, 2), primary=("match_ratio:rack",)))
+
+        assert card(found).step == "5 seeds would tell a difference in same-rack share"
+        assert str(found.verdicts[0].reason).endswith("; 5 seeds would")
+        assert card(found).certainty == "2 seeds can carry no verdict, however large the differences are"
+
+    def test_no_seeds_help_against_a_gap(self) -> None:
+        """What the replay itself may bring is named with its size, and nothing is asked for."""
+        parts = [
+            replace(part, seed=seed)
+            for seed in SEEDS
+            for policy, share in (("stock", 0.3), ("new", 0.31 + 0.02 * (seed % 3 - 1)))
+            for part in (near(policy, share),)
+        ]
+        found = scored(parts, plan(seeds=SEEDS, primary=("match_ratio:rack",)))
+        gap = Fidelity("match_ratio", "rack", 0.5, 0.3, 0.3, 0.3, 0.2, SEEDS, None)
+        (verdict,) = found.verdicts
+        assert verdict.margin < abs(verdict.delta) < (verdict.high - verdict.low) / 2
+        assert card(found).step.endswith(" seeds would tell a difference in same-rack share")
+
+        found = replace(found, fidelity=[gap])
+
+        assert (
+            card(found).certainty == "this run shows differences above the fidelity gap of 20 points in same-rack share"
+        )
+        assert card(found).step == (
+            "more of this log cannot tell: no difference is above the fidelity gap of 20 points in same-rack share"
+        )
+        assert "as it looks" not in str(nothing_told(found))
+        assert str(about_locality(found)).endswith("this run shows differences above the fidelity gap of 20 points.")
 
     def test_copies_of_the_incumbent_need_no_other_run(self) -> None:
         """They are the same, which is certain."""
