@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from lookup.errors import Argument, SettingsError
+from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.quoting import shown
 
-__all__ = ["names_of", "require_mapping", "require_path"]
+__all__ = ["names_of", "require_apart", "require_mapping", "require_path"]
 
 
 def names_of(name: str, given: object) -> tuple[str, ...]:
@@ -24,6 +24,30 @@ def names_of(name: str, given: object) -> tuple[str, ...]:
     if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
         raise _wrong(name, given, "a name or a list of names")
     return tuple(names)
+
+
+def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
+    """Refuse outputs among the inputs: the next run would read results as a table, or lose its settings.
+
+    Args:
+        outputs: paths by the names of their arguments; None if one is not given.
+        inputs: likewise; one that is no argument by what else it is called.
+
+    Raises:
+        SettingsError: with a sentence for each output and input.
+    """
+    from lookup.logs.outputs import relation
+
+    file, folder = (f"; name a {kind} apart from the inputs" for kind in ("file", "folder"))
+    problems = [
+        Sentence(Argument(output), f": {place} {overlap} {path}, which is ", Argument(name), right)
+        for output, place in outputs.items()
+        for right in (folder if output == "output" else file,)
+        for name, path in inputs.items()
+        if place and path and (overlap := relation(place, path)) is not None
+    ]
+    if problems:
+        raise SettingsError(problems)
 
 
 def require_mapping(name: str, given: object) -> None:

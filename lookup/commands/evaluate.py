@@ -6,8 +6,8 @@ import argparse
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
+from lookup.api.arguments import require_apart
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
 from lookup.commands.gates import Demands, add_gate
@@ -24,9 +24,6 @@ from lookup.commands.options import (
 )
 from lookup.commands.streams import data_console, note, plain, progress, say, warn
 from lookup.errors import SettingsError
-
-if TYPE_CHECKING:
-    from lookup.settings import EvaluationFile
 
 __all__ = ["COMMAND"]
 
@@ -90,7 +87,9 @@ def _run(arguments: argparse.Namespace) -> int:
     selection = select(config, {**settings_flags(arguments), **lookups}, warn, source=COMMAND_LINE)
     settings = selection.settings
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
-    _check_output(arguments, settings)
+    given = {name: getattr(arguments, name) for name in ("config", "confirm", "against", "budget")}
+    inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
+    require_apart({name: getattr(arguments, name) for name in ("output", "junit", "comment")}, given | inputs)
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))
@@ -139,25 +138,6 @@ def _run(arguments: argparse.Namespace) -> int:
         if demands.is_empty:
             return scored.exit_code
         return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")
-
-
-def _check_output(arguments: argparse.Namespace, settings: EvaluationFile) -> None:
-    """Refuse an output among the inputs: the next run would read results as a table, or lose its settings."""
-    from lookup.api.evaluating import given_inputs
-    from lookup.logs.outputs import relation
-
-    inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
-    given = {f"--{flag}": path for flag in ("config", "confirm") if (path := getattr(arguments, flag)) is not None}
-    outputs = {"output": "folder", "junit": "file", "comment": "file"}
-    problems = [
-        f"--{flag}: {output} {overlap} {path}, which is {name}; name a {kind} apart from the inputs"
-        for flag, kind in outputs.items()
-        if (output := getattr(arguments, flag)) is not None
-        for name, path in {**given, **inputs}.items()
-        if (overlap := relation(output, path)) is not None
-    ]
-    if problems:
-        raise SettingsError(problems)
 
 
 COMMAND = Command(

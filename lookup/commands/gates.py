@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from lookup.api.files import PAGE
+from lookup.api.arguments import require_apart
+from lookup.api.files import OUTPUTS, PAGE
 from lookup.commands.options import Parser
 from lookup.commands.streams import data_console, plain, plain_table, say, write_whole
 from lookup.errors import SettingsError
@@ -73,6 +74,10 @@ class Demands:
             for flag, other in others.items():
                 if other is not None and Path(other).resolve() == Path(path).resolve():
                     raise SettingsError(f"--{name}: {path} is that of {flag} as well; name a file of its own")
+        # What a run leaves is read again, by a report of it at the latest.
+        run = (getattr(arguments, "folder", None) or arguments.output).rstrip("/")
+        results = {f"the {name} of a run": f"{run}/{name}" for name in OUTPUTS}
+        require_apart(self._files, {"against": arguments.against, **results})
         if arguments.page_url is not None and arguments.comment is None:
             raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
         self._earlier = None

@@ -7,6 +7,7 @@ import csv
 import shlex
 from pathlib import Path
 
+from lookup.api.arguments import require_apart
 from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, stdout, warn, write_whole
@@ -45,6 +46,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     trends = read_trends(arguments.folders, warn)
     if page is not None:
+        # Beside runs a page is welcome, in one it may be the run's own.
+        require_apart({"page": page}, {f"run {n}": run.path for n, run in enumerate(trends.runs, 1)})
         from lookup.report.trends_page import html_trends
 
         content = html_trends(trends, is_whole=arguments.all).encode()

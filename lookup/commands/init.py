@@ -123,8 +123,12 @@ def _run(arguments: argparse.Namespace) -> int:
     found: Recognised | None = None
     if log is not None:
         require_extra("init --log", "pyarrow")
+        from lookup.logs.outputs import relation
         from lookup.logs.recognising import recognise
 
+        if (overlap := relation(str(folder), log)) in ("is", "lies in"):
+            right = "and what is written there would be read as well; name a folder DIR apart from it"
+            raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
         found = recognise(log, registry)
         lengths = _lengths(log, found, registry)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lookup.api.arguments import require_apart
 from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
 from lookup.commands.options import (
     Command,
@@ -153,6 +154,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.output is not None:
         # Before a cluster is read, which may take a minute.
+        inputs = ("record", "policy", "tuned", "namespaces", "lookups")
+        require_apart({"output": arguments.output}, {name: getattr(arguments, name) for name in inputs})
         require_free(arguments.output, force=arguments.force)
     with progress("reading settings") as stage:
         made = plan(

@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Sequence
 from typing import get_args
 
+from lookup.api.arguments import require_apart
 from lookup.api.simulating import (
     NO_SHEDDER,
     ScenarioRun,
@@ -116,6 +117,8 @@ def _tune(arguments: argparse.Namespace) -> int:
     file = load_tuning(arguments.tune)
     if not file.scenarios:
         raise SettingsError(f"{arguments.tune}: names no [[scenarios]]; `lookup tune --config` searches over a log")
+    scenarios = {f"scenarios[{index}].file": entry.file for index, entry in enumerate(file.scenarios)}
+    require_apart({"output": arguments.output}, {"tune": arguments.tune, **scenarios})
     with progress("checking the scenarios") as report_stage:
         run = TuneRun.of(file, ScenarioTrials.of(file, warn), arguments.output, force=arguments.force)
         found = run.finish(progress=report_stage, warn=warn)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from lookup.api.arguments import require_apart
 from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
 from lookup.commands.options import (
@@ -62,7 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with interrupted_later():
         from lookup.api.evaluating import size_of
         from lookup.api.log_trials import LogTrials
-        from lookup.api.selection import select
+        from lookup.api.selection import given_inputs, select
         from lookup.api.tuning import TuneRun
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
@@ -76,6 +77,11 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.config if arguments.broker_conf is None else from_broker_conf(arguments.broker_conf), own
     )
     selection = select(given_evaluation(file), rest, warn, source=COMMAND_LINE)
+    inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
+    if isinstance(file.tune.evaluation, str):
+        inputs["tune.evaluation"] = file.tune.evaluation
+    given = {"config": arguments.config, "broker_conf": arguments.broker_conf}
+    require_apart({"output": arguments.output}, given | inputs)
     with ExitStack() as stack:
         report_stage = stack.enter_context(progress("checking the inputs"))
         trials = LogTrials.of(file, selection, holdout=not arguments.no_holdout)

@@ -181,6 +181,44 @@ def test_a_budget_is_checked_before_anything_is_replayed(
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ("--comment", "{0}/run/report.md"),
+            "--comment: {0}/run/report.md is {0}/run/report.md, which is the report.md ",
+        ),
+        (("--junit", "{0}/run/cells/x.xml"), "--junit: {0}/run/cells/x.xml lies in {0}/run/cells, which is the cells "),
+        (
+            ("--against", "{0}/main", "--comment", "{0}/main/comment.md"),
+            "--comment: {0}/main/comment.md lies in {0}/main, which is --against; name a file apart from the inputs",
+        ),
+    ],
+)
+def test_results_are_not_replaced_by_what_is_said_of_them(
+    lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str
+) -> None:
+    """Neither those of the run nor an earlier one; any other file beside those of the run is welcome."""
+    run, _ = (write_run(tmp_path / name, result()) for name in ("run", "main"))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    (mistake,) = lookup("report", run, *(flag.format(tmp_path) for flag in flags)).mistakes
+
+    assert mistake.startswith(sentence.format(tmp_path))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert lookup("report", run, "--junit", run / "junit.xml").code == 0
+
+
+def test_an_output_does_not_replace_the_run_that_it_is_compared_with(lookup: Run, replayed: tuple[Path, Path]) -> None:
+    """The changes that are printed would be from nowhere."""
+    config, run = replayed
+    flags = ("--output", run, "--force", "--against", run, "--master", "none")
+
+    (mistake,) = lookup("evaluate", "--config", config, *flags).mistakes
+
+    assert mistake == f"--output: {run} is {run}, which is --against; name a folder apart from the inputs"
+
+
 def test_a_comment_does_not_replace_what_is_read(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
     """Neither the settings nor a table."""
     config, _ = replayed

@@ -93,6 +93,18 @@ def test_a_page_that_is_none_is_refused_before_anything_is_read(lookup: Run, tmp
     assert mistake == f"--page: {path or 'an empty path'} is no page; name a file that ends in .html"
 
 
+def test_a_page_does_not_replace_that_of_a_run(lookup: Run, store: Path) -> None:
+    """A run below a named folder is read as well; beside runs a page is welcome."""
+    page = store / "2" / "report.html"
+    page.write_text("of the run")
+
+    (mistake,) = lookup("history", store, "--page", page).mistakes
+
+    assert mistake == f"--page: {page} lies in {page.parent}, which is run 2; name a file apart from the inputs"
+    assert page.read_text() == "of the run"
+    assert lookup("history", store, "--page", store / "history.html").code == 0
+
+
 def test_a_run_that_was_found_and_cannot_be_read_is_a_warning(lookup: Run, store: Path) -> None:
     """The others are printed, and the exit code is 0; named, it is a mistake."""
     edit(store / "2", "manifest.schema", 7)

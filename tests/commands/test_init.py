@@ -125,6 +125,25 @@ def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["brokers.toml"]
 
 
+@pytest.mark.parametrize(("folder", "relation"), [("logs", "is"), ("logs/trial", "lies in")])
+def test_a_folder_that_is_read_as_a_log_is_not_written_into(
+    lookup: Run, tmp_path: Path, folder: str, relation: str
+) -> None:
+    """The next command would read the settings as lines of the log; beside the one file that is read they may stand."""
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "log.tsv"
+    log.write_text("time\tclient\ttopic\n2026-03-02T08:00:00Z\th1\tpersistent://a/b/c\n")
+
+    (mistake,) = lookup("init", tmp_path / folder, "--log", log.parent).mistakes
+
+    assert mistake == (
+        f"{tmp_path}/{folder} {relation} {log.parent}, which is --log, "
+        "and what is written there would be read as well; name a folder DIR apart from it"
+    )
+    assert [path.name for path in log.parent.iterdir()] == ["log.tsv"]
+    assert lookup("init", log.parent, "--log", log).code == 0
+
+
 def test_a_log_of_no_known_form_is_one_sentence(lookup: Run, tmp_path: Path) -> None:
     """And leaves no folder behind."""
     (tmp_path / "log").write_text("words\n", encoding="utf-8")

@@ -47,6 +47,38 @@ def test_an_earlier_plan_goes_only_if_that_is_said(
     assert (tmp_path / "plan" / "plan.json").read_bytes() != before
 
 
+@pytest.mark.parametrize(
+    ("output", "force", "sentence"),
+    [
+        ("record/brokers", ["--force"], "record/brokers lies in {record}, which is --record"),
+        ("record/loads/x", [], "record/loads/x lies in {record}, which is --record"),
+        ("record", ["--force"], "record is {record}, which is --record"),
+        ("", ["--force"], " holds {record}, which is --record"),
+        ("served/lookups", ["--force"], "served/lookups is {folder}/served/lookups, which is --lookups"),
+        ("rules", ["--force"], "rules holds {folder}/rules/policy.toml, which is --policy"),
+        ("rules", ["--force"], "rules holds {folder}/rules/namespaces.toml, which is --namespaces"),
+    ],
+)
+def test_a_plan_is_not_written_into_what_it_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, force: list[str], sentence: str
+) -> None:
+    """An output that is an input, lies in one or holds one is refused, and nothing is written."""
+    record = World.crowded().write(tmp_path / "record")
+    (tmp_path / "served" / "lookups").mkdir(parents=True)
+    (tmp_path / "rules").mkdir()
+    given = {"lookups": "served/lookups", "policy": "rules/policy.toml", "namespaces": "rules/namespaces.toml"}
+    for name in ("policy", "namespaces"):
+        (tmp_path / given[name]).touch()
+    words = [word for name, path in given.items() for word in (f"--{name}", str(tmp_path / path))]
+    files = sorted(tmp_path.rglob("*"))
+
+    code = main(["plan", "--record", str(record), *words, "--output", str(tmp_path / output), *force])
+
+    assert code == 2
+    assert sentence.format(record=record, folder=tmp_path) in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == files
+
+
 def test_a_program_gets_the_document(record: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else on stdout."""
     code = main(["plan", "--record", record, "--drain", "broker-1", "--format", "json", "--quiet"])

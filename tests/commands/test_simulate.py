@@ -204,6 +204,7 @@ def test_a_search_over_scenarios_prints_what_to_change(lookup: Run, tmp_path: Pa
         (("simulate", "shipped:drain", "--output", "x"), "--output needs --tune"),
         (("simulate", "shipped:drain", "--matrix", "--format", "json"), "--format json needs --tune"),
         (("tune", "--config", tmp_path / "tune.toml", "--output", "x"), "`lookup simulate` runs it"),
+        ((*tune, "--output", tmp_path, "--force"), f"--output: {tmp_path} holds {tmp_path}/tune.toml, which is --tune"),
     ):
         refused = lookup(*words)
         assert (refused.code, sentence in refused.err) == (2, True), refused.err

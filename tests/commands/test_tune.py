@@ -120,6 +120,32 @@ def test_mistakes_are_one_sentence(lookup: Run, words: list[str], sentence: str)
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (
+            "log/lookups/x",
+            "--output: {0}/log/lookups/x lies in {0}/log/lookups, which is inputs.lookups; name a folder ",
+        ),
+        (
+            "log",
+            "--output: {0}/log holds {0}/log/brokers, which is inputs.brokers; name a folder apart from the inputs",
+        ),
+        ("", "--output: {0}/ holds {0}/tune.toml, which is --config; name a folder apart from the inputs"),
+        ("", "--output: {0}/ holds {0}/evaluation.toml, which is tune.evaluation; name a folder apart from the inputs"),
+    ],
+)
+def test_a_search_is_not_written_into_what_it_reads(lookup: Run, folder: Path, output: str, sentence: str) -> None:
+    """Neither into a table nor around its settings, and nothing is written."""
+    before = sorted(folder.rglob("*"))
+
+    ran = lookup("tune", "--config", folder / "tune.toml", "--output", f"{folder}/{output}", "--force")
+
+    assert ran.code == 2
+    assert sentence.format(folder) in ran.err
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_a_search_is_checked_and_shown_without_its_log(lookup: Run, folder: Path) -> None:
     """`config check` finds what `tune` would refuse, `config show` prints what reads back."""
     checked = lookup("config", "check", "--config", folder / "tune.toml")
