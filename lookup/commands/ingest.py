@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -39,6 +40,8 @@ __all__ = ["COMMAND"]
 
 #: Reasons for quarantine that are printed.
 _SHOWN_REASONS = 5
+#: Files of which nothing is read that are named: a folder of brokers' logs may have hundreds without a lookup.
+_SHOWN_FILES = 20
 #: Rows from which on it is no chance that all times are full quarters of an hour.
 _TELLING = 10
 #: Share of rows that are the same as others from which on it is said.
@@ -92,7 +95,10 @@ def _run(arguments: argparse.Namespace) -> int:
     # Before Spark, which takes seconds to start.
     files = list_files(sources)
     check_mapping(reader, files, arguments.cluster)
-    _require_apart(dict.fromkeys([*sources, *files]), output)
+    read = {path: f"source {path!r}" for path in (*sources, *files)}
+    flags = {"--mapping": [arguments.mapping] * (arguments.mapping is not None), "--plugin-file": plugin_files}
+    read |= {path: f"{flag} {path}" for flag, paths in flags.items() for path in paths}
+    _require_apart(read, output)
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
 
@@ -135,19 +141,23 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _require_apart(sources: Iterable[str], output: str) -> None:
-    """Refuse sources that an ingest would replace or that hold its output: they would be gone, or read again."""
+def _require_apart(read: Mapping[str, str], output: str) -> None:
+    """Refuse what an ingest would replace or what holds its output: it would be gone, or read again.
+
+    Args:
+        read: what paths are called.
+    """
     from lookup.logs.ingest import QUARANTINE_TABLE
     from lookup.logs.outputs import relation
     from lookup.logs.schema import CANONICAL
 
-    for source in sources:
+    for path, called in read.items():
         for name in (*CANONICAL, QUARANTINE_TABLE, "manifest.json"):
             replaced = f"{output.rstrip('/')}/{name}"
-            overlap = relation(source, replaced)
+            overlap = relation(path, replaced)
             if overlap is not None:
                 raise InputError(
-                    f"source {source!r} {overlap} {replaced}, which --output {output} replaces; "
+                    f"{called} {overlap} {replaced}, which --output {output} replaces; "
                     "name an output that has nothing to do with what is read"
                 )
 
@@ -171,10 +181,11 @@ def _print(report: IngestReport, form: str) -> None:
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
-    if report.unread:
-        path, count = next(iter(report.unread.items()))
-        more = f", and of {quantity(len(report.unread) - 1, 'other file')}" if len(report.unread) > 1 else ""
-        warn(f"nothing is read of {path} ({quantity(count, 'line')}){more}: is it of another kind?")
+    for path, count in islice(report.unread.items(), _SHOWN_FILES):
+        warn(f"nothing is read of {path} ({quantity(count, 'line')}): is it of another kind?")
+    if len(report.unread) > _SHOWN_FILES:
+        more = quantity(len(report.unread) - _SHOWN_FILES, "other file")
+        warn(f"nothing is read of {more} either; --format json has all of them as `unread`")
     if not report.rows.get("lookups") and "ownership" in report.rows:
         warn("there is no lookup in the log, only owners; brokers log lookups at DEBUG, see docs/getting-lookups.md")
     if report.quarters == sum(report.rows.values()) >= _TELLING:
@@ -205,7 +216,10 @@ def _print(report: IngestReport, form: str) -> None:
         rows.append(("quarantine", f"{quarantined:,}", f"{report.output}/quarantine"))
     console = data_console()
     plain_table(console, ("table", "rows", "path"), rows)
-    console.print(Text(f"{quantity(report.lines, 'line')} read, {report.skipped:,} of other kinds passed over"))
+    # Also here, since warnings may go where nobody looks.
+    unread = f"; nothing is read of {quantity(len(report.unread), 'file')}" if report.unread else ""
+    skipped = f"{report.skipped:,} of other kinds passed over"
+    console.print(Text(f"{quantity(report.lines, 'line')} read, {skipped}{unread}"))
 
 
 COMMAND = Command(

@@ -63,7 +63,7 @@ class IngestReport:
     #: records in the quarantine table by reason, commonest first; reasons that differ in values alone are one, and the
     #: first of them stands for all
     quarantined: Mapping[str, int]
-    #: sources of which nothing is read, and their lines
+    #: sources no line of which was a record that could be used, and their lines
     unread: Mapping[str, int]
     #: rows whose times are full quarters of an hour: of a log that says days only all are
     quarters: int
@@ -341,7 +341,7 @@ def _summary(
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
         first_us=min(minutes) * tasks.MINUTE_US,
-        unread={report.path: report.lines for report in reports if report.lines and not report.used_lines},
+        unread={report.path: report.lines for report in reports if report.is_unread},
         quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},
         doubled=doubled,

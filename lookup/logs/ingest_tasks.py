@@ -94,6 +94,8 @@ class SourceReport:
     lines: int = 0
     #: lines that rows and quarantined records were made of; the reader passed over the others
     used_lines: int = 0
+    #: lines that name columns, which are neither made of nor passed over
+    header_lines: int = 0
     #: rows by table
     rows: Counter[str] = field(default_factory=Counter)
     #: quarantined records by kind of reason: the reason, values in it left out
@@ -118,7 +120,12 @@ class SourceReport:
     @property
     def skipped(self) -> int:
         """Return how many lines nothing was made of; a reader that makes several records of a line skips none."""
-        return max(self.lines - self.used_lines, 0)
+        return max(self.lines - self.used_lines - self.header_lines, 0)
+
+    @property
+    def is_unread(self) -> bool:
+        """Return whether there are lines below a header and nothing of them counts: no row, and none refuted."""
+        return self.lines > self.header_lines and not self.rows and not self.refuted
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +166,7 @@ def read_source(job: SourceJob) -> SourceReport:
         stage.report.failure = f"{position}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
-    # A header is no line of another kind.
-    stage.report.used_lines += bool(getattr(reader, "has_header", False))
+    stage.report.header_lines = int(getattr(reader, "has_header", False))
     return stage.report
 
 

@@ -127,6 +127,20 @@ def test_a_source_is_never_replaced(lookup: Run, tmp_path: Path, source: str, ou
     assert _everything(tmp_path) == before
 
 
+@pytest.mark.parametrize(("flag", "name"), [("--mapping", "m.toml"), ("--plugin-file", "words.py")])
+def test_what_says_how_to_read_is_never_replaced(lookup: Run, tmp_path: Path, flag: str, name: str) -> None:
+    """A mapping or a plug-in where a table will be written."""
+    (tmp_path / "x" / "lookups").mkdir(parents=True)
+    files = _files(tmp_path, log=LOG, **{"x/lookups/m.toml": MAPPING, "x/lookups/words.py": READER, "m.toml": MAPPING})
+    file = files[f"x/lookups/{name}"]
+    mapping = ("--mapping", files["m.toml"]) if flag != "--mapping" else ()
+
+    (mistake,) = lookup("ingest", files["log"], *mapping, flag, file, "--output", tmp_path / "x", "--force").mistakes
+
+    assert mistake.startswith(f"{flag} {file} lies in {tmp_path}/x/lookups, which --output {tmp_path}/x replaces; ")
+    assert file.exists()
+
+
 def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
     """A mapping with several mistakes is several sentences, each with file and key."""
     files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
@@ -191,6 +205,42 @@ def test_lines_that_were_passed_over_are_counted(lookup: Run, tmp_path: Path) ->
     assert ran.out.splitlines()[-1] == "4 lines read, 1 of other kinds passed over"
     assert "reading 1 file with jetty-access" in ran.err
     assert "warning: in quarantine: 1 record: the line is neither NCSA's extended form" in ran.err
+
+
+def test_every_file_of_which_nothing_is_read_is_named(lookup: Run, tmp_path: Path) -> None:
+    """Whether its lines were passed over or are all in quarantine; a header alone or an empty file has none to lose."""
+    lines = "".join(f"{1767225600 + number}\th\ta\n" for number in range(100))
+    other = "time\thost\tpath\nyesterday\th1\ta\nyesterday\th2\tb\n"
+    files = _files(
+        tmp_path, **{"a.log": LOG + lines, "b.log": other, "c.log": "time\thost\tpath\n", "d.log": ""},
+        mapping=MAPPING + 'only = { path = "[a-z]" }\n', **{"e.log": "time\thost\tpath\n1767225600\th\t/metrics\n"},
+    )  # fmt: skip
+    logs = [files[f"{letter}.log"] for letter in "abcde"]
+
+    ran = lookup("ingest", *logs, "--mapping", files["mapping"], "--master", "none", "--output", tmp_path / "o")
+
+    assert ran.code == 0, ran.err
+    assert [line for line in ran.err.splitlines() if "nothing is read of" in line] == [
+        f"warning: nothing is read of {files['b.log']} (3 lines): is it of another kind?",
+        f"warning: nothing is read of {files['e.log']} (2 lines): is it of another kind?",
+    ]
+    assert ran.out.splitlines()[-1].endswith(" of other kinds passed over; nothing is read of 2 files")
+
+
+def test_of_very_many_files_without_a_record_the_first_are_named(lookup: Run, tmp_path: Path) -> None:
+    """A folder of brokers' logs may have hundreds without a lookup; the rest is counted, and JSON has all."""
+    request = '172.17.0.1 - - [07/Nov/2018:12:27:31 +0000] "GET {} HTTP/1.1" 200 93 "-" "curl" 17\n'
+    (tmp_path / "logs").mkdir()
+    _files(tmp_path / "logs", a=request.format("/lookup/v2/topic/persistent/t/n/a"))
+    _files(tmp_path / "logs", **{f"b{number:02}": request.format("/metrics") for number in range(25)})
+    words = ("ingest", tmp_path / "logs", "--reader", "jetty-access", "--cluster", "c", "--master", "none", "--format")
+
+    ran = lookup(*words, "json", "--output", tmp_path / "o")
+
+    warned = [line for line in ran.err.splitlines() if line.startswith("warning: nothing is read of")]
+    assert len(warned) == 21
+    assert warned[-1] == ("warning: nothing is read of 5 other files either; --format json has all of them as `unread`")
+    assert json.loads(ran.out)["unread"] == {f"{tmp_path}/logs/b{number:02}": 1 for number in range(25)}
 
 
 @pytest.mark.parametrize(

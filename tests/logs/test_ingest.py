@@ -224,6 +224,19 @@ def test_the_workers_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
     assert [path.read_bytes() for path in many] == [path.read_bytes() for path in one]
 
 
+def test_sources_without_a_row_are_known_whoever_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Tasks count them; a line in quarantine is no row, and a source that refutes another's row is read."""
+    good, bad = _files(tmp_path, good="".join(map(_line, range(1, 99))), bad='{"topic": "x"}\n')
+    workers: list[SparkSession | InProcess] = [spark, InProcess()]
+
+    found = [
+        ingest(one, [good, bad], JsonLinesReader(), str(tmp_path / f"out-{number}"), cluster="c").unread
+        for number, one in enumerate(workers)
+    ]
+
+    assert found == [{bad: 1}, {bad: 1}]
+
+
 def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path) -> None:
     """Rows of the years 1 to 9999 get the file of their day; a later one goes to quarantine."""
     (path,) = _files(tmp_path, a="".join(_line(ts, seq=-1) for ts in (FIRST_US, -1, LAST_US, LAST_US + 1)))
