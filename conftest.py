@@ -6,6 +6,8 @@
 * `<!-- run -->` before a `console` or `bash` block runs its commands in the page's folder; each must exit with 0,
   `<!-- run: exit 2 -->` says how the last one ends. In a `console` block the commands are the lines after `$`.
 * `<!-- prints -->` before a block, such as one of `text`, compares it with what the last command that ran printed.
+  With `<!-- prints: shortened -->` the command printed every line of the block, in the same order, and others between
+  them; a line that ends with `...` is the beginning of one.
 * `<!-- skip: next -->` leaves the next block out.
 """
 
@@ -114,6 +116,14 @@ def _compare(example: Example) -> None:
     printed = example.namespace.get("_printed")
     assert printed is not None, "no command ran before this block, so there is nothing that it shows"
     shown = example.parsed["text"]
+    if example.parsed["detail"] == "shortened":
+        rest = iter(printed.splitlines())
+        for line in shown.splitlines():
+            start, is_beginning = line.removesuffix("..."), line.endswith("...")
+            assert any(one == line or (is_beginning and one.startswith(start)) for one in rest), (
+                f"the last command did not print {line!r}, or printed it before the lines above it:\n{printed}"
+            )
+        return
     assert printed == shown, f"the last command printed\n{printed}and the page shows\n{shown}"
 
 

@@ -14,8 +14,12 @@ _RUN = "<!-- run -->\n```console\n$ echo first\n$ echo one; echo two >&2\n```\n"
 _FAILS = "<!-- run: exit 3 -->\n```bash\necho one\necho two >&2\nexit 3\n```\n"
 
 
-def _shown(text: str) -> str:
-    return f"\n<!-- prints -->\n```text\n{text}```\n"
+def _shown(text: str, how: str = "prints") -> str:
+    return f"\n<!-- {how} -->\n```text\n{text}```\n"
+
+
+def _shortened(text: str) -> str:
+    return _shown(text, "prints: shortened")
 
 
 @pytest.mark.parametrize(
@@ -29,10 +33,16 @@ def _shown(text: str) -> str:
         (_RUN + _shown("first\none\ntwo\n"), "the last command printed"),
         (_FAILS + _shown("three\n"), "the last command printed"),
         (_shown("one\n") + _RUN, "no command ran before this block"),
+        (_RUN + _shortened("two\n"), None),
+        (_RUN + _shortened("o...\n...\n"), None),
+        (_RUN + _shortened("one\n...\ntwo\n"), "the last command did not print 'two', or"),
+        (_RUN + _shortened("two\none\n"), "the last command did not print 'one', or"),
+        (_RUN + _shortened("three\n"), "the last command did not print 'three', or"),
+        (_RUN + _shortened("on\n"), "the last command did not print 'on', or"),
     ],
 )
 def test_a_page_shows_what_its_last_command_prints(tmp_path: Path, page: str, said: str | None) -> None:
-    """What it printed and its errors, whole; a page that shows anything else fails."""
+    """What it printed and its errors, whole or shortened; a page that shows anything else fails."""
     shutil.copy(_ROOT / "conftest.py", tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text(page, encoding="utf-8")
