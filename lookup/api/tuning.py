@@ -56,6 +56,11 @@ __all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 1
 _SEARCH, _RESULT = "search.json", "tune.json"
+#: Keys without which a file of that name is of something else.
+_KEYS = {
+    _SEARCH: {"identity", "days", "opened", "has_opened", "batches"},
+    _RESULT: {"conclusion", "recommended", "finalists", "candidates"},
+}
 #: The page beside `tune.json`.
 TUNE_PAGE = "tune.html"
 
@@ -239,7 +244,7 @@ class TuneRun:
         # Minutes decide how far a search goes, not what it is.
         sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
         identity = _digest([sought, trials.settings, days])
-        before = _read(folder, _SEARCH)
+        before = _read(folder, _SEARCH, force=force)
         _require_place(folder, before, identity, force=force)
         known = {} if before is None else before
         goes_on = bool(known) and not force
@@ -431,14 +436,20 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
         raise InputError(finished, Argument("force", True), " searches again and opens the seal once more")
 
 
-def _read(folder: str, name: str) -> dict[str, Any] | None:
+def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | None:
+    """Return a file of a search; None if there is none, or with `force` if what has its name is of something else."""
     system, inner = locate(f"{folder.rstrip('/')}/{name}")
     with suppress(FileNotFoundError, NotADirectoryError), system.open_input_stream(inner) as stream:
-        try:
-            content: dict[str, Any] = json.loads(stream.read())
-        except ValueError:
-            raise InputError(f"{folder}/{name}: is no JSON, and no file of a search; remove it") from None
-        return content
+        with suppress(ValueError):
+            content = json.loads(stream.read())
+            if isinstance(content, dict) and content.get("schema") == _SCHEMA and content.keys() >= _KEYS[name]:
+                return content
+        if not force:
+            raise InputError(
+                f"{folder}: holds a {name} that is of no search by this release; name another folder, or search with ",
+                Argument("force", True),
+                " to begin anew",
+            )
     return None
 
 

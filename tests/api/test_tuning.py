@@ -240,6 +240,22 @@ def test_a_folder_of_another_search_is_refused(found: Any, log: Path) -> None:
         _tuned(_search(log, _WEIGHT), found.folder)
 
 
+@pytest.mark.parametrize("content", ["no JSON", "[]", '{"schema": 1}', None])
+def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
+    found: Any, log: Path, tmp_path: Path, content: str | None
+) -> None:
+    """Also with a search of another schema, which stands for None; `force` begins anew."""
+    for name in ("search.json", "tune.json"):
+        other = json.dumps(json.loads((Path(found.folder) / name).read_text()) | {"schema": 2})
+        (tmp_path / name).write_text(other if content is None else content)
+
+    with pytest.raises(InputError, match=r"holds a search\.json that is of no search by this release; name another"):
+        _tuned(_search(log, _WEIGHT), tmp_path)
+    with pytest.raises(InputError, match=r"holds a tune\.json that is of no search by this release; name another"):
+        lookup.open_tuning(tmp_path)
+    assert _tuned(_search(log, _WEIGHT, candidates=2), tmp_path, force=True).document()["opened"] == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
