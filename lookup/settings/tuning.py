@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from lookup.model.quoting import shown
 from lookup.settings.base import Above0, Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import LIST, TABLE, Loc
-from lookup.settings.pulsar_keys import Scalar
+from lookup.settings.problems import LIST, TABLE, Loc, place
+from lookup.settings.pulsar_keys import BUNDLES_KEY, Scalar
 
 __all__ = ["RangeEntry", "ScenarioEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
 
@@ -34,11 +34,17 @@ class RangeEntry(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            refuse([f"high: {self.high:g} should be above low, {self.low:g}"])
-        if self.scale == "log" and self.low is not None and self.low <= 0:
-            refuse([f"low: {self.low:g} should be above 0 on a scale of ratios"])
+        problem = self.problem(self.low, self.high)
+        refuse([] if problem is None else [problem])
         return self
+
+    def problem(self, low: float | None, high: float | None) -> str | None:
+        """Return what is wrong with these ends on this scale, None if nothing is."""
+        if low is not None and high is not None and low >= high:
+            return f"high: {high:g} should be above low, {low:g}"
+        if self.scale == "log" and low is not None and low <= 0:
+            return f"low: {low:g} should be above 0 on a scale of ratios"
+        return None
 
 
 def _kind(value: object) -> str:
@@ -67,7 +73,17 @@ class SpaceEntry(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse([f"set.{key}: is varied as well; write it once" for key in self.set if key in self.vary])
+        problems = [f"set.{key}: is varied as well; write it once" for key in self.set if key in self.vary]
+        if BUNDLES_KEY in {*self.set, *self.vary}:
+            tables = {"set": self.set, "vary": self.vary}
+            same = f"is the same setting as {BUNDLES_KEY}; write one of them"
+            problems += [f"{table}.bundles: {same}" for table, keys in tables.items() if "bundles" in keys]
+        problems += [
+            place(("vary", key), f"has one value, {shown(values[0])}; give another one, or write it under set")
+            for key, values in self.vary.items()
+            if not isinstance(values, RangeEntry) and all(value == values[0] for value in values)
+        ]
+        refuse(problems)
         return self
 
 

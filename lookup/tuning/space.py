@@ -14,7 +14,7 @@ from itertools import islice, product
 from typing import Any
 
 import numpy as np
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Le
 from scipy.stats import qmc
 
 from lookup.engine.build import build_policies, hints_of
@@ -23,14 +23,14 @@ from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.hooks import Conf
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.policy import PolicySpec
+from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY, PULSAR_DEFAULTS
 from lookup.settings.tuning import RangeEntry, SpaceEntry
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
 
-#: Digits of a number that is tried: what is pasted should be short.
-_DIGITS = 3
+#: Values that a range has at least: numbers have the digits for that and no more, as what is pasted should be short.
+_VALUES = 25
 #: How far around a good point the next ones lie, as a share of each axis, in the first round and in each further one.
 _REACH, _CLOSER = 0.25, 0.5
 #: Kinds of parts by the key of a policy that holds them.
@@ -65,7 +65,10 @@ class Axis:
             exact = self.low + (self.high - self.low) * coordinate
         if self.is_whole:
             return round(exact)
-        return min(max(float(f"{exact:.{_DIGITS}g}"), self.low), self.high)
+        # Three, and more where a range is narrow and far from 0.
+        far = max(abs(self.low), abs(self.high)) / (self.high - self.low)
+        digits = 1 + math.ceil(math.log10(_VALUES * max(far, 1.0)))
+        return min(max(float(f"{exact:.{digits}g}"), self.low), self.high)
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,9 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
         high = known.high if values.high is None else values.high
         if low is None or high is None:
             missing = "low and high" if low is high else "low" if low is None else "high"
-            problems.append(f"{where}: vary.{key}: no part sets an end there; give {missing}")
+            problems.append(f"{where}: vary.{key}: no part sets an end there that may be tried; give {missing}")
+        elif problem := values.problem(low, high):
+            problems.append(f"{where}: vary.{key}: {problem}; a missing end is the part's own")
         else:
             written = [end for end in (values.low, values.high) if end is not None]
             is_whole = all(isinstance(end, int) for end in written) if written else known.is_whole
@@ -234,7 +239,7 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
 
 @dataclass(frozen=True)
 class _Allowed:
-    """What a part allows in a parameter; None where there is no end."""
+    """What a part allows in a parameter; None where there is no end, or one that is itself not allowed."""
 
     low: float | None = None
     high: float | None = None
@@ -253,10 +258,10 @@ def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
                 marks = getattr(hint, "__metadata__", ())
                 ends: dict[str, Any] = {}
                 for mark in marks:
-                    if isinstance(mark, Ge | Gt):
-                        ends["low"] = mark.ge if isinstance(mark, Ge) else mark.gt
-                    elif isinstance(mark, Le | Lt):
-                        ends["high"] = mark.le if isinstance(mark, Le) else mark.lt
+                    if isinstance(mark, Ge):
+                        ends["low"] = mark.ge
+                    elif isinstance(mark, Le):
+                        ends["high"] = mark.le
                 allowed[f"{path}.{name}"] = _Allowed(**ends, is_whole=getattr(hint, "__origin__", hint) is int)
                 for mark in marks:
                     if isinstance(mark, Conf):
@@ -283,7 +288,11 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
     yield from wrong
     if not wrong:
         for key in sorted(idle):
-            yield f"vary.{key}: no part of policy {shown(space.base.name)} reads it; {suggestion(key, sorted(known))}"
+            of = f"policy {shown(space.base.name)}"
+            if key in known or is_path(key):
+                yield f"vary.{key}: {of} is the same with all its values; give others, or remove the other key of it"
+            else:
+                yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(known))}"
 
 
 def _places(axis: Axis) -> list[float]:

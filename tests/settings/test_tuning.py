@@ -12,6 +12,7 @@ from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import RangeEntry, apart
 from tests.settings.files import write
 
+_CONF_KEY = "defaultNumberOfNamespaceBundles"
 _VARY = {"shedder.threshold": {"low": 0.1, "high": 0.5}}
 
 
@@ -77,6 +78,18 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
             "low: 0 should be above 0 on a scale of ratios",
         ),
         ({"spaces": [{"name": "a", "vary": {"x": [1]}}]}, "spaces[0].vary.x"),
+        (
+            {"spaces": [{"name": "a", "vary": {"shedder.max_moves": [5, 5]}}]},
+            'spaces[0].vary."shedder.max_moves": has one value, 5; give another one, or write it under set',
+        ),
+        (
+            {"spaces": [{"name": "a", "vary": {_CONF_KEY: [4, 8]}, "set": {"bundles": 2}}]},
+            f"spaces[0].set.bundles: is the same setting as {_CONF_KEY}; write one of them",
+        ),
+        (
+            {"spaces": [{"name": "a", "vary": {_CONF_KEY: [4, 8], "bundles": [2, 4]}}]},
+            f"spaces[0].vary.bundles: is the same setting as {_CONF_KEY}; write one of them",
+        ),
         (
             {"spaces": [{"name": "a", "vary": {"x": {"scale": "lgo"}}}]},
             "spaces[0].vary.x.scale: should be 'linear' or 'log', not 'lgo'",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 
 from lookup.errors import SettingsError
 from lookup.settings.policy import PolicySpec
-from lookup.tuning.space import near, spread
+from lookup.tuning.space import Axis, near, spread
 from tests.tuning.worlds import TODAY, space_of
 
+_SHIPPED = Path(__file__).parents[2] / "configs" / "spaces"
 _THRESHOLD = {"shedder.threshold": {"low": 0.02, "high": 0.5, "scale": "log"}}
 
 
@@ -55,6 +58,25 @@ def test_numbers_are_short() -> None:
     points = spread(space_of(_THRESHOLD), 31)
 
     assert all(len(str(point.changes["shedder.threshold"]).lstrip("0.")) <= 3 for point in points)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.001, 1.009), (1.0, 1.01), (9.9, 9.99)])
+def test_narrow_ranges_have_as_many_values_as_wide_ones(low: float, high: float) -> None:
+    """Numbers far from 0 have the digits that it takes."""
+    points = list(spread(space_of({"shedder.threshold": {"low": low, "high": high}}), 15))
+
+    assert len(points) == 15
+    assert all(low < point.changes["shedder.threshold"] < high for point in points)
+
+
+@pytest.mark.parametrize("name", ["threshold", "rebalancing", "uniform", "transfer", "placement", "avg"])
+def test_values_of_spaces_that_ship_have_three_digits(name: str) -> None:
+    """Each of their ranges has room enough for them."""
+    vary = tomllib.loads((_SHIPPED / f"{name}.toml").read_text())["vary"]
+    for ends in (values for values in vary.values() if isinstance(values, dict)):
+        axis = Axis("a", (), ends["low"], ends["high"], is_log=ends.get("scale") == "log")
+        values = [axis.value(step / 200) for step in range(201)]
+        assert all(value in (axis.low, axis.high, float(f"{value:.3g}")) for value in values)
 
 
 @pytest.mark.parametrize(("high", "kind"), [(8, int), (8.0, float)])
@@ -154,7 +176,7 @@ def test_points_near_another_come_closer_each_turn(centre: float, turn: int) -> 
         ),
         (
             {"shedder.threshold": {}},
-            "space 'space': vary.shedder.threshold: no part sets an end there; give high",
+            "space 'space': vary.shedder.threshold: no part sets an end there that may be tried; give high",
         ),
         (
             {"shedder.treshold": {"low": 0.1, "high": 0.5}},
@@ -165,6 +187,18 @@ def test_points_near_another_come_closer_each_turn(centre: float, turn: int) -> 
             "SheddersPercentage: no part of policy 'today' reads it; did you mean 'loadBalancerBrokerThresholdShedder",
         ),
         ({"scorers[0].weight": [0.0, 1.0]}, "policy 'today' has no scorers[0].weight"),
+        (
+            {"shedder.threshold": {"high": 0.5, "scale": "log"}},
+            "vary.shedder.threshold: low: 0 should be above 0 on a scale of ratios; a missing end is the part's own",
+        ),
+        (
+            {"shedder.history": {"low": 2.0}},
+            "vary.shedder.history: high: 1 should be above low, 2; a missing end is the part's own",
+        ),
+        (
+            {"shedder": ["threshold", {"use": "threshold"}]},
+            "vary.shedder: policy 'today' is the same with all its values; give others, or remove",
+        ),
     ],
 )
 def test_a_wrong_space_is_refused(vary: dict[str, Any], sentence: str) -> None:
@@ -173,6 +207,23 @@ def test_a_wrong_space_is_refused(vary: dict[str, Any], sentence: str) -> None:
         space_of(vary)
 
     assert sentence in str(caught.value)
+
+
+def test_a_setting_that_another_key_has_is_known() -> None:
+    """Its own name is no advice."""
+    key = "loadBalancerBrokerThresholdShedderPercentage"
+
+    with pytest.raises(SettingsError, match=f"vary.{key}: policy 'today' is the same with all its values; give others"):
+        space_of({key: [5, 10]}, set={"shedder.threshold": 0.1})
+
+
+def test_an_end_that_a_part_excludes_is_not_tried() -> None:
+    """A share that should be above 0 has no least value: the range says where it begins."""
+    today = {**TODAY, "shedder": "rebalance"}
+
+    with pytest.raises(SettingsError, match="max_share: no part sets an end there that may be tried; give low"):
+        space_of({"shedder.max_share": {"high": 0.5}}, today)
+    assert space_of({"shedder.max_share": {"low": 0.1}}, today).axes[0].high == 1
 
 
 def test_a_setting_counts_under_one_choice_of_another() -> None:
