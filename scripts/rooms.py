@@ -17,9 +17,9 @@ PAGE = _ROOT / "docs" / "architecture.md"
 _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of rooms -->\n"
 #: Lines of Python that a room may have.
 BOUNDS: Mapping[str, int] = {
-    "lookup/api": 4_100,
+    "lookup/api": 4_200,
     "lookup/collect": 1_600,
-    "lookup/commands": 6_600,
+    "lookup/commands": 6_700,
     "lookup/engine": 5_100,
     "lookup/hooks": 500,
     "lookup/logs": 7_100,
