@@ -69,6 +69,24 @@ def test_a_plan_leads_to_an_even_cluster(tmp_path: Path) -> None:
     assert plan.steps[-1].imbalance == pytest.approx(plan.after["imbalance"].value)
 
 
+@pytest.mark.parametrize(("brokers", "silent"), [(1, 0), (3, 2)], ids=["alone", "silent"])
+def test_one_broker_with_many_bundles_keeps_them(brokers: int, silent: int, tmp_path: Path) -> None:
+    """A plan without moves says so, and that nothing is evener."""
+    owned = {bundle(number, of=128): broker(0) for number in range(70)}
+    world = World(
+        brokers=brokers,
+        silent={broker(number) for number in range(1, 1 + silent)},
+        owners=owned,
+        loads=dict.fromkeys(owned, 1e6),
+    )
+
+    plan = _planned(world, tmp_path)
+
+    assert plan.steps == ()
+    assert plan.bound == {"imbalance": pytest.approx(1.0)}
+    assert "fewer than two brokers" in plan.why
+
+
 def test_no_plan_is_below_the_bound(tmp_path: Path) -> None:
     """Nor does one take more than all that is possible."""
     for most in (1, 3, 8, None):
