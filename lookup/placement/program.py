@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from lookup.placement.problem import Floats, Ints, Problem
+from lookup.placement.problem import TOLERANCE, Floats, Ints, Problem
 
 __all__ = ["can_program", "programmed"]
 
@@ -23,7 +23,8 @@ _MOST = 8_000
 #: A gap at which the search ends, as a ratio, and branches after which it does; seconds would give other placements on
 #: a slower machine.
 _GAP, _NODES = 1e-3, 40
-#: By how much HiGHS's own bound may be wrong, as a ratio: that of its tolerances.
+#: By how much HiGHS's own bound may be wrong for each bundle, as a ratio of the largest gain: its tolerances are 1e-7
+#: for the worth of each column, of which a bundle takes one, and 1e-6 for whole numbers and gaps.
 _ROUNDING = 1e-6
 
 
@@ -42,32 +43,46 @@ def programmed(problem: Problem) -> tuple[Ints | None, float]:
     from scipy import optimize, sparse
 
     assert problem.near is not None
-    is_admitted = np.ones(problem.near.shape, dtype=bool) if problem.admitted is None else problem.admitted
-    bundles, brokers = np.nonzero(is_admitted)
+    # What a limit forbids to a bundle alone is left out: its gain may be far above all that is possible.
+    room, budget = problem.room * (1 + TOLERANCE), problem.max_moved_weight * (1 + TOLERANCE)
+    is_possible = problem.weights[:, None] <= room
+    if problem.admitted is not None:
+        is_possible &= problem.admitted
+    stuck = (problem.owners >= 0) & ((problem.weights > budget) | (problem.max_moves < 1))
+    is_possible[stuck] &= np.arange(len(room)) == problem.owners[stuck, None]
+    bundles, brokers = np.nonzero(is_possible)
+    if not is_possible.any(axis=1).all():
+        return None, np.inf
     weights, pairs = problem.weights[bundles], np.arange(len(bundles))
     has_moved = (problem.owners[bundles] >= 0) & (problem.owners[bundles] != brokers)
     by_bundle, by_broker = (
         sparse.csr_array((values, (rows, pairs)), shape=(count, len(pairs)))
         for values, rows, count in zip(
-            (np.ones(len(pairs)), weights), (bundles, brokers), problem.near.shape, strict=True
+            (np.ones(len(pairs)), weights / _unit(room)[brokers]), (bundles, brokers), problem.near.shape, strict=True
         )
     )
     limits = [
         optimize.LinearConstraint(by_bundle, 1, 1),
-        optimize.LinearConstraint(by_broker, -np.inf, problem.room),
+        optimize.LinearConstraint(by_broker, -np.inf, room / _unit(room)),
     ]
-    for each, most in ((weights, problem.max_moved_weight), (np.ones(len(pairs)), problem.max_moves)):
+    for each, most in ((weights, budget), (np.ones(len(pairs)), problem.max_moves)):
         if np.isfinite(most):
-            limits.append(optimize.LinearConstraint(sparse.csr_array((each * has_moved)[None, :]), -np.inf, most))
+            unit = float(_unit(np.array(most)))
+            row = sparse.csr_array((each * has_moved)[None, :] / unit)
+            limits.append(optimize.LinearConstraint(row, -np.inf, most / unit))
     gains: Floats = weights * problem.near[bundles, brokers]
+    # HiGHS's tolerances are absolute, so gains have to be of their size.
+    largest = float(gains.max()) or 1.0
     found = optimize.milp(
-        -gains,
+        -gains / largest,
         constraints=limits,
         integrality=np.ones(len(pairs), dtype=np.int64),
         bounds=optimize.Bounds(0, 1),
         options={"mip_rel_gap": _GAP, "node_limit": _NODES},
     )
-    bound = np.inf if found.mip_dual_bound is None else -float(found.mip_dual_bound) * (1 + _ROUNDING)
+    bound = float((problem.weights * np.where(is_possible, problem.near, 0.0).max(axis=1)).sum())
+    if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
+        bound = min(bound, (-float(found.mip_dual_bound) + _ROUNDING * len(problem.weights)) * largest)
     if found.x is None:
         return None, bound
     chosen = found.x > 0.5
@@ -76,3 +91,8 @@ def programmed(problem: Problem) -> tuple[Ints | None, float]:
     # What HiGHS lets pass as whole may exceed a limit by more than round-off.
     is_kept = bool((owners >= 0).all()) and problem.is_kept_by(owners)
     return owners if is_kept else None, bound
+
+
+def _unit(limits: Floats) -> Floats:
+    """Return what limits are written in: a limit that is below HiGHS's absolute tolerances would be none."""
+    return np.where(limits > 0, np.minimum(limits, 1.0), 1.0)

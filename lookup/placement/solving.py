@@ -168,18 +168,22 @@ def _most_balanced(problem: Problem) -> Placement:
 def _nearest(problem: Problem) -> Placement:
     scaled = problem.scaled()
     total = float(scaled.weights.sum())
+    market = Market(scaled, alike(scaled))
     best, worth = programmed(scaled) if can_program(scaled) else (None, math.inf)
     if best is None:
-        best, lowest = _priced(scaled, total)
+        best, lowest = _priced(market, total)
         worth = min(worth, lowest)
+    else:
+        # A program ends at a gap, and what is little beside the largest gain is lost in its tolerances.
+        best = improved(market, best)
     value = problem.locality(best)
     # Both are sums of the same numbers in another order: the bound may fall short of the value by round-off.
     return Placement(best, value, max(value, min(worth / total, 1.0)))
 
 
-def _priced(problem: Problem, total: float) -> tuple[Ints, float]:
+def _priced(market: Market, total: float) -> tuple[Ints, float]:
     """Return a placement by prices of the limits, and the most weight that these prove can be near."""
-    market = Market(problem, alike(problem))
+    problem = market.problem
     starts = list(_starts(problem))
     floor = max(map(problem.locality, starts), default=0.0)
     steps = int(min(_STEPS, max(_FEWEST_STEPS, _VALUES // (market.alike.near.size + 1))))

@@ -58,6 +58,39 @@ def test_the_program_keeps_each_limit(limit: str) -> None:
     assert binding >= 10
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-9])
+@pytest.mark.parametrize("limits", [{}, {"max_imbalance": 5.0, "max_moves": 1_000}], ids=["free", "wide"])
+def test_a_bound_holds_where_little_of_the_weight_is_near(limits: dict[str, Any], scale: float) -> None:
+    """HiGHS's tolerances are no ratios; what is possible is known, since nothing limits it, and is found."""
+    for seed in range(20):
+        dice = np.random.default_rng(seed)
+        weights = 10 ** dice.uniform(0, 8, 40)
+        light = np.argsort(weights)[:5]
+        near = np.zeros((40, 4))
+        near[light] = dice.dirichlet(np.ones(4), 5) * scale
+        best = float(weights @ near.max(axis=1)) / float(weights.sum())
+
+        found = best_placement(weights, np.ones(4), near=near, owners=dice.integers(0, 4, 40), **limits)
+
+        assert best <= found.bound * (1 + 1e-12)
+        assert (found.value, found.bound) == pytest.approx((best, best), rel=1e-9)
+
+
+def test_what_cannot_move_does_not_hide_what_can() -> None:
+    """A bundle that is too heavy to move would gain a billion times what the others do."""
+    dice = np.random.default_rng(1)
+    weights, near = np.append(1e9, dice.random(30)), dice.random((31, 3))
+    near[0] = [0.0, 0.5, 1.0]
+    asked = {"owners": np.zeros(31, dtype=int), "near": near, "max_moved_weight": 5.0}
+
+    found = best_placement(weights, np.ones(3), **asked)
+    light = best_placement(weights[1:], np.ones(3), **asked | {"owners": np.zeros(30, dtype=int), "near": near[1:]})
+
+    share = float(weights[1:].sum() / weights.sum())
+    assert found.bound == pytest.approx(light.bound * share, rel=2e-3)
+    assert found.value == pytest.approx(light.value * share, rel=2e-3)
+
+
 #: Clusters by their seed and the share of the weight that may move, in which whole bundles fit badly.
 _HARD = [(0, 0.1), (0, 0.3), (2, 0.1), (5, None), (100, 0.1), (109, 0.3)]
 
