@@ -440,8 +440,10 @@ def frontier(offsets: Floats, slopes: Floats, least: float) -> list[tuple[float,
 
     Args:
         offsets, slopes: of the lines above which there is no placement, shape (n_lines,); one has slope 0.
-        least: of the imbalance.
+        least: of the imbalance; below 0 there is no placement either, so the curve begins where no line is.
     """
+    is_steep = slopes > 0
+    least = float((-offsets[is_steep] / slopes[is_steep]).max(initial=least))
     corners = [least]
     at = least
     line = int(np.lexsort((slopes, offsets + slopes * at))[0])
@@ -452,4 +454,4 @@ def frontier(offsets: Floats, slopes: Floats, least: float) -> list[tuple[float,
         nearest = np.lexsort((slopes[flatter], crossings))[0]
         at, line = max(at, float(crossings[nearest])), int(flatter[nearest])
         corners.append(at)
-    return [(corner, float((offsets + slopes * corner).min())) for corner in dict.fromkeys(corners)]
+    return [(corner, max(float((offsets + slopes * corner).min()), 0.0)) for corner in dict.fromkeys(corners)]

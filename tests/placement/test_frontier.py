@@ -359,6 +359,11 @@ def test_no_moves_are_bounded_for_too_many_bundles() -> None:
     assert locality.free[0] == 1.0
 
 
+def test_the_curve_begins_where_nothing_is_near() -> None:
+    """Left of it less than nothing would have to be: there is no placement."""
+    assert frontier(np.array([0.5, -2.0, -3.5]), np.array([0.0, 1.0, 2.0]), 1.0) == [(2.0, 0.0), (2.5, 0.5)]
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.01, 3.0)), max_size=5), st.floats(1.0, 2.0))
 def test_the_curve_is_the_lowest_of_its_lines(lines: list[tuple[float, float]], least: float) -> None:
     """Between its corners by a straight line, level behind the last one, and it never falls."""
