@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,8 @@ Bools = NDArray[np.bool_]
 
 #: How far a sum may exceed a limit, as a ratio: sums of the same numbers in another order differ by less.
 TOLERANCE = 1e-9
+#: What sums are within: numbers hold the ratios and products of three of them.
+_LEAST, _MOST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +126,16 @@ def problem_of(  # noqa: PLR0913  those of `best_placement`
     _refuse("weights", weight, ~(weight >= 0), "is no weight; give a number that is 0 or more")
     if not weight.any():
         raise InputError("weights: no bundle has any weight, so there is nothing to place")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+        sums = (("weights", "sum", total), ("capacities", "sum", float(capacity.sum())))
+    for name, what, figure in (*sums, ("capacities", "least", float(capacity.min()))):
+        if not _LEAST <= figure <= _MOST:
+            raise InputError(
+                f"{name}: their {what} is {figure:g}, so that sums and ratios are beyond what numbers hold; give them "
+                f"in a unit in which it is from {_LEAST:g} to {_MOST:g}"
+            )
     shape = (len(weight), len(capacity))
-    total = float(weight.sum())
     room = np.full(len(capacity), np.inf)
     if max_imbalance is not None:
         if near is None:
@@ -131,6 +143,7 @@ def problem_of(  # noqa: PLR0913  those of `best_placement`
                 "max_imbalance is a limit for placements near the clients; without near, imbalance itself "
                 "is what becomes least: leave it out, or give near"
             )
+        _refuse_type("max_imbalance", max_imbalance)
         if not max_imbalance >= 1:
             raise InputError(
                 f"max_imbalance is {max_imbalance}, below which no placement comes; 1.05 allows 5 % above the mean"
@@ -168,11 +181,10 @@ def _refuse(name: str, column: Floats, wrong: Bools, why: str) -> None:
 def _owners(owners: Sequence[int] | Ints | None, shape: tuple[int, int]) -> Ints:
     if owners is None:
         return np.full(shape[0], -1, dtype=np.int64)
-    given = np.asarray(owners)
+    right = f"give one broker for each of the {shape[0]} bundles, -1 for none"
+    given = _array("owners", owners, right)
     if given.shape != shape[:1]:
-        raise InputError(
-            f"owners has shape {given.shape}; give one broker for each of the {shape[0]} bundles, -1 for none"
-        )
+        raise InputError(f"owners has shape {given.shape}; {right}")
     if given.dtype.kind not in "iu":
         raise InputError(f"owners are of type {given.dtype}; give numbers of brokers, whole, from 0 on, -1 for none")
     wrong = (given < -1) | (given >= shape[1])
@@ -185,10 +197,9 @@ def _owners(owners: Sequence[int] | Ints | None, shape: tuple[int, int]) -> Ints
 
 
 def _near(near: ArrayLike, shape: tuple[int, int]) -> Floats:
-    table = np.asarray(near)
+    table = _table("near", near, shape)
     if table.dtype.kind not in "fiub":
         raise InputError(f"near is of type {table.dtype}; give numbers in [0, 1], or truths")
-    _refuse_shape("near", table.shape, shape)
     # not all at once: a table of the size of the largest clusters is not to be held twice
     for row, values in enumerate(table):
         if not ((values >= 0) & (values <= 1)).all():
@@ -198,8 +209,7 @@ def _near(near: ArrayLike, shape: tuple[int, int]) -> Floats:
 
 
 def _admitted(admitted: ArrayLike, shape: tuple[int, int]) -> Bools:
-    table = np.asarray(admitted)
-    _refuse_shape("admitted", table.shape, shape)
+    table = _table("admitted", admitted, shape)
     if table.dtype != np.bool_:
         raise InputError(f"admitted is of type {table.dtype}; give truths")
     alone = ~table.any(axis=1)
@@ -208,17 +218,30 @@ def _admitted(admitted: ArrayLike, shape: tuple[int, int]) -> Bools:
     return table
 
 
-def _refuse_shape(name: str, given: tuple[int, ...], shape: tuple[int, int]) -> None:
-    if given != shape:
-        raise InputError(
-            f"{name} has shape {given}; give one row for each of the {shape[0]} bundles, in it one value for "
-            f"each of the {shape[1]} brokers"
-        )
+def _table(name: str, values: ArrayLike, shape: tuple[int, int]) -> NDArray[Any]:
+    right = f"give one row for each of the {shape[0]} bundles, in it one value for each of the {shape[1]} brokers"
+    table = _array(name, values, right)
+    if table.shape != shape:
+        raise InputError(f"{name} has shape {table.shape}; {right}")
+    return table
+
+
+def _array(name: str, values: ArrayLike, right: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths; {right}") from None
+
+
+def _refuse_type(name: str, value: object) -> None:
+    if not isinstance(value, Real):
+        raise InputError(f"{name} is {value!r}, of type {type(value).__name__}; give a number, or None for no limit")
 
 
 def _budget(name: str, value: float | None) -> float:
     if value is None:
         return np.inf
+    _refuse_type(name, value)
     if not value >= 0:
         raise InputError(f"{name} is {value}; give a number that is 0 or more, or None for no limit")
     return float(value)

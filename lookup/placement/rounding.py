@@ -34,6 +34,8 @@ _SPARE = (0.0, 0.01)
 _MOST_EXCHANGES = 10_000
 #: Passes of improvement, and classes that each tries for a bundle, the nearest ones.
 _PASSES, _NEAREST = 4, 8
+#: Room of a broker that is given away, as a ratio: so far below what a limit tolerates that sums cannot pass that.
+_ROOM = 1 + TOLERANCE / 2
 
 
 def rounded(market: Market, prices: Prices) -> Ints | None:
@@ -166,7 +168,7 @@ def _packed(market: Market, choice: Ints) -> tuple[Ints, Ints]:
     """
     problem = market.problem
     owners = np.where(choice == market.stay, problem.owners, -1)
-    free = np.where(np.isfinite(problem.room), problem.room, 0.0) - problem.loads(owners)
+    free = np.where(np.isfinite(problem.room), problem.room * _ROOM, 0.0) - problem.loads(owners)
     anew = np.flatnonzero(owners < 0)
     # heaviest first, class by class
     anew = anew[np.lexsort((-problem.weights[anew], choice[anew]))]
@@ -196,7 +198,7 @@ def _pack(market: Market, bundles: Ints, brokers: Ints, free: Floats, owners: In
     waiting: list[int] = []
     for bundle in bundles.tolist():
         weight, (least, broker) = weights[bundle], heap[0]
-        if is_bounded and weight > -least + TOLERANCE:
+        if is_bounded and weight > -least:
             waiting.append(bundle)
             continue
         owners[bundle] = broker
@@ -217,7 +219,7 @@ def _make_way(weights: Floats, bundle: int, bundles: Ints, brokers: Ints, free: 
     """Place a bundle where a lighter one of the same bundles makes way; return that one, -1 if none has to."""
     weight = weights[bundle]
     for broker in brokers[np.argsort(-free[brokers], kind="stable")].tolist():
-        if weight <= free[broker] + TOLERANCE:
+        if weight <= free[broker]:
             owners[bundle] = broker
             free[broker] -= weight
             return -1
@@ -232,10 +234,10 @@ def _make_way(weights: Floats, bundle: int, bundles: Ints, brokers: Ints, free: 
 
 
 def improved(market: Market, owners: Ints) -> Ints:
-    """Return a placement improved by single moves, the nearest for their weight first, as long as any fits."""
+    """Return a placement within the limits improved by single moves, the nearest first, as long as any fits."""
     problem, alike = market.problem, market.alike
-    owners = owners.copy()
-    free = problem.room - problem.loads(owners)
+    start, owners = owners, owners.copy()
+    free = problem.room * _ROOM - problem.loads(owners)
     moved = problem.moved(owners)
     weight_left = problem.max_moved_weight - float(problem.weights[moved].sum())
     moves_left = problem.max_moves - float(moved.sum())
@@ -248,7 +250,7 @@ def improved(market: Market, owners: Ints) -> Ints:
             broker = int(brokers[np.argmax(free[brokers])])
             if alike.near[bundle, number] <= alike.near[bundle, alike.of_broker[present]]:
                 continue
-            if weight > free[broker] + TOLERANCE or (is_first and (weight > weight_left or moves_left < 1)):
+            if weight > free[broker] or (is_first and (weight > weight_left or moves_left < 1)):
                 continue
             owners[bundle] = broker
             free[broker] -= weight
@@ -258,7 +260,8 @@ def improved(market: Market, owners: Ints) -> Ints:
             changed = True
         if not changed:
             break
-    return owners
+    # Where bundles of very different weight came and went, what is left of them in a sum may be more than a tiny room.
+    return owners if problem.is_kept_by(owners) else start
 
 
 def _gainful(market: Market, owners: Ints, free: Floats) -> list[tuple[int, int]]:
@@ -270,7 +273,7 @@ def _gainful(market: Market, owners: Ints, free: Floats) -> list[tuple[int, int]
         near = alike.near[rows].astype(np.float64)
         own = alike.of_broker[owners[rows]]
         near -= np.take_along_axis(near, own[:, None], axis=1)
-        near[market.problem.weights[rows][:, None] > roomiest + TOLERANCE] = 0.0
+        near[market.problem.weights[rows][:, None] > roomiest] = 0.0
         if alike.admitted is not None:
             near[~alike.admitted[rows]] = 0.0
         classes = np.argpartition(-near, nearest - 1, axis=1)[:, :nearest]

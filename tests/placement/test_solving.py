@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -167,6 +168,40 @@ def test_the_unit_of_the_weights_does_not_matter(unit: float) -> None:
     assert (found.owners.tolist(), found.value) == ([0, 0, 1], pytest.approx(1.0))
 
 
+@pytest.mark.parametrize("near", [None, np.ones((100, 1))], ids=["even", "near"])
+def test_one_broker_has_all_bundles_however_many(near: Floats | None) -> None:
+    """There is one placement, and numpy has no dimension for each bundle of it."""
+    found = best_placement([1.0] * 100, [1.0], near=near)
+
+    assert (found.owners.tolist(), found.value, found.bound) == ([0] * 100, 1.0, 1.0)
+
+
+def test_one_bundle_among_many_brokers_takes_little_memory() -> None:
+    """Few placements of many brokers have many loads: a table of them would take half a gigabyte."""
+    tracemalloc.start()
+    found = best_placement([1.0], np.ones(8_000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (found.value, found.bound) == (8_000.0, 8_000.0)
+    assert most < 50e6
+
+
+@pytest.mark.parametrize("capacity", [1e-14, 2e-14])
+def test_a_tiny_broker_keeps_its_limit_too(capacity: float) -> None:
+    """What fits beside the mean bundle may be many times its room."""
+    dice = np.random.default_rng(0)
+    weights, capacities = np.append(np.ones(4_080), np.full(20, 4e-11)), np.array([1.0, 1.0, capacity])
+    near = np.zeros((4_100, 3))
+    near[:, :2] = dice.random((4_100, 2)) / 2
+    near[-20:, 2] = 1.0
+
+    found = best_placement(weights, capacities, near=near, max_imbalance=1.1)
+
+    loads = np.bincount(found.owners, weights, 3)
+    assert (loads / capacities).max() <= 1.1 * loads.sum() / capacities.sum() * (1 + 1e-9)
+
+
 def test_the_same_arguments_give_the_same_placement() -> None:
     """There is no luck in it."""
     weights, owners, near = made(4, 500, 10, 3)
@@ -197,6 +232,30 @@ def test_the_same_arguments_give_the_same_placement() -> None:
         ([1.0], [1.0], {"near": [[1.0]], "max_imbalance": 0.9}, "max_imbalance is 0.9, below which no placement comes"),
         ([1.0], [1.0], {"max_imbalance": 1.1}, "leave it out, or give near"),
         ([1.0], [1.0], {"max_moves": -1}, "max_moves is -1; give a number that is 0 or more"),
+        ([1.0], [1.0], {"max_moves": "3"}, "max_moves is '3', of type str; give a number, or None for no limit"),
+        ([1.0], [1.0], {"near": [[1.0]], "max_imbalance": "1.2"}, "max_imbalance is '1.2', of type str; give a number"),
+        ([1.0, 1.0], [1.0], {"near": [[1.0], [1.0, 0.0]]}, "near has rows of different lengths; give one row for each"),
+        ([1.0, 1.0], [1.0], {"admitted": [[True], [True, False]]}, "admitted has rows of different lengths"),
+        (
+            [1.0, 1.0],
+            [1.0],
+            {"owners": [[0], [0, 0]]},
+            "owners has rows of different lengths; give one broker for each",
+        ),
+        (
+            [1e308] * 2,
+            [1.0],
+            {},
+            r"weights: their sum is inf, .* give them in a unit in which it is from 1e-100 to 1e\+100",
+        ),
+        ([5e-324] * 40, [1.0] * 3, {}, "weights: their sum is 1.97626e-322, so that sums and ratios are beyond what"),
+        (
+            [1.0] * 40,
+            [1e308] * 3,
+            {},
+            "capacities: their sum is inf, so that sums and ratios are beyond what numbers hold",
+        ),
+        ([1.0] * 40, [1.0, 1e-310], {}, "capacities: their least is 1e-310, so that"),
     ],
 )
 def test_an_argument_that_cannot_be_used_is_named_with_its_value(
