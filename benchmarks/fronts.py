@@ -153,15 +153,16 @@ def compared(name: str, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a line for each space and log, and the mean of each way."""
+    """Print a line for each space and log, and the mean of each way with the least and the most."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spaces", nargs="+", choices=SPACES, default=SPACES)
     parser.add_argument("--logs", type=int, default=1)
     options = parser.parse_args()
     for name in options.spaces:
         shares = [compared(name, seed) for seed in range(1, options.logs + 1)]
-        means = {way: np.mean([share[way] for share in shares]) for way in shares[0]}
-        print(f"{name}: " + ", ".join(f"{way} {share:.3f}" for way, share in means.items()), flush=True)
+        found = {way: [share[way] for share in shares] for way in shares[0]}
+        texts = [f"{way} {np.mean(of):.3f} ({min(of):.3f} to {max(of):.3f})" for way, of in found.items()]
+        print(f"{name}: {', '.join(texts)}", flush=True)
 
 
 if __name__ == "__main__":
