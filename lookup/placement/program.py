@@ -23,8 +23,8 @@ _MOST = 8_000
 #: A gap at which the search ends, as a ratio, and branches after which it does; seconds would give other placements on
 #: a slower machine.
 _GAP, _NODES = 1e-3, 40
-#: By how much HiGHS's own bound may be wrong for each bundle, as a ratio of the largest gain: its tolerances are 1e-7
-#: for the worth of each column, of which a bundle takes one, and 1e-6 for whole numbers and gaps.
+#: By how much HiGHS's own bound may be wrong, as a ratio of all that bundles could gain: its tolerances are 1e-7 for
+#: the worth of each column, of which a bundle takes one, and 1e-6 for whole numbers and gaps.
 _ROUNDING = 1e-6
 
 
@@ -71,18 +71,19 @@ def programmed(problem: Problem) -> tuple[Ints | None, float]:
             row = sparse.csr_array((each * has_moved)[None, :] / unit)
             limits.append(optimize.LinearConstraint(row, -np.inf, most / unit))
     gains: Floats = weights * problem.near[bundles, brokers]
-    # HiGHS's tolerances are absolute, so gains have to be of their size.
-    largest = float(gains.max()) or 1.0
+    # HiGHS's tolerances are absolute, so gains are written in the mean of what bundles could gain.
+    possible = float((problem.weights * np.where(is_possible, problem.near, 0.0).max(axis=1)).sum())
+    mean = possible / len(problem.weights) or 1.0
     found = optimize.milp(
-        -gains / largest,
+        -gains / mean,
         constraints=limits,
         integrality=np.ones(len(pairs), dtype=np.int64),
         bounds=optimize.Bounds(0, 1),
         options={"mip_rel_gap": _GAP, "node_limit": _NODES},
     )
-    bound = float((problem.weights * np.where(is_possible, problem.near, 0.0).max(axis=1)).sum())
+    bound = possible
     if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
-        bound = min(bound, (-float(found.mip_dual_bound) + _ROUNDING * len(problem.weights)) * largest)
+        bound = min(bound, _ROUNDING * possible - float(found.mip_dual_bound) * mean)
     if found.x is None:
         return None, bound
     chosen = found.x > 0.5

@@ -127,7 +127,8 @@ def _best_of_all(problem: Problem) -> Ints | None:
     else:
         cost = -(problem.near[np.arange(bundles), owners] @ problem.weights) / problem.weights.sum()
     # Sums that should be equal differ in their last bits.
-    best = keeps & (cost <= cost[keeps].min() + TOLERANCE)
+    least = cost[keeps].min()
+    best = keeps & (cost <= least + TOLERANCE * abs(least))
     order = np.lexsort((weight, moves, ~best))
     best_one: Ints = owners[order[0]].astype(np.int64)
     return best_one

@@ -83,6 +83,14 @@ def test_a_small_problem_is_solved_and_its_bound_is_the_optimum(problem: tuple[l
     assert found.gap == 0.0
 
 
+def test_small_gains_of_few_bundles_are_found_too() -> None:
+    """What is near is a billionth of the weight of all: it is compared with what is possible, not with that weight."""
+    found = best_placement([1e9, 1.0, 2.0], [1.0, 1.0], near=[[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]], owners=[0, 0, 1])
+
+    assert found.owners.tolist() == [0, 1, 0]
+    assert found.value == found.bound == pytest.approx(3e-9)
+
+
 def made(seed: int, bundles: int, brokers: int, racks: int, *, skew: float = 0.5) -> tuple[Floats, Ints, Floats]:
     """A cluster in balance: weights, owners, and the share of each bundle's lookups from each broker's rack."""
     dice = np.random.default_rng(seed)
