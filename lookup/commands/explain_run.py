@@ -45,11 +45,18 @@ _ENDS |= {"settled": "the hand-over went on"}
 def run_explained(arguments: argparse.Namespace) -> int:
     """Explain what the flags ask about in the run's folder, and return 0."""
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
+    from lookup.api.tuning import has_tuning
     from lookup.commands.workers import NO_SPARK, workers_of
     from lookup.report.folder import read_run
     from lookup.spark.choosing import rows_of
 
-    rows = read_run(arguments.run_dir).summary["inputs"]["rows"]
+    folder = arguments.run_dir
+    if has_tuning(folder):
+        raise SettingsError(
+            f"{folder}: holds a search, of which --candidate explains one number; its sealed days are an evaluation, "
+            f"{folder}/sealed"
+        )
+    rows = read_run(folder).summary["inputs"]["rows"]
     needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us", "versus"))
     with ExitStack() as stack:
         report = stack.enter_context(progress("reading the run"))

@@ -93,9 +93,11 @@ class Plan:
 
     def even_out(self) -> None:
         """Relieve the fullest broker, and so on, until none is too full or nothing helps."""
-        while self._moves_left:
+        # A broker whose load is one hot bundle nothing relieves; others may be too full as well.
+        relievable = np.ones(len(self._loads), np.bool_)
+        while self._moves_left and relievable.any():
             filled = self._loads / self._capacities
-            fullest = int(np.argmax(filled))
+            fullest = int(np.argmax(np.where(relievable, filled, -np.inf)))
             excess = self._loads[fullest] - self._room[fullest]
             if excess <= 0.0:
                 return
@@ -114,7 +116,8 @@ class Plan:
                 least = np.maximum(after, (self._loads[fullest] - weights) / self._capacities[fullest])
                 equal = may & (least < filled[fullest] * (1.0 - ROUND_OFF))
                 if not equal.any():
-                    return
+                    relievable[fullest] = False
+                    continue
                 equal &= least <= np.where(equal, least, np.inf).min() * (1.0 + ROUND_OFF)
             row, broker = divmod(int(np.argmin(np.where(equal, after, np.inf))), len(filled))
             self._move(int(rows[row]), broker)

@@ -336,13 +336,15 @@ class _Cycle:
 
     def _is_worth(self, owners: Ints) -> bool:
         limit, least, problem = self._part.max_imbalance, self._part.min_gain, self._problem
-        before, after = (max(limit, float(problem.filled(of).max())) for of in (problem.owners, owners))
-        evener, nearer = before - after, problem.nearness(owners)
+        before, after = (np.sort(np.maximum(limit, problem.filled(of)))[::-1] for of in (problem.owners, owners))
+        # Of the fullest, or of the first in order that anything relieves.
+        taken = next((each for each in (before - after).tolist() if abs(each) > ROUND_OFF), 0.0)
+        nearer = problem.nearness(owners)
         self.short = Shortfall(100.0 * nearer, "% of the load brought near", 100.0 * least)
         if self._reason is CycleReason.OVERLOADED:
-            self.short = Shortfall(evener, "of the mean taken from the fullest broker", least)
-        # Even if nothing relieves the fullest broker, load can come near elsewhere.
-        return after <= before and max(evener, nearer) > 0.0 and max(evener, nearer) >= least
+            self.short = Shortfall(taken, "of the mean taken from the fullest broker", least)
+        # Even if nothing relieves a broker, load can come near elsewhere.
+        return taken >= 0.0 and max(taken, nearer) > 0.0 and max(taken, nearer) >= least
 
     def _carried_out(self, owners: Ints) -> _Proposals:
         for row in self._moves(owners):

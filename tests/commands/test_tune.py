@@ -71,8 +71,21 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     (figures,) = [line.split() for line in explained.out.splitlines() if "match_ratio:rack" in line]
     today, candidate, gain = (float(text) for text in " ".join(figures).replace("|", " ").split()[1:4])
     assert candidate - today == pytest.approx(gain, abs=2e-3)
-    unknown = lookup("explain", tmp_path / "out", "--candidate", "99")
-    assert (unknown.code, "there is no candidate 99; they go from 0 to " in unknown.err) == (2, True)
+    for words, sentence in (
+        (("--candidate", "99"), "there is no candidate 99; they go from 0 to "),
+        ((), "holds a search, of which --candidate explains one number; its sealed days are an evaluation"),
+    ):
+        refused = lookup("explain", tmp_path / "out", *words)
+        assert (refused.code, sentence in refused.err) == (2, True)
+    document = json.loads((tmp_path / "out" / "tune.json").read_text())
+    document["finalists"] = [one for one in document["finalists"] if one["candidate"] != 2]
+    for raced, sentence in (
+        (True, "no finalist: in the last race others gained more, or its gain could not be told from luck"),
+        (False, "no finalist: others promised more, and it was not in the last race"),
+    ):
+        document["candidates"][2]["raced"] = raced
+        (tmp_path / "tune.json").write_text(json.dumps(document))
+        assert lookup("explain", tmp_path, "--candidate", "2").out.splitlines()[2] == sentence
 
 
 def test_a_program_gets_the_document(lookup: Run, folder: Path, tmp_path: Path) -> None:
