@@ -92,8 +92,7 @@ class Plan:
         self._moves_left, self._weight_left = problem.max_moves, problem.max_weight
 
     def even_out(self) -> None:
-        """Relieve the fullest broker, and so on, until none is too full or nothing helps."""
-        # A broker whose load is one hot bundle nothing relieves; others may be too full as well.
+        """Relieve the fullest broker, and so on, until none is too full but those that nothing relieves."""
         relievable = np.ones(len(self._loads), np.bool_)
         while self._moves_left and relievable.any():
             filled = self._loads / self._capacities

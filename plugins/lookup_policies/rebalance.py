@@ -135,8 +135,7 @@ class Rebalance:
 
 def _reporting(view: ClusterView) -> Bools:
     """Return which brokers can give and take, shape (n_brokers,)."""
-    reporting: Bools = able(view) & ~np.isnan(view.load.throughput)
-    return reporting
+    return able(view) & ~np.isnan(view.load.throughput)
 
 
 class _Past:
@@ -191,11 +190,9 @@ class _Past:
     def _grow(self, names: Sequence[str], values: Sequence[str]) -> None:
         self.names += names
         self.values += values
-        grown = np.zeros((len(self.names), len(self.values)))
-        grown[: self.origins.shape[0], : self.origins.shape[1]] = self.origins
-        self.origins = grown
-        self._counts = np.concatenate([self._counts, np.zeros(len(names), np.int64)])
-        self.weights = np.concatenate([self.weights, np.zeros(len(names))])
+        self.origins = np.pad(self.origins, ((0, len(names)), (0, len(values))))
+        self._counts = np.pad(self._counts, (0, len(names)))
+        self.weights = np.pad(self.weights, (0, len(names)))
 
     def _besides(self, view: ClusterView, of_bundles: Floats) -> None:
         """Average what brokers report beyond their bundles: other processes, system topics."""
@@ -337,13 +334,12 @@ class _Cycle:
     def _is_worth(self, owners: Ints) -> bool:
         limit, least, problem = self._part.max_imbalance, self._part.min_gain, self._problem
         before, after = (np.sort(np.maximum(limit, problem.filled(of)))[::-1] for of in (problem.owners, owners))
-        # Of the fullest, or of the first in order that anything relieves.
+        # From the fullest broker, or from the first in order that anything relieves.
         taken = next((each for each in (before - after).tolist() if abs(each) > ROUND_OFF), 0.0)
         nearer = problem.nearness(owners)
         self.short = Shortfall(100.0 * nearer, "% of the load brought near", 100.0 * least)
         if self._reason is CycleReason.OVERLOADED:
             self.short = Shortfall(taken, "of the mean taken from the fullest broker", least)
-        # Even if nothing relieves a broker, load can come near elsewhere.
         return taken >= 0.0 and max(taken, nearer) > 0.0 and max(taken, nearer) >= least
 
     def _carried_out(self, owners: Ints) -> _Proposals:
