@@ -106,7 +106,7 @@ class ExclusiveReplay(PolicyWalk):
         self._brokers.begin_slice(ticks[0].reports, ticks[0].start_us - self._run.tick_us)
         for tick in ticks:
             self._tick_number = tick.number
-            self._is_scored = tick.start_us >= self._scored_from
+            self._is_scored = tick.start_us >= self.scored_from
             self._take_events(tick)
             if tick.is_grid:
                 self._grid_instant(tick)

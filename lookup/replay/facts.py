@@ -82,8 +82,8 @@ class FactsWalk(ClusterWalk):
             if tick.high > tick.low:
                 self._busy.append((tick.start_us, tick.high - tick.low, int(self._registry.registered.sum())))
             if self._pieces is not None:
-                self._pieces.take(tick, is_scored=tick.start_us >= self._scored_from)
-            if tick.start_us < self._scored_from:
+                self._pieces.take(tick, is_scored=tick.start_us >= self.scored_from)
+            if tick.start_us < self.scored_from:
                 continue
             self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
             if self._logged is not None:

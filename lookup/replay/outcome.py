@@ -137,7 +137,7 @@ class InputFacts:
     first_failure: str | None = None
     load: str | None = None
     ownership: str | None = None
-    #: by policy with a shedder, over all clusters and seeds
+    #: by policy with a shedder, over all clusters and seeds, after the warm-up
     cycles: Mapping[str, CycleSums] = field(default_factory=dict)
     #: by policy, of a run in which hand-overs take time
     late_splits: Mapping[str, int] | None = None

@@ -170,7 +170,7 @@ class SharedReplay(PolicyWalk):
             self._asks_every_tick
             or events.registry is not None
             or bool(events.splits)
-            or (last.start_us >= self._scored_from) != (tick.start_us >= self._scored_from)
+            or (last.start_us >= self.scored_from) != (tick.start_us >= self.scored_from)
             or (bool(self._run.by) and cell_of(last.start_us) != cell_of(tick.start_us))
         )
 
@@ -192,7 +192,7 @@ class SharedReplay(PolicyWalk):
                 if tick.is_grid:
                     self._usage = self._loads.figures(tick, self.manager.capacity, registered).usage
                 self._loads.serve(tick, micro)
-            if tick.start_us >= self._scored_from:
+            if tick.start_us >= self.scored_from:
                 self._add_time(tick)
                 if not self._run.by:
                     self._cells.serve(tick.start_us, micro)
@@ -213,7 +213,7 @@ class SharedReplay(PolicyWalk):
         for code in [*asked, *(code for code in demand.pairs if code >= n_keys)]:
             pairs = demand.pairs[code]
             served[demand.tick[pairs]] += demand.micro[pairs, None] * odds[code, :-1]
-        if stretch.ticks[0].start_us >= self._scored_from:
+        if stretch.ticks[0].start_us >= self.scored_from:
             self._tally.add(stretch, classes, counts, odds, self.manager.roster)
         return served
 

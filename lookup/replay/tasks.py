@@ -229,7 +229,7 @@ class Replayed:
     #: what the log says and bundles in flight could not do at once, or not at all
     late_splits: int = 0
     refused_unloads: int = 0
-    #: the shedder's cycles, None for a policy without shedder
+    #: the shedder's cycles after the warm-up, None for a policy without shedder
     cycles: CycleSums | None = None
 
 
@@ -267,7 +267,8 @@ def replay_runs(
             decisions, owners, cycles = decision_table(name, replay.decisions), replay.owners, replay.cycles
             late, refused = replay.late_splits, replay.refused_unloads
             if policy.shedder is not None:
-                cycle_sums = CycleSums.of(policy.shedder.name, (cycle.report for cycle in cycles))
+                scored = (cycle.report for cycle in cycles if cycle.ts_us >= replay.scored_from)
+                cycle_sums = CycleSums.of(policy.shedder.name, scored)
         else:
             decisions = key_decision_table(name, replay.decisions)
         write_table(decisions, f"{output.folder}/decisions", file)

@@ -39,8 +39,9 @@ __all__ = [
 
 #: Stands above the tables of cycles.
 ABOUT_CYCLES = Paragraph(
-    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here all clusters and seeds are "
-    "counted together. The excess says how far the most loaded broker was above what the shedder tolerates.",
+    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here those after the warm-up are "
+    "counted, of all clusters and seeds together. The excess says how far the most loaded broker was above what the "
+    "shedder tolerates.",
     is_wrapped=True,
 )
 #: Stands above the verdicts.

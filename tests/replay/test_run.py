@@ -339,6 +339,17 @@ def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -
     assert answered.sums.sum(axis=0).tolist() == [1.0, 1.0]
 
 
+def test_cycles_of_the_warmup_are_recorded_but_not_added_up(tmp_path: Path) -> None:
+    """What a shedder did is told of the time that figures are of."""
+    write_log(tmp_path, {}, {"ts": START_US + 300 * MICRO})
+    policy = {"name": "p", "selector": "random", "shedder": "threshold"}
+
+    outcome = replayed(tmp_path, policies=[policy], evaluation={"warmup_s": 240, "seeds": [1, 2]})
+
+    recorded = pq.read_table(tmp_path / "output" / "cycles").num_rows
+    assert (recorded, outcome.inputs.cycles["p"].cycles) == (6 * 2, 2 * 2)
+
+
 _FAILING = """
 from typing import ClassVar
 from dataclasses import dataclass

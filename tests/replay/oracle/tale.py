@@ -33,7 +33,7 @@ class Tale:
     facts: dict[str, Any]
     #: what bundles in flight stood against, by what and policy, without zeros
     hindered: dict[str, dict[str, int]]
-    #: by policy with a shedder: cycles, proposals accepted and refused
+    #: by policy with a shedder: cycles after the warm-up, proposals accepted and refused
     cycles: dict[str, tuple[int, int, int]]
 
 
@@ -63,7 +63,14 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "possible": {world.name: possible(world, farthest_ms(worlds)) for world in worlds},
         "assumed": any(world.assumed is not None for world in worlds),
     }
-    return Tale(runs, logged, dict(quarantined), facts, _hindered(runs), _cycles(runs))
+    return Tale(
+        runs,
+        logged,
+        dict(quarantined),
+        facts,
+        _hindered(runs),
+        _cycles(runs, {world.name: world.scored_from for world in worlds}),
+    )
 
 
 def _hindered(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, dict[str, int]]:
@@ -95,12 +102,15 @@ def _of_the_log(world: World) -> Figures:
     return figures
 
 
-def _cycles(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, tuple[int, int, int]]:
+def _cycles(
+    runs: Mapping[tuple[str, str, int], Told], scored_from: Mapping[str, int]
+) -> dict[str, tuple[int, int, int]]:
     found: dict[str, tuple[int, int, int]] = {}
-    for (_, policy, _), told in runs.items():
+    for (cluster, policy, _), told in runs.items():
         if told.cycles:
+            scored = [row for row in told.cycles if row["ts"] >= scored_from[cluster]]
             cycles, accepted, refused = found.get(policy, (0, 0, 0))
-            accepted += sum(row["accepted"] for row in told.cycles)
-            refused += sum(count for row in told.cycles for _, count in row["rejected"])
-            found[policy] = cycles + len(told.cycles), accepted, refused
+            accepted += sum(row["accepted"] for row in scored)
+            refused += sum(count for row in scored for _, count in row["rejected"])
+            found[policy] = cycles + len(scored), accepted, refused
     return found
