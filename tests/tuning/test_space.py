@@ -20,6 +20,16 @@ _SHIPPED = Path(__file__).parents[2] / "configs" / "spaces"
 _THRESHOLD = {"shedder.threshold": {"low": 0.02, "high": 0.5, "scale": "log"}}
 
 
+def test_the_space_of_the_page_can_be_searched() -> None:
+    """Its parts and parameters are those that ship."""
+    page = (_SHIPPED.parents[1] / "docs" / "tune.md").read_text(encoding="utf-8")
+    (text,) = (block for block in page.split("```") if block.startswith("toml") and "[[spaces]]" in block)
+    (given,) = tomllib.loads(text.removeprefix("toml"))["spaces"]
+    today = tomllib.loads((_SHIPPED.parent / "policies" / "rack-then-load.toml").read_text(encoding="utf-8"))
+
+    assert len(space_of(given["vary"], today).axes) == 3
+
+
 def test_points_lie_all_over_a_range() -> None:
     """Every quarter of a scale of ratios has a quarter of them, or one more."""
     points = list(spread(space_of(_THRESHOLD), 15))
