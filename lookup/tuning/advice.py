@@ -10,7 +10,7 @@ from lookup.score.rules import Name
 from lookup.settings.pulsar_keys import NOT_DYNAMIC
 from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, figure_name
 
-__all__ = ["dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines"]
+__all__ = ["back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines"]
 
 
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
@@ -94,6 +94,14 @@ def dynamic_lines(changes: Mapping[str, object]) -> Iterator[str]:
     for key, value in changes.items():
         if key not in NOT_DYNAMIC:
             yield f"pulsar-admin brokers update-dynamic-config --config {key} --value {_plain(value)}"
+
+
+def back_lines(before: Mapping[str, object]) -> Iterator[str]:
+    """Yield the command that takes each change of a running cluster back; what was not written is deleted again."""
+    yield from dynamic_lines({key: value for key, value in before.items() if value is not None})
+    for key, value in before.items():
+        if value is None and key not in NOT_DYNAMIC:
+            yield f"pulsar-admin brokers delete-dynamic-config --config {key}"
 
 
 def restart_lines(changes: Mapping[str, object]) -> Iterator[str]:

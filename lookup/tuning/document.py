@@ -13,7 +13,7 @@ from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
-from lookup.tuning.advice import dynamic_lines, objection, of_bundles, patch, restart_lines
+from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
 from lookup.tuning.racing import MOVES, Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Span
@@ -118,7 +118,7 @@ def judged_entry(
         "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),
         "restart": list(restart_lines(keys)),
-        "back": list(dynamic_lines({key: value for key, value in before.items() if value is not None})),
+        "back": list(back_lines(before)),
         "policy": _table(candidate, search, base),
     }
 

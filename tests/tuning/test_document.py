@@ -39,6 +39,21 @@ def test_bundles_are_patched_under_pulsars_key_with_a_caution(tmp_path: Path, ke
         assert "`pulsar-admin namespaces split-bundle`" in judged["caution"]
 
 
+def test_a_key_that_was_not_written_is_deleted_on_the_way_back(tmp_path: Path) -> None:
+    """Pulsar's own value of it is not known; that of a key that was written comes back."""
+    keys = ("loadBalancerSheddingGracePeriodMinutes", "loadBalancerBrokerThresholdShedderPercentage")
+    (tmp_path / "broker.conf").write_text(f"{keys[1]}=10\n")
+    vary = {keys[0]: [5, 15], keys[1]: [4, 8]}
+    space = space_of(vary, {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")})
+    search, _ = searched(space, lambda one: standing(1.0 if one.number else 2.0))
+
+    judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    assert judged["back"] == [
+        f"pulsar-admin brokers update-dynamic-config --config {keys[1]} --value 10",
+        f"pulsar-admin brokers delete-dynamic-config --config {keys[0]}",
+    ]
+
+
 def test_other_changes_need_no_caution() -> None:
     """Of the shedder, say."""
     space = space_of({"shedder.threshold": [0.1, 0.2]})
