@@ -104,12 +104,13 @@ class LogTrials:
     @property
     def span(self) -> Span:
         """Return what is searched and what is sealed."""
+        warm_us = self.seal.first_us + self.selection.settings.evaluation.warmup_s * US_PER_S
         return Span(
             "days",
             time_text(self.seal.first_us),
             time_text(self.seal.from_us) if self.has_holdout else None,
             time_text(self.seal.last_us),
-            (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400,
+            (self.seal.last_us - max(warm_us, self.seal.from_us)) / US_PER_S / 86_400,
         )
 
     @property
@@ -205,7 +206,7 @@ class LogTrials:
         section = settings.evaluation
         changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
         if self.has_holdout and is_sealed:
-            changes |= {"warmup_s": self.seal.before_s}
+            changes |= {"warmup_s": self.seal.before_s(section.tick_s)}
         elif self.has_holdout:
             changes |= {"until": moment_at(self.seal.from_us)}
         specs = [policy for policy in settings.policies if policy.name == section.incumbent]

@@ -24,10 +24,14 @@ class Seal:
     #: the last lookup
     last_us: int
 
-    @property
-    def before_s(self) -> int:
-        """Return the seconds before it: simulated with it, so that bundles are where the settings have brought them."""
-        return -(-(self.from_us - self.first_us) // US_PER_S)
+    def before_s(self, tick_s: int) -> int:
+        """Return the seconds before it: simulated with it, so that bundles are where the settings have brought them.
+
+        Args:
+            tick_s: length of a tick; a warm-up begins with the tick of the first lookup.
+        """
+        begins_us = self.first_us // (tick_s * US_PER_S) * tick_s * US_PER_S
+        return -(-(self.from_us - begins_us) // US_PER_S)
 
 
 def seal(first_us: int, last_us: int, *, holdout: float, block_s: int, blocks: int, warmup_s: int) -> Seal:

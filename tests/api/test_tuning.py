@@ -16,8 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lookup
+from lookup.api.given import given_tables
+from lookup.api.log_trials import LogTrials
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
+from lookup.settings.loader import load_tuning
+from lookup.tuning.sought import given_evaluation
 from tests.replay.layouts import write_rows
 
 _HOURS = 48
@@ -220,6 +224,17 @@ def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -
     assert (found.recommended, found.exit_code) == ([], 4)
     assert found.conclusion.startswith("nothing is confirmed: no days were sealed")
     assert found.document()["finalists"]
+
+
+def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path: Path) -> None:
+    """A warm-up of half the log moves nothing that is counted."""
+    search = _search(log, {"grace_s": [0, 60]}, ownership="exclusive", objectives=["answered_ratio"])
+    search["tune"]["evaluation"]["evaluation"]["warmup_s"] = _HOURS // 2 * 3600
+    file = load_tuning(search, {})
+    with given_tables({}) as given:
+        trials = LogTrials.of(file, given.select(given_evaluation(file), {}, print), holdout=False)
+
+    assert trials.span.days == pytest.approx(_HOURS / 48, rel=0.02)
 
 
 def test_a_finished_search_is_opened_again(found: Any) -> None:

@@ -19,7 +19,14 @@ def test_whole_days_are_sealed() -> None:
     found = seal(_DAY // 2, _DAY // 2 + 7 * _DAY - 1, **_RULES)
 
     assert found.from_us == 5 * _DAY
-    assert found.before_s == int(4.5 * 86_400)
+    assert found.before_s(600) == int(4.5 * 86_400)
+
+
+def test_what_is_before_the_seal_is_counted_from_the_tick_of_the_first_lookup() -> None:
+    """A warm-up begins there, so that no tick of the days of the search is scored with the sealed ones."""
+    found = seal(50 * 60_000_000, 10 * _DAY - 1, **_RULES)
+
+    assert found.before_s(3600) * 1_000_000 == found.from_us
 
 
 def test_of_a_short_log_whole_blocks_are_sealed() -> None:
