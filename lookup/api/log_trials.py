@@ -19,7 +19,7 @@ from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S, moment_at, time_text, to_us
 from lookup.replay.presence import require_some_registered
 from lookup.replay.reports import report_paths
-from lookup.replay.run import replay
+from lookup.replay.run import replay, run_plan
 from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
 from lookup.score.luck import LEVEL, least_chance
@@ -77,15 +77,13 @@ class LogTrials:
                 f"evaluation.seeds: {quantity(count, 'replicate')} can confirm no gain, however large; give 5 or more"
             )
         span = _span(settings)
-        sealed = Seal(span[0], span[0], span[1])
+        scored_us = run_plan(settings).first_scored(span[0])
+        sealed = Seal(span[0], scored_us, scored_us, span[1])
         if holdout:
             block_s = max(rules.block_s, section.balance_s)
-            sealed = seal(
-                *span, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units, warmup_s=section.warmup_s
-            )
+            sealed = seal(*span, scored_us, holdout=file.tune.holdout, block_s=block_s, blocks=rules.min_units)
         last = sealed.from_us - 1 if holdout else sealed.last_us
-        warm = span[0] + section.warmup_s * US_PER_S
-        require_some_registered(settings, warm, last, "the part of the log that is searched")
+        require_some_registered(settings, scored_us, last, "the part of the log that is searched")
         if holdout:
             # Else a search of hours would end with a refusal.
             require_some_registered(settings, sealed.from_us, sealed.last_us, "the part of the log that is sealed")
@@ -104,13 +102,12 @@ class LogTrials:
     @property
     def span(self) -> Span:
         """Return what is searched and what is sealed."""
-        warm_us = self.seal.first_us + self.selection.settings.evaluation.warmup_s * US_PER_S
         return Span(
             "days",
             time_text(self.seal.first_us),
             time_text(self.seal.from_us) if self.has_holdout else None,
             time_text(self.seal.last_us),
-            (self.seal.last_us - max(warm_us, self.seal.from_us)) / US_PER_S / 86_400,
+            (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400,
         )
 
     @property
@@ -206,7 +203,7 @@ class LogTrials:
         section = settings.evaluation
         changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
         if self.has_holdout and is_sealed:
-            changes |= {"warmup_s": self.seal.before_s(section.tick_s)}
+            changes |= {"scored_from": moment_at(self.seal.from_us)}
         elif self.has_holdout:
             changes |= {"until": moment_at(self.seal.from_us)}
         specs = [policy for policy in settings.policies if policy.name == section.incumbent]

@@ -18,6 +18,7 @@ from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Roster
 from lookup.model.quoting import listed, quantity
+from lookup.model.time import FIRST_US, time_text
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
 from lookup.replay.days import CodedPart, Codes, day_rows
@@ -238,22 +239,27 @@ def _planned(
     )
 
 
-def require_scored(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
-    """Refuse a warm-up that leaves no lookup of any cluster to score.
+def require_scored(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
+    """Refuse a warm-up, or a first instant to score, that leaves no lookup of any cluster to score.
 
     Raises:
-        InputError: naming the warm-up and the longest time there are lookups for.
+        InputError: naming it and the longest time there are lookups for.
     """
     last = []
     for cluster in clusters:
         bounds = cluster.timeline.bounds
         tick = int(np.searchsorted(bounds, cluster.words.last_us, side="right")) - 1
+        if bounds[tick] >= run.first_scored(int(bounds[0])):
+            return
         last.append(int(bounds[tick] - bounds[0]))
-    if any(after >= warmup_us for after in last):
-        return
+    if run.scored_from_us > FIRST_US:
+        raise InputError(
+            f"evaluation.scored_from: no lookup of the log is scored from {time_text(run.scored_from_us)} on; the last "
+            f"one comes at {time_text(max(cluster.words.last_us for cluster in clusters))}"
+        )
     raise InputError(
-        f"warmup_s = {warmup_us // MICRO} leaves nothing to score: the last lookup of the log comes in the tick that "
-        f"begins {max(last) // MICRO} s after the first one; a shorter warm-up or a longer log would do"
+        f"warmup_s = {run.warmup_us // MICRO} leaves nothing to score: the last lookup of the log comes in the tick "
+        f"that begins {max(last) // MICRO} s after the first one; a shorter warm-up or a longer log would do"
     )
 
 

@@ -152,6 +152,6 @@ def quiet_share(starts: Ints, lookups: Ints, brokers: Ints, *, run: RunPlan) -> 
     # Load is that of the session before the last instant of the grid.
     instant = starts // run.tick_us * run.tick_us
     served = total[np.searchsorted(starts, instant)] - total[np.searchsorted(starts, instant - run.session_us)]
-    is_scored = starts >= (starts[0] if len(starts) else 0) + run.warmup_us
+    is_scored = starts >= run.first_scored(int(starts[0]) if len(starts) else 0)
     scored = int(lookups[is_scored].sum())
     return int(lookups[is_scored & (served < brokers)].sum()) / scored if scored else 0.0

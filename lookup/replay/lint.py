@@ -60,12 +60,12 @@ def lint(
             less than one lookup each.
     """
     findings = (
-        *about_times(clusters, run.warmup_us),
+        *about_times(clusters, run),
         *_about_clients(settings, clusters),
         *_about_namespaces(settings, clusters),
         *_about_bundles(settings, clusters),
         *_about_labels(settings, policies, clusters),
-        *about_proportions(settings, policies, clusters, quiet),
+        *about_proportions(settings, policies, clusters, run, quiet),
         *_about_parts(policies, clusters, run),
     )
     return [finding for finding in findings if finding.rule not in settings.lint.accept]

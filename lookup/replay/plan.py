@@ -18,6 +18,7 @@ from lookup.engine.policy import Policy
 from lookup.model import Location, NamespacePolicies, Topology
 from lookup.model.batch import ClientClass
 from lookup.model.names import pinned_broker
+from lookup.model.time import FIRST_US
 from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import CodedPart
@@ -56,6 +57,12 @@ class RunPlan:
     by: tuple[str, ...] = ()
     #: numbers of bundles that policies begin with in place of the default, ascending
     bundle_counts: tuple[int, ...] = ()
+    #: in every cluster what is before is not scored
+    scored_from_us: int = FIRST_US
+
+    def first_scored(self, begins_us: int) -> int:
+        """Return the first instant that is scored of a cluster whose log begins at another, µs."""
+        return max(begins_us + self.warmup_us, self.scored_from_us)
 
     def cell_of(self, ts_us: int) -> int:
         """Return the start of the balance cell of an instant, µs."""

@@ -12,7 +12,7 @@ from lookup.errors import InputError
 from lookup.model.quoting import shown
 from lookup.model.time import FIRST_US, LAST_US, US_PER_S, time_text
 from lookup.replay.outcome import Finding
-from lookup.replay.plan import ClusterPlan
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tables import registrations
 from lookup.replay.timeline import Registration, Span, registrations_of, times_registered
 from lookup.settings.evaluation import EvaluationFile
@@ -27,14 +27,14 @@ _RIGHT = (
 )
 
 
-def require_registered(clusters: Sequence[ClusterPlan], warmup_us: int) -> None:
+def require_registered(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
     """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then.
 
     Raises:
         InputError: naming the time of the log and that of the brokers.
     """
     for cluster in clusters:
-        first, last = _scored(cluster, warmup_us)
+        first, last = _scored(cluster, run)
         if first <= last and not _overlap(cluster.registered, first, last):
             raise InputError(
                 f"cluster {shown(cluster.name)} of the log has no broker that is registered at any time of it, so that "
@@ -60,10 +60,10 @@ def require_some_registered(settings: EvaluationFile, first_us: int, last_us: in
         )
 
 
-def about_times(clusters: Sequence[ClusterPlan], warmup_us: int) -> Iterator[Finding]:
+def about_times(clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find clusters in which no broker is registered for a part of the log, or for all of it."""
     for cluster in clusters:
-        first, last = _scored(cluster, warmup_us)
+        first, last = _scored(cluster, run)
         whole = last + 1 - first
         without = whole - _overlap(cluster.registered, first, last)
         part = "a part" if without < whole else "the whole"
@@ -86,9 +86,9 @@ def _of_any_cluster(settings: EvaluationFile) -> Iterable[Sequence[Registration]
     return [registrations_of(broker_intervals(settings, cluster)) for cluster in {"", *named}]
 
 
-def _scored(cluster: ClusterPlan, warmup_us: int) -> Span:
+def _scored(cluster: ClusterPlan, run: RunPlan) -> Span:
     """Return the first and the last instant of a cluster's log that is scored; the first is later if none is."""
-    begins = int(cluster.timeline.bounds[0]) + warmup_us if warmup_us else cluster.words.first_us
+    begins = run.first_scored(int(cluster.timeline.bounds[0]))
     return max(begins, cluster.words.first_us), cluster.words.last_us
 
 

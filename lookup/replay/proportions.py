@@ -18,7 +18,7 @@ from lookup.model.evidence import effective
 from lookup.model.quoting import listed, quantity, shown
 from lookup.model.topology import LEVELS
 from lookup.replay.outcome import Finding, MetricSums
-from lookup.replay.plan import ClusterPlan
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.settings.evaluation import EvaluationFile
 
 __all__ = [
@@ -48,7 +48,11 @@ _ABOVE, _BELOW = 5.0, 0.001
 
 
 def about_proportions(
-    settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan], quiet: Mapping[str, float]
+    settings: EvaluationFile,
+    policies: Sequence[Policy],
+    clusters: Sequence[ClusterPlan],
+    run: RunPlan,
+    quiet: Mapping[str, float],
 ) -> Iterator[Finding]:
     """Find settings that are valid and far from what the log would need.
 
@@ -60,7 +64,7 @@ def about_proportions(
     """
     yield from _about_times(clusters)
     yield from _about_repeats(clusters)
-    yield from _about_blocks(settings, clusters)
+    yield from _about_blocks(settings, clusters, run)
     if settings.evaluation.load == "simulated":
         yield from _about_load(settings, policies, clusters, quiet)
         yield from _about_capacities(settings, clusters)
@@ -133,10 +137,10 @@ def _about_repeats(clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
             )
 
 
-def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
+def _about_blocks(settings: EvaluationFile, clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Finding]:
     """Find a log with fewer blocks of time than a verdict needs."""
     section, rules = settings.evaluation, settings.verdict
-    first = min(cluster.words.first_us for cluster in clusters) + section.warmup_s * MICRO
+    first = run.first_scored(min(cluster.words.first_us for cluster in clusters))
     last = max(cluster.words.last_us for cluster in clusters)
     blocks = blocks_in(first, last, balance_s=section.balance_s, block_s=rules.block_s)
     if blocks >= rules.min_units:
@@ -208,7 +212,10 @@ def _seconds(cluster: ClusterPlan, tick_s: int) -> float:
 
 
 def _about_load(
-    settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan], quiet: Mapping[str, float]
+    settings: EvaluationFile,
+    policies: Sequence[Policy],
+    clusters: Sequence[ClusterPlan],
+    quiet: Mapping[str, float],
 ) -> Iterator[Finding]:
     """Find policies that go by load in clusters whose sessions are too short to have one."""
     section = settings.evaluation

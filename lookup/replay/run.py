@@ -157,6 +157,7 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         by=tuple(by),
         slice_rows=section.slice_rows,
         bundle_counts=bundle_counts(settings),
+        scored_from_us=FIRST_US if section.scored_from is None else to_us(section.scored_from),
     )
 
 
@@ -191,8 +192,8 @@ class _EvaluationRun:
             self.warn(sentence)
         reads = frozenset[str]().union(*(policy.reads for policy in policies))
         coded, clusters = self.planned(tables, run, reads & frozenset(EXTRA_FIELDS))
-        require_scored(clusters, run.warmup_us)
-        require_registered(clusters, run.warmup_us)
+        require_scored(clusters, run)
+        require_registered(clusters, run)
         seeds = seeds_for(self.settings.evaluation, clusters)
         multipliers = _multipliers(clusters, run) if self.settings.evaluation.bounds else None
         replayed, gathered = self._replay(clusters, run, recipe, seeds, multipliers)

@@ -195,7 +195,7 @@ class ClusterWalk:
         self._registry = RegistryEpochs(cluster.timeline.roster)
         self._cells = CellLedger(run, len(cluster.timeline.roster))
         #: ticks from here on are scored; those before warm up
-        self.scored_from = int(cluster.timeline.bounds[0]) + run.warmup_us
+        self.scored_from = run.first_scored(int(cluster.timeline.bounds[0]))
 
 
 class RequestMaker:

@@ -449,6 +449,7 @@ _NETWORK = frozenset({"network_covered_ratio", "network_cost", "network_ms_mean"
 _MEANINGS: Mapping[str, frozenset[str]] = {
     "ownership": _EVERY,
     "warmup_s": _EVERY,
+    "scored_from": _EVERY,
     "balance_s": _BALANCE,
     "load": _LOAD,
     "session_s": _LOAD,

@@ -221,6 +221,7 @@ def setup(scored: Scored) -> Bullets:
         f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
         f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
         f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
+        *([f"scored from {evaluation.scored_from.isoformat()} on"] if evaluation.scored_from is not None else []),
         f"replicates: {len(evaluation.drawn)}, seeds {', '.join(map(str, evaluation.drawn))}",
         *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
     ]

@@ -109,6 +109,8 @@ class EvaluationSection(Strict):
     """Lookups before then are not read; absent: from the beginning of the log."""
     until: Moment | None = None
     """Lookups from then on are not read; absent: to the end of the log."""
+    scored_from: Moment | None = None
+    """What is read before then is simulated but not scored, as in a warm-up; absent: from the end of the warm-up."""
     seeds: _Seeds = 7
     """Replicates, each with dice and a salt of its own: a number of seeds, drawn for each log, or a list of them."""
     draw: CountS = 0

@@ -19,31 +19,24 @@ class Seal:
     """Where a log is divided, µs since the Unix epoch."""
 
     first_us: int
-    #: the first instant that is sealed
+    #: the first instant that is scored: what is before warms up
+    scored_us: int
+    #: the first instant that is sealed; without sealed days, that is scored
     from_us: int
     #: the last lookup
     last_us: int
 
-    def before_s(self, tick_s: int) -> int:
-        """Return the seconds before it: simulated with it, so that bundles are where the settings have brought them.
 
-        Args:
-            tick_s: length of a tick; a warm-up begins with the tick of the first lookup.
-        """
-        begins_us = self.first_us // (tick_s * US_PER_S) * tick_s * US_PER_S
-        return -(-(self.from_us - begins_us) // US_PER_S)
-
-
-def seal(first_us: int, last_us: int, *, holdout: float, block_s: int, blocks: int, warmup_s: int) -> Seal:
+def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s: int, blocks: int) -> Seal:
     """Divide a log so that at least a share of it is sealed: whole days if that leaves one on either side.
 
     Args:
         first_us: of the first lookup.
         last_us: of the last one.
+        scored_us: the first instant that is scored.
         holdout: the share.
         block_s: length of the blocks that a verdict counts by; none is cut.
         blocks: how many each part has at least.
-        warmup_s: seconds at the beginning that are not scored.
 
     Raises:
         InputError: if the log is too short.
@@ -53,8 +46,9 @@ def seal(first_us: int, last_us: int, *, holdout: float, block_s: int, blocks: i
     # The last lookup of a day comes before its end.
     if min(from_us - first_us, last_us - from_us) < _DAY_US - block_us:
         from_us = _divided(first_us, last_us, holdout, block_us)
-    parts = from_us - first_us - warmup_s * US_PER_S, last_us - from_us
+    parts = from_us - scored_us, last_us - from_us
     if min(parts) < blocks * block_us:
+        warmup_s = (scored_us - first_us) / US_PER_S
         needed_s = max(blocks * block_s / holdout, (blocks * block_s + warmup_s) / (1.0 - holdout)) + block_s
         raise InputError(
             f"the log is {_hours((last_us - first_us) / US_PER_S)} long; to choose on one part and confirm on another, "
@@ -63,7 +57,7 @@ def seal(first_us: int, last_us: int, *, holdout: float, block_s: int, blocks: i
             Argument("no_holdout", True),
             " does without a confirmation",
         )
-    return Seal(first_us, from_us, last_us)
+    return Seal(first_us, scored_us, from_us, last_us)
 
 
 def _divided(first_us: int, last_us: int, holdout: float, grid_us: int) -> int:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -87,6 +88,26 @@ def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
     assert set(best["changes"]) == {"scorers[1].weight"}
     assert best["sealed"]["match_ratio:rack"]["low"] > 0.1
     assert found.conclusion.startswith("change scorers[1].weight = ")
+
+
+def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_path: Path) -> None:
+    """All of it, though the seal is further from its first lookup than its last one is."""
+    east, brokers = (pd.read_parquet(log / name) for name in ("lookups", "brokers"))
+    west = east[east["ts"] >= east["ts"].min() + pd.Timedelta(hours=30)].assign(cluster="west")
+    both = pd.concat([brokers, brokers.assign(cluster="west")])
+
+    found = lookup.tune(
+        _search(log, _WEIGHT, candidates=2),
+        pd.concat([east, west]),
+        brokers=both,
+        output=tmp_path / "out",
+        workers=InProcess(),
+    )
+
+    metrics = lookup.open_run(f"{found.folder}/sealed").metrics
+    shares = metrics[(metrics["metric"] == "answered_ratio") & (metrics["cluster"] == "west")]["value"]
+    assert len(shares) > 0
+    assert (shares > 0.9).all()
 
 
 def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path: Path) -> None:

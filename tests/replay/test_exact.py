@@ -175,7 +175,12 @@ def _replayed(session: Any, file: EvaluationFile, output: Path, **given: Any) ->
     except InputError as error:
         # A short log may lie whole in its warm-up or without brokers, and a cluster may have no row in one of log and
         # table: refused.
-        refusals = "leaves nothing to score", "give both the same names", "no broker that is registered at any time"
+        refusals = (
+            "leaves nothing to score",
+            "no lookup of the log is scored",
+            "give both the same names",
+            "no broker that is registered at any time",
+        )
         if any(refusal in str(error) for refusal in refusals):
             reject()
         raise

@@ -14,6 +14,9 @@ from tests.replay.small import LOOKUP, evaluation_in, replayed, write_log
 _MINUTE = 60_000_000
 _START: int = LOOKUP["ts"]  # type: ignore[assignment]
 
+#: Minutes with a lookup.
+_CLUSTERS = {"east": range(60), "west": range(30, 55)}
+
 
 def _rows(minutes: range) -> list[dict[str, Any]]:
     return [{"ts": _START + minute * _MINUTE, "topic": f"persistent://t/n/{minute % 7}"} for minute in minutes]
@@ -63,3 +66,29 @@ def test_a_part_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
     """Before anything is read."""
     with pytest.raises(ValueError, match="until: 2026-01-01T00:00:00"):
         evaluation_in(tmp_path, evaluation={"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"})
+
+
+def test_what_is_scored_begins_at_an_instant_in_every_cluster(tmp_path: Path) -> None:
+    """West begins half an hour after east: a warm-up would count from there, and leave nothing of it."""
+    rows = [{**row, "cluster": cluster} for cluster, minutes in _CLUSTERS.items() for row in _rows(minutes)]
+    write_log(tmp_path / "both", *rows)
+    write_log(tmp_path / "east", *rows[:60])
+    begins = {"scored_from": time_text(_START + 40 * _MINUTE)}
+
+    found = replayed(tmp_path / "both", evaluation=begins)
+
+    east = replayed(tmp_path / "east", evaluation={"warmup_s": 2400, "seeds": list(found.seeds)})
+    answered = {one.cluster: one.sums.sum(axis=0) for one in found.sums if one.metric == "answered_ratio"}
+    (wanted,) = (one.sums.sum(axis=0) for one in east.sums if one.metric == "answered_ratio")
+    assert answered["east"].tolist() == wanted.tolist() == [20.0, 20.0]
+    assert answered["west"].tolist() == [15.0, 15.0]
+
+
+def test_an_instant_after_the_log_is_refused(tmp_path: Path) -> None:
+    """Before anything is replayed, with the time of the last lookup."""
+    write_log(tmp_path, *_rows(range(10)))
+
+    with pytest.raises(
+        InputError, match=r"^evaluation\.scored_from: no lookup of the log is scored from .* on; the last"
+    ):
+        replayed(tmp_path, evaluation={"scored_from": time_text(_START + 60 * _MINUTE)})

@@ -15,6 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from lookup.model.time import time_text
 from lookup.settings.evaluation import EvaluationFile
 from tests.replay.layouts import Layout, write_lookups, write_rows
 from tests.replay.settings import BROKERS, section_of, settings_of
@@ -121,6 +122,10 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
     world = World(lookups, settings, _layout(dice), tables)
     # Drawn last: worlds are otherwise those of the same seed without slices.
     section["slice_rows"] = dice.choice([1, 5, 4_000_000])
+    if not section["warmup_s"] and dice.random() < 0.3:
+        # From the tick of some lookup on, or a little before: that lookup is scored.
+        at_us = dice.choice([row["ts"] for row in lookups]) // times.tick_us * times.tick_us
+        section["scored_from"] = time_text(at_us - dice.choice([0, 1, MICRO]))
     return world
 
 
@@ -154,7 +159,8 @@ def earlier(world: World, by_us: int) -> World:
         return [{**row, "ts": row["ts"] - by_us} for row in rows]
 
     tables = {name: shifted(rows) for name, rows in world.tables.items()}
-    return replace(world, lookups=shifted(world.lookups), tables=tables)
+    settings = {**world.settings, "evaluation": {**world.settings["evaluation"], "scored_from": None}}
+    return replace(world, lookups=shifted(world.lookups), tables=tables, settings=settings)
 
 
 def _logs(dice: Random, times: _Times, most: int) -> list[dict[str, Any]]:

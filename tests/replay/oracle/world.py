@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
 from lookup.model.load_data import NamespaceBundleStats, bundle_stats_from_json
+from lookup.model.time import to_us
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.resolve import broker_intervals, namespace_policies, topology
 from tests.replay.oracle.bundles import bundle_at, children_of, ends_of, holds, split_bundle
@@ -44,6 +45,8 @@ class World:
         first, last = demand[0].ts, demand[-1].ts
         self.start, self.end = first // self.tick_us * self.tick_us, (last // self.tick_us + 1) * self.tick_us
         self.scored_from = self.start + self.section.warmup_s * MICRO
+        if self.section.scored_from is not None:
+            self.scored_from = max(self.scored_from, to_us(self.section.scored_from))
         self.history = [event for event in self._table(settings.inputs.ownership) if is_usable(event)]
         self.registrations = sorted(self._registrations(), key=_registry_order)
         self.topics = {(one.topic, one.namespace, one.hashed) for one in demand}
