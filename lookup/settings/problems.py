@@ -9,7 +9,7 @@ from datetime import date
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from lookup.model.quoting import shown, suggestion
@@ -64,14 +64,19 @@ def problems_of(error: ValidationError, model: object) -> Iterator[tuple[Loc, st
         # pydantic also complains that a list is too short if some of its items were wrong: an echo.
         if detail["type"] == "too_short" and any(loc[: len(above)] == above for loc in inside):
             continue
-        loc = tuple(step for step in detail["loc"] if step not in ("[key]", NUMBER, LIST, TABLE))
-        for sentence in _sentences(detail, model):
+        loc = _written(detail["loc"])
+        for sentence in _sentences(detail, loc, model):
             yield loc, sentence
 
 
 def unknown_keys(error: ValidationError) -> set[Loc]:
     """Return the places of keys that are in no table."""
-    return {detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"}
+    return {_written(detail["loc"]) for detail in error.errors() if detail["type"] == "extra_forbidden"}
+
+
+def _written(loc: Loc) -> Loc:
+    """Return a place without the steps that pydantic adds to what is written."""
+    return tuple(step for step in loc if step not in ("[key]", NUMBER, LIST, TABLE))
 
 
 def without(value: Any, locs: set[Loc]) -> Any:
@@ -85,9 +90,9 @@ def without(value: Any, locs: set[Loc]) -> Any:
     return value
 
 
-def _sentences(detail: ErrorDetails, model: object) -> list[str]:
+def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
     if detail["type"] == "extra_forbidden":
-        return [f"there is no such key; {_meant(detail['loc'], model)}"]
+        return [f"there is no such key; {_meant(loc, model)}"]
     if detail["type"] == "missing":
         return ["is missing"]
     if detail["type"] == "value_error":
@@ -163,5 +168,7 @@ def _bare(annotation: object) -> object:
         return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         inside = [arg for arg in get_args(annotation) if arg is not type(None)]
+        # A list or a table: only a table has keys.
+        inside = [arg for arg in inside if Tag(TABLE) in get_args(arg)] or inside
         return _bare(inside[0]) if len(inside) == 1 else annotation
     return annotation

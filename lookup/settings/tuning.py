@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WrapValidator, model_validator
 
 from lookup.model.quoting import shown
 from lookup.settings.base import Above0, Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
@@ -16,8 +16,14 @@ from lookup.settings.pulsar_keys import BUNDLES_KEY, Scalar
 
 __all__ = ["RangeEntry", "ScenarioEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
 
+
+def _as_written(value: object, check: Callable[[object], float]) -> float:
+    number = check(value)
+    return value if isinstance(value, int) else number
+
+
 #: A number as it is written: whole ends make a whole number of every value between them.
-_End = Annotated[int, Field(strict=True)] | Number
+_End = Annotated[Number, WrapValidator(_as_written)]
 
 
 class RangeEntry(Strict):

@@ -94,6 +94,14 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
             {"spaces": [{"name": "a", "vary": {"x": {"scale": "lgo"}}}]},
             "spaces[0].vary.x.scale: should be 'linear' or 'log', not 'lgo'",
         ),
+        (
+            {"spaces": [{"name": "a", "vary": {"x": {"hgih": 1}}}]},
+            "spaces[0].vary.x.hgih: there is no such key; did you mean 'high'?",
+        ),
+        (
+            {"spaces": [{"name": "a", "vary": {"x": {"high": "1"}}}]},
+            "spaces[0].vary.x.high: should be a number, not '1'",
+        ),
         ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
     ],
 )
