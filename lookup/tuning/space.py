@@ -216,7 +216,8 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
             problems.append(f"{where}: vary.{key}: {problem}; a missing end is the part's own")
         else:
             written = [end for end in (values.low, values.high) if end is not None]
-            is_whole = all(isinstance(end, int) for end in written) if written else known.is_whole
+            # An end that is the part's own says by its type whether what lies between is whole.
+            is_whole = (len(written) == 2 or known.is_whole) and all(isinstance(end, int) for end in written)
             axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
     if bundles is None:
         problems += [
@@ -262,7 +263,10 @@ def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
                 allowed[f"{path}.{name}"] = _Allowed(**ends, is_whole=getattr(hint, "__origin__", hint) is int)
                 for mark in marks:
                     if isinstance(mark, Conf):
-                        scaled = {end: value / mark.scale for end, value in ends.items()}
+                        scaled: dict[str, Any] = {end: value / mark.scale for end, value in ends.items()}
+                        # Whole percent are a share of the part.
+                        if isinstance(PULSAR_DEFAULTS["4.x"].get(mark.key), int):
+                            scaled["is_whole"] = True
                         allowed[mark.key] = replace(allowed[f"{path}.{name}"], **scaled)
     return allowed
 

@@ -105,6 +105,16 @@ def test_a_missing_end_is_that_of_the_part() -> None:
     assert (space.axes[0].low, space.axes[0].high) == (0, 1)
 
 
+@pytest.mark.parametrize(("key", "kind"), [("threshold", float), ("loadBalancerAvgShedderLowThreshold", int)])
+def test_beside_a_missing_end_the_key_says_what_is_whole(key: str, kind: type) -> None:
+    """A share below a whole `1` has a fraction, a key of which Pulsar's value is whole has none."""
+    shedder = {"use": "threshold" if kind is float else "avg"}
+    path = f"shedder.{key}" if kind is float else key
+    points = spread(space_of({path: {"high": 30}}, {**TODAY, "shedder": shedder}), 15)
+
+    assert {type(point.changes[path]) for point in points} == {kind}
+
+
 def test_what_is_so_already_is_no_change() -> None:
     """A point has only what differs from the policy."""
     space = space_of(
