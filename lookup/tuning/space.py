@@ -23,8 +23,9 @@ from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.hooks import Conf
 from lookup.model.quoting import shown, suggestion
+from lookup.settings.broker_conf import CHOOSING_KEYS
 from lookup.settings.policy import PolicySpec, is_path
-from lookup.settings.pulsar_keys import BUNDLES_KEY, PULSAR_DEFAULTS
+from lookup.settings.pulsar_keys import BUNDLES_KEY, LOAD_MANAGER_KEYS, PULSAR_DEFAULTS
 from lookup.settings.tuning import RangeEntry, SpaceEntry
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
@@ -225,6 +226,11 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
             for key in (*entry.set, *entry.vary)
             if key in _BUNDLES
         ]
+    problems += [
+        f"{where}: {table}.name: is what reports call the policy, and changes nothing; leave it out"
+        for table, keys in (("set", entry.set), ("vary", entry.vary))
+        if "name" in keys
+    ]
     # Both keys are one setting.
     implied = {} if bundles is None else dict.fromkeys(_BUNDLES, base.bundles or bundles)
     space = Space(entry.name, base, entry.set, tuple(axes), implied)
@@ -273,6 +279,7 @@ def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
 
 def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     """Find values that are not allowed, and settings that change no policy."""
+    of = f"policy {shown(space.base.name)}"
     idle, wrong = {axis.key for axis in space.axes}, dict[str, None]()
     for middle in islice(product(*(_places(axis) if axis.choices else (0.5,) for axis in space.axes)), _COMBINATIONS):
         for number, axis in enumerate(space.axes):
@@ -288,12 +295,26 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
                 idle.discard(axis.key)
     yield from wrong
     if not wrong:
+        yield from (
+            f"set.{key}: no part of {of} reads it; {suggestion(key, sorted({*known, *LOAD_MANAGER_KEYS}))}"
+            for key in space.fixed
+            if key not in known and _is_strange(key, space, registry)
+        )
         for key in sorted(idle):
-            of = f"policy {shown(space.base.name)}"
             if key in known or is_path(key):
                 yield f"vary.{key}: {of} is the same with all its values; give others, or remove the other key of it"
             else:
                 yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(known))}"
+
+
+def _is_strange(key: str, space: Space, registry: Registry) -> bool:
+    """Return whether a key that all points have is none of Pulsar's load managers, and changes nothing."""
+    if is_path(key) or key in LOAD_MANAGER_KEYS or key in CHOOSING_KEYS:
+        return False
+    others = {name: value for name, value in space.fixed.items() if name != key}
+    specs = [space.base.changed(space.base.name, fixed) for fixed in (space.fixed, others)]
+    one, other = (build_policies(registry, [spec])[0] for spec in specs)
+    return one == other
 
 
 def _places(axis: Axis) -> list[float]:

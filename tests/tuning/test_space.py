@@ -206,6 +206,7 @@ def test_points_near_another_come_closer_each_turn(centre: float, turn: int) -> 
             {"loadBalancerBrokerThresholdSheddersPercentage": {"low": 1, "high": 40}},
             "SheddersPercentage: no part of policy 'today' reads it; did you mean 'loadBalancerBrokerThresholdShedder",
         ),
+        ({"name": ["a", "b"]}, "vary.name: is what reports call the policy, and changes nothing; leave it out"),
         ({"scorers[0].weight": [0.0, 1.0]}, "policy 'today' has no scorers[0].weight"),
         (
             {"shedder.threshold": {"high": 0.5, "scale": "log"}},
@@ -235,6 +236,12 @@ def test_a_setting_that_another_key_has_is_known() -> None:
 
     with pytest.raises(SettingsError, match=f"vary.{key}: policy 'today' is the same with all its values; give others"):
         space_of({key: [5, 10]}, set={"shedder.threshold": 0.1})
+
+
+def test_a_misspelt_key_that_all_candidates_would_have_is_refused() -> None:
+    """Else it would be without effect, and without a word."""
+    with pytest.raises(SettingsError, match=r"set.shedr.threshold: no part of .*; did you mean 'shedder.threshold'\?"):
+        space_of({"shedder.threshold": [0.1, 0.2]}, set={"shedr.threshold": 1.0})
 
 
 def test_an_end_that_a_part_excludes_is_not_tried() -> None:
