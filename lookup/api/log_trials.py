@@ -22,7 +22,7 @@ from lookup.replay.reports import report_paths
 from lookup.replay.run import replay, run_plan
 from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
-from lookup.score.luck import LEVEL, least_chance
+from lookup.score.luck import LEVEL, replicates_for
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.tuning.document import possible_document
@@ -72,9 +72,11 @@ class LogTrials:
         require_acting(incumbent, settings)
         # Of a finalist several figures are judged together.
         count = len(section.drawn)
-        if count == 1 or least_chance(count) > LEVEL / 2:
+        enough = replicates_for(LEVEL / 2)
+        if count < enough:
             raise SettingsError(
-                f"evaluation.seeds: {quantity(count, 'replicate')} can confirm no gain, however large; give 5 or more"
+                f"evaluation.seeds: {quantity(count, 'replicate')} can confirm no gain, however large; give {enough} "
+                "or more"
             )
         span = _span(settings)
         scored_us = run_plan(settings).first_scored(span[0])
@@ -236,4 +238,10 @@ def _span(settings: EvaluationFile) -> tuple[int, int]:
         )
     since, until = settings.evaluation.since, settings.evaluation.until
     first = span[0] if since is None else max(span[0], to_us(since))
-    return first, span[1] if until is None else min(span[1], to_us(until) - 1)
+    last = span[1] if until is None else min(span[1], to_us(until) - 1)
+    if first > last:
+        raise InputError(
+            f"{settings.inputs.lookups}: has no row from evaluation.since to evaluation.until; it goes from "
+            f"{time_text(span[0])} to {time_text(span[1])}"
+        )
+    return first, last

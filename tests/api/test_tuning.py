@@ -209,7 +209,7 @@ def test_too_few_replicates_are_refused_before_any_work(log: Path, tmp_path: Pat
     search = _search(log, _WEIGHT)
     search["tune"]["evaluation"]["evaluation"]["seeds"] = seeds
 
-    with pytest.raises(SettingsError, match=r"replicates? can confirm no gain, however large; give 5 or more"):
+    with pytest.raises(SettingsError, match=r"replicates? can confirm no gain, however large; give 4 or more"):
         _tuned(search, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -359,6 +359,17 @@ def test_a_log_that_is_too_short_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"the log is 6\.0 hours long"):
         _tuned(_search(tmp_path / "short", _WEIGHT), tmp_path / "out")
+
+
+@pytest.mark.parametrize("time", [{"since": "2030-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}])
+def test_times_without_a_row_are_refused_before_any_work(log: Path, tmp_path: Path, time: dict[str, str]) -> None:
+    """With those of the log."""
+    search = _search(log, _WEIGHT)
+    search["tune"]["evaluation"]["evaluation"] |= time
+
+    with pytest.raises(InputError, match=r"has no row from evaluation\.since to evaluation\.until; it goes from 2026-"):
+        _tuned(search, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
