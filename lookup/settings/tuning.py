@@ -160,6 +160,12 @@ class TuneFile(WholeFile):
         section, scenarios = tables.get("tune"), tables.get("scenarios")
         if section is not None and (section.evaluation is None) == (not scenarios):
             problems.append((("tune", "evaluation"), "name either an evaluation or, with [[scenarios]], none"))
+        # A default is no wish.
+        given = section.model_fields_set if isinstance(section, TuneSection) else set[str]()
+        if scenarios and "holdout" in given:
+            problems.append((("tune", "holdout"), "is a share of a log; with [[scenarios]] seeds are sealed: `seeds`"))
+        if scenarios == () and "seeds" in given:
+            problems.append((("tune", "seeds"), "are those of [[scenarios]]; a log has those of its evaluation"))
         if bool(scenarios) != bool(tables.get("policies")):
             what = "with scenarios the first is the incumbent" if scenarios else "an evaluation has policies of its own"
             problems.append((("policies",), what))

@@ -102,6 +102,10 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
             {"spaces": [{"name": "a", "vary": {"x": {"high": "1"}}}]},
             "spaces[0].vary.x.high: should be a number, not '1'",
         ),
+        (
+            {"tune": {"evaluation": "e.toml", "seeds": 20}},
+            "tune.seeds: are those of [[scenarios]]; a log has those of its evaluation",
+        ),
         ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
     ],
 )
