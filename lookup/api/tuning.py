@@ -425,7 +425,8 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
         return
     if force:
         return
-    if before["identity"] != identity:
+    # A search that was refused or stopped before its first batch has shown nothing that could be lost.
+    if before["identity"] != identity and (before["batches"] or before["opened"]):
         raise InputError(
             f"{folder}: holds a search of other settings or another log; name another folder, or ",
             Argument("force", True),

@@ -26,7 +26,7 @@ from lookup.simulation import ScenarioFile, Trend, read_scenario, run_policy
 from lookup.simulation.scenario import FigureName
 from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.sought import spaces_of
+from lookup.tuning.sought import prices_of, require_reachable, spaces_of
 from lookup.tuning.space import Space
 from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch
 
@@ -37,6 +37,8 @@ _DRAWS, _SEEDS = 16, 1_000
 #: Share of the bundle-minutes that may stay without an owner more than today: less is no loss.
 _HANDFUL = 0.001
 _RISING = frozenset({ANSWERED, ("matched", None)})
+#: The least and the largest that figures can be; others are 0 or more.
+_BOUNDS: Mapping[Name, tuple[float, float]] = {("balance", None): (1.0, math.inf), ("matched", None): (0.0, 1.0)}
 
 
 #: Figures over all scenarios in every seed, by policy, figure and no key.
@@ -69,7 +71,7 @@ class ScenarioTrials:
                 warn(f"policy {spec.name!r}: {warning}")
         build_policies(registry, file.policies)
         objectives = own.objectives or ("balance",)
-        prices = ("moved_load",) if own.prices is None else own.prices
+        prices = prices_of(own, "moved_load")
         known, named = get_args(FigureName), [*objectives, *prices, *own.limits]
         wrong = [name for name in named if name not in known]
         problems = [f"tune: scenarios have no figure {name!r}; {suggestion(name, known)}" for name in wrong]
@@ -122,6 +124,9 @@ class ScenarioTrials:
         names = {one.number: policy_name(one, self.incumbent) for one in candidates}
         samples, _ = self._run(candidates, self._seeds(number, batch.replicates), search)
         standings = {one: _standing(samples, name, self.incumbent, self.aims) for one, name in names.items()}
+        if search.aims is None:
+            today = {name: standings[0].figures[name].value for name in self.aims.limits}
+            require_reachable(self.aims, {name: _BOUNDS.get(name, (0.0, math.inf)) for name in today}, today)
         return shown_of_batch(batch, names, samples, standings, self.aims)
 
     def confirmed(

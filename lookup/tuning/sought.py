@@ -16,7 +16,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import shown, suggestion
 from lookup.replay.reports import mean_load
-from lookup.score.rules import check_rules, name_of
+from lookup.score.rules import Name, check_rules, name_of
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile
 from lookup.settings.broker_conf import read_today
@@ -28,8 +28,12 @@ from lookup.tuning.racing import Aims, figure_name
 from lookup.tuning.space import Space, build_space, spread
 
 __all__ = [
-    "aims_on", "check_bundles", "check_figures", "from_broker_conf", "given_evaluation", "require_acting", "spaces_of",
+    "aims_on", "check_bundles", "check_figures", "from_broker_conf", "given_evaluation", "prices_of", "require_acting",
+    "require_reachable", "spaces_of",
 ]  # fmt: skip
+
+#: What gets worse for the sake of an objective unless prices are named.
+_PRICE = "moved_weight"
 
 
 def from_broker_conf(path: str) -> dict[str, object]:
@@ -92,8 +96,9 @@ def spaces_of(
     return tuple(spaces)
 
 
-def _prices(own: TuneSection) -> tuple[str, ...]:
-    return ("moved_weight",) if own.prices is None else own.prices
+def prices_of(own: TuneSection, usual: str) -> tuple[str, ...]:
+    """Return the figures that may get worse: those named, else the usual one unless it is an objective."""
+    return tuple({usual} - {*(own.objectives or ())}) if own.prices is None else own.prices
 
 
 def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry) -> None:
@@ -102,7 +107,7 @@ def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry
     Raises:
         SettingsError: all wrong names together.
     """
-    prices = _prices(own)
+    prices = prices_of(own, _PRICE)
     named = tuple(dict.fromkeys([*(own.objectives or ()), *prices, *own.limits]))
     metrics = [metric() for metric in registry.classes["metrics"].values()]
     rules = settings.verdict.model_copy(update={"primary": named, "margins": {}})
@@ -163,29 +168,41 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
         if of.series.policy == scored.incumbent and math.isfinite(of.value)
     ]
     labels = [name for key in scored.plan.labels if (name := f"match_ratio:{key}") in known]
-    objectives = own.objectives or ("imbalance_max_mean", *labels)
+    objectives, prices = own.objectives or ("imbalance_max_mean", *labels), prices_of(own, _PRICE)
     problems = [
         f"tune: {name!r} has no value on this log; {suggestion(name, known)}"
-        for name in (*objectives, *_prices(own), *own.limits)
+        for name in (*objectives, *prices, *own.limits)
         if name not in known
     ]
     if problems:
         raise SettingsError(problems)
     limits = {name_of(name): times for name, times in own.limits.items()}
-    aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, _prices(own))), limits, own.tolerance, frozenset())
+    aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, prices)), limits, own.tolerance, frozenset())
     rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
     aims = replace(aims, rising=rising)
-    problems = [*_unreachable(aims, scored)]
-    if problems:
-        raise SettingsError(problems)
+    bounds = {name: bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf) for name in limits}
+    require_reachable(aims, bounds, {name: scored.pooled[(scored.incumbent, *name)].value for name in limits})
     return aims
 
 
-def _unreachable(aims: Aims, scored: Scored) -> Iterator[str]:
-    """Yield a sentence for each limit that no value of its figure meets."""
+def require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
+    """Refuse limits that no value of their figure meets.
+
+    Args:
+        bounds: the least and the largest that each of these figures can be.
+        values: today's.
+
+    Raises:
+        SettingsError: with a sentence for each.
+    """
+    problems = [*_unreachable(aims, bounds, values)]
+    if problems:
+        raise SettingsError(problems)
+
+
+def _unreachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> Iterator[str]:
     for name, times in aims.limits.items():
-        least, most = bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf)
-        today = scored.pooled[(scored.incumbent, *name)].value
+        (least, most), today = bounds[name], values[name]
         wanted, is_rising = times * today, name in aims.rising
         if wanted > most if is_rising else wanted < least:
             side, end = ("least", f"above {most:g}") if is_rising else ("most", f"below {least:g}")

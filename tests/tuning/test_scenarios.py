@@ -113,6 +113,7 @@ def test_scenarios_count_by_their_weights(search: dict[str, Any], tmp_path: Path
         ({"tune": {"objectives": ["balanse"]}}, "tune: scenarios have no figure 'balanse'; did you mean 'balance'?"),
         ({"tune": {"objectives": ["matched"]}}, "tune: 'matched' has no value, since clients send no properties"),
         ({"tune": {"objectives": ["moves"], "prices": ["moves"]}}, "'moves' is an objective and a price"),
+        ({"tune": {"holdout": 0.5}}, "tune.holdout: is a share of a log; with [[scenarios]] seeds are sealed: `seeds`"),
         ({"tune": {"replicates": 1}}, "tune.replicates: of scenarios only seeds differ, and one shows no luck"),
         ({"tune": {"evaluation": "e.toml"}}, "tune.evaluation: name either an evaluation or, with [[scenarios]], none"),
         ({"policies": []}, "policies: with scenarios the first is the incumbent"),
@@ -129,6 +130,27 @@ def test_mistakes_are_said_before_any_run(
 
     assert sentence in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_that_no_value_meets_is_refused(search: dict[str, Any], tmp_path: Path) -> None:
+    """As soon as today's figure is known, and the folder is free for a limit that can be met."""
+    search["tune"] |= {"limits": {"balance": 0.1}}
+    with pytest.raises(
+        SettingsError, match=r"'balance': at most 0\.1 times today's 1\.\d+ is .*, and it is never below 1"
+    ):
+        lookup.tune(search, output=tmp_path / "out")
+
+    search["tune"] |= {"limits": {"balance": 1.0}, "candidates": 2}
+    assert lookup.tune(search, output=tmp_path / "out").exit_code in (0, 4)
+
+
+def test_what_is_an_objective_is_no_price_by_default(search: dict[str, Any], tmp_path: Path) -> None:
+    """To move less is then what is sought."""
+    search["tune"] |= {"objectives": ["moved_load"], "candidates": 2}
+
+    document = lookup.tune(search, output=tmp_path / "out").document()
+
+    assert (document["objectives"], document["prices"]) == (["moved_load"], [])
 
 
 def test_a_log_is_not_taken_with_scenarios(search: dict[str, Any], tmp_path: Path) -> None:
