@@ -154,11 +154,12 @@ class TuneFile(WholeFile):
         """Return the mistakes between tables."""
         problems: list[tuple[Loc, str]] = []
         for table in ("spaces", "policies"):
-            for name, count in Counter(entry.name for entry in tables.get(table, ())).items():
+            for name, count in Counter(entry.name for entry in tables.get(table) or ()).items():
                 if count > 1:
                     problems.append(((table,), f"{count} are named {shown(name)}; a name should occur once"))
         section, scenarios = tables.get("tune"), tables.get("scenarios")
-        if section is not None and (section.evaluation is None) == (not scenarios):
+        # None of those that are wrong: nothing follows from them.
+        if section is not None and scenarios is not None and (section.evaluation is None) == (not scenarios):
             problems.append((("tune", "evaluation"), "name either an evaluation or, with [[scenarios]], none"))
         # A default is no wish.
         given = section.model_fields_set if isinstance(section, TuneSection) else set[str]()
@@ -166,12 +167,12 @@ class TuneFile(WholeFile):
             problems.append((("tune", "holdout"), "is a share of a log; with [[scenarios]] seeds are sealed: `seeds`"))
         if scenarios == () and "seeds" in given:
             problems.append((("tune", "seeds"), "are those of [[scenarios]]; a log has those of its evaluation"))
-        if bool(scenarios) != bool(tables.get("policies")):
+        if None not in (scenarios, tables.get("policies")) and bool(scenarios) != bool(tables["policies"]):
             what = "with scenarios the first is the incumbent" if scenarios else "an evaluation has policies of its own"
             problems.append((("policies",), what))
         problems += [
             (("policies", index, "bundles"), f"{policy.bundles} have no effect; scenarios say how many there are")
-            for index, policy in enumerate(tables.get("policies", ()))
+            for index, policy in enumerate(tables.get("policies") or ())
             if policy.bundles is not None
         ]
         return problems

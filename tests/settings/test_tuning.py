@@ -103,6 +103,14 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
             "spaces[0].vary.x.high: should be a number, not '1'",
         ),
         (
+            {"tune": {}, "scenarios": [{"file": "a", "weight": 0}], "policies": [{"name": "b", "selector": "best"}]},
+            "scenarios[0].weight: should be greater than or equal to 0.000000001, not 0",
+        ),
+        (
+            {"tune": {}, "scenarios": [{"file": "a"}], "policies": [{"selector": "best"}]},
+            "policies[0].name: is missing",
+        ),
+        (
             {"tune": {"evaluation": "e.toml", "seeds": 20}},
             "tune.seeds: are those of [[scenarios]]; a log has those of its evaluation",
         ),
