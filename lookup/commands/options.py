@@ -167,14 +167,15 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)
+    # A command with commands of its own takes its flags before their names as well, and nobody reads them.
+    for word, given in zip(reached.prog.split()[1:], argv, strict=False):
+        if word != given and given.startswith("-"):
+            reached.error(f"{given.partition('=')[0]} stands before the command; it comes after `{reached.prog}`")
     if rest:
         flag = rest[0].partition("=")[0]
         if not flag.startswith("-"):
             reached.error(f"{rest[0]!r} is one argument too many")
-        # A group of commands has flags, too; the command that was reached knows its own alone.
         known = [name for action in reached._actions for name in action.option_strings]
-        if flag in known:
-            reached.error(f"{flag} stands before the command; it comes after `{reached.prog}`")
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
     missing = [
         name

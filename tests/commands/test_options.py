@@ -132,6 +132,10 @@ def test_version(lookup: Run) -> None:
             "there is no flag --confg; did you mean '--config'?; see `lookup evaluate --help`",
         ),
         (
+            ("plan", "--record=a", "show", "b"),
+            "--record stands before the command; it comes after `lookup plan show`; see `lookup plan show --help`",
+        ),
+        (
             ("--quiet", "config", "show"),
             "--quiet stands before the command; it comes after `lookup config show`; see `lookup config show --help`",
         ),
