@@ -180,5 +180,7 @@ class TuneFile(WholeFile):
 
 def apart(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Return the settings of a search among others by key path, and those of the evaluation that it names."""
-    own = {key: value for key, value in overrides.items() if key.startswith("tune.")}
+    # Policies are those of the evaluation: with scenarios it has none.
+    heads = TuneFile.model_fields.keys() - {"policies"}
+    own = {key: value for key, value in overrides.items() if key.partition(".")[0] in heads}
     return own, {key: value for key, value in overrides.items() if key not in own}

@@ -128,11 +128,14 @@ def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], sentence: str) -
 
 def test_flags_and_variables_reach_the_search_alone() -> None:
     """What is meant for its evaluation goes there."""
-    own, rest = apart({"tune.candidates": "5", "evaluation.seeds": "3"})
+    spaces = '["shipped:uniform"]'
+    own, rest = apart({"tune.candidates": "5", "evaluation.seeds": "3", "spaces": spaces})
     variables = {"LOOKUP_TUNE__HOLDOUT": "0.5", "LOOKUP_EVALUATION__SEEDS": "3"}
 
-    tune = load_tuning(_search(), own, variables).tune
+    file = load_tuning(_search(), own, variables)
 
+    tune = file.tune
+    assert [space.name for space in file.spaces] == ["uniform"]
     assert (tune.candidates, tune.holdout, rest) == (5, 0.5, {"evaluation.seeds": "3"})
 
 
