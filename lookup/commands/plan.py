@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
 
+#: How long reports of a cluster that is read now are waited for unless --wait says it, seconds.
+_WAIT_S = 60.0
 #: Moves that a terminal shows before the page is named instead.
 _ROWS = 20
 
@@ -75,14 +77,12 @@ def add_source(parser: Parser) -> None:
         "--wait",
         type=duration,
         dest="wait_s",
-        default=60.0,
         metavar="TIME",
         help="how long to wait for reports of all brokers (default: 60s)",
     )
     parser.add_argument(
         "--reports",
         type=whole,
-        default=1,
         metavar="N",
         help="reports of each broker to wait for; from 3 on the plan's figures have intervals (default: 1)",
     )
@@ -119,7 +119,7 @@ def source_of(arguments: argparse.Namespace) -> Source:
         problems.append(f"--record and {flags}: a plan is of a record or of a cluster that is read now")
     if arguments.record is None and arguments.at is not None:
         problems.append("--at: is an instant of a record; give --record as well")
-    if arguments.reports < 1:
+    if arguments.reports is not None and arguments.reports < 1:
         problems.append(f"--reports: {arguments.reports} are none; give 1 or more")
     if arguments.namespaces is not None and not Path(arguments.namespaces).is_file():
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
@@ -132,11 +132,21 @@ def source_of(arguments: argparse.Namespace) -> Source:
         arguments.record,
         arguments.at,
         endpoints_of(arguments),
-        arguments.wait_s,
-        arguments.reports,
+        _WAIT_S if arguments.wait_s is None else arguments.wait_s,
+        arguments.reports or 1,
         arguments.namespaces,
         arguments.lookups,
     )
+
+
+def _require_live(arguments: argparse.Namespace) -> None:
+    """Refuse flags of a cluster that is read now beside a record, which has the reports that it has."""
+    flags = {"--wait": arguments.wait_s, "--reports": arguments.reports}
+    given = [flag for flag, value in flags.items() if value is not None]
+    if arguments.record is not None and given:
+        raise SettingsError(
+            f"{given[0]}: is for a cluster that is read now; --record has the reports that it has, leave it out"
+        )
 
 
 def _require_extras(command: str) -> None:
@@ -147,6 +157,9 @@ def _require_extras(command: str) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     """Make a plan, write and print it; return 0 with moves and 4 without."""
     source = source_of(arguments)
+    _require_live(arguments)
+    if arguments.force and arguments.output is None:
+        raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
     if arguments.policy is not None and arguments.tuned is not None:
         raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
     from lookup.api.moving import DEFAULT_POLICY, PAGE, PLAN, plan
@@ -238,6 +251,7 @@ def _add_checked(parser: Parser) -> None:
 def _run_eval(arguments: argparse.Namespace) -> int:
     """Print what has become of a plan; return 0 if any step can still be made, 4 if none can."""
     source = source_of(arguments)
+    _require_live(arguments)
     from lookup.api.moving import check_plan, open_plan
     from lookup.model.time import time_text
     from lookup.report.comparison import number_text

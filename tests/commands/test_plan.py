@@ -29,6 +29,12 @@ def test_a_plan_is_printed_and_written(record: str, tmp_path: Path, capsys: pyte
     assert (tmp_path / "plan" / "plan.html").read_text().startswith("<!doctype html>")
 
 
+def test_nothing_is_replaced_without_output(record: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that is only printed replaces none."""
+    assert main(["plan", "--record", record, "--force"]) == 2
+    assert "--force: replaces an earlier plan in --output, which is not given" in capsys.readouterr().err
+
+
 def test_an_earlier_plan_goes_only_if_that_is_said(
     record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +145,8 @@ def test_a_plan_is_held_against_the_cluster(record: str, tmp_path: Path, capsys:
         (["--admin", "http://b:1", "--at", "2026-01-01T00:00:00Z"], "--at: is an instant of a record"),
         (["--record", "{record}", "--at", "2026-01-01T00:00:00Z"], "--at: 2026-01-01T00:00:00Z is outside the record"),
         (["--record", "{record}", "--cluster", "west"], "--cluster: {record} is a record of east, not of 'west'"),
+        (["--record", "{record}", "--reports", "3"], "--reports: is for a cluster that is read now; --record has the"),
+        (["--record", "{record}", "--wait", "5m"], "--wait: is for a cluster that is read now; --record has the"),
         (["--record", "nowhere"], "--record: nowhere/brokers: there is no such file"),
         (["--record", "{record}", "--drain", "broker-4"], "--drain: there is no broker 'broker-4'; did you mean"),
         (["--record", "{record}", "--only", "shop"], "--only: no bundle of namespace 'shop' has an owner"),
