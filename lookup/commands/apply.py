@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMAND"]
 
+#: Flags that say how bundles are moved.
+_OF_MOVES = (
+    "yes", "rate", "in_flight", "max_moves", "freeze_shedding", "max_load_age_s", "max_publish_latency_ms",
+    "max_backlog", "prometheus", "guard",
+)  # fmt: skip
 #: Exit codes: steps were skipped or are left because of a guard; asked to end.
 _STOPPED, _INTERRUPTED = 4, 130
 
@@ -162,6 +167,11 @@ def _check(arguments: argparse.Namespace) -> None:
         problems.append("one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given")
     if arguments.journal is not None and "plan" not in given:
         problems.append("--journal: --rollback and --recover name the journal themselves")
+    if arguments.recover is not None:
+        # What is as by default may have been given, which changes nothing.
+        names = [name for name in _OF_MOVES if getattr(arguments, name) != arguments.parser.get_default(name)]
+        flags = (f"--{name.removesuffix('_s').replace('_', '-')}" for name in names)
+        problems += [f"{flag}: --recover moves nothing; leave it out" for flag in flags]
     problems += check_cluster(arguments)
     if arguments.prometheus is not None and (problem := url_problem(arguments.prometheus, "http", "https")) is not None:
         problems.append(f"--prometheus: {problem}")

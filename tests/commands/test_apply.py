@@ -38,6 +38,8 @@ def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ((), "one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given"),
         (("p", "--recover", "j"), "one of PLAN, --rollback JOURNAL and --recover JOURNAL must be given"),
         (("--rollback", "j", "--journal", "j"), "--journal: --rollback and --recover name the journal themselves"),
+        (("--recover", "j", "--freeze-shedding"), "--freeze-shedding: --recover moves nothing; leave it out"),
+        (("--recover", "j", "--max-load-age", "5m"), "--max-load-age: --recover moves nothing; leave it out"),
         (("p", "--rate", "2"), "--rate: '2' is not a rate like 2/min, 10/h or 1/s"),
         (("p", "--rate", "0/min"), "--rate: '0/min' is not a rate like 2/min, 10/h or 1/s"),
         (("p", "--in-flight", "0"), "--in-flight: 0 should be above 0"),
