@@ -24,14 +24,14 @@ from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.time import US_PER_S
 from lookup.moving.checking import PlanToday, plan_today
 from lookup.moving.journal import read_journal
-from lookup.moving.origins import with_lookups
+from lookup.moving.origins import require_lookups, with_lookups
 from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
 from lookup.moving.verifying import PlanMeasured, earlier_predictions, measured_from_us, plan_measured
 from lookup.settings import PolicySpec
-from lookup.settings.files import anchored, load_policies, policies_in, read_text
+from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
 from lookup.settings.shipped import shipped_path
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ class Source:
         Raises:
             PulsarLookupError: in one sentence, if there is nothing to read.
         """
+        # Before a cluster is read, which may take a minute.
+        if self.lookups is not None:
+            require_lookups(self.lookups)
+        if self.namespaces is not None:
+            namespaces_in(read_text(Path(self.namespaces)), self.namespaces)
         rows = self._rows(progress)
         if self.lookups is None:
             return rows

@@ -29,6 +29,25 @@ def test_a_plan_is_printed_and_written(record: str, tmp_path: Path, capsys: pyte
     assert (tmp_path / "plan" / "plan.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--lookups", "nowhere"], "--lookups: nowhere: there is no such file"),
+        (["--namespaces", "{wrong}"], "{wrong}: tune: there is no such key; known: failure_domains, namespaces"),
+    ],
+)
+def test_wrong_files_are_found_before_a_cluster_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], sentence: str
+) -> None:
+    """Nothing is there to be asked."""
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("[tune]\n")
+    cluster = ["--admin", "http://127.0.0.1:1", "--service-url", "pulsar://127.0.0.1:1"]
+
+    assert main(["plan", *cluster, *(flag.format(wrong=wrong) for flag in flags)]) == 2
+    assert sentence.format(wrong=wrong) in capsys.readouterr().err
+
+
 def test_nothing_is_replaced_without_output(record: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that is only printed replaces none."""
     assert main(["plan", "--record", record, "--force"]) == 2
