@@ -15,7 +15,7 @@ from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.cluster_flags import TOKEN_VARIABLE
 from lookup.commands.options import Command, Parser, add_set, require_extra, settings_flags, settings_path
 from lookup.commands.streams import say
-from lookup.errors import InputError
+from lookup.errors import InputError, SettingsError
 from lookup.settings import CollectSection, ServingFile, load_serving
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lookup.moving.plan import MovePlan
     from lookup.serve.balancing import Control
 
-__all__ = ["COMMAND", "credentials_of"]
+__all__ = ["COMMAND", "credentials_of", "require_planning"]
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -54,18 +54,31 @@ def _run(arguments: argparse.Namespace) -> int:
     def load() -> ServingFile:
         """Read the settings, and refuse a policy that cannot plan now, not at the first look at the cluster."""
         settings = load_serving(arguments.config, flags)
-        if settings.balance is not None:
-            require_extra("serve", *PAGE_PACKAGES, "kazoo", "pulsar", extra="collect,report")
-            from lookup.api.moving import planning_policy
-
-            planning_policy(settings.balance.policy, settings.plugin_files)
-            if settings.balance.mode == "apply":
-                _endpoints(settings)
+        require_planning(settings)
+        if settings.balance is not None and settings.balance.mode == "apply":
+            _endpoints(settings)
         return settings
 
     moves = Moves(_proposed, _leader, _carried_out, _has_shedder)
     asyncio.run(serve(load, say, _state_topic, _admin_rest, moves, html_overview))
     return 0
+
+
+def require_planning(settings: ServingFile) -> None:
+    """Refuse a policy that cannot plan.
+
+    Raises:
+        SettingsError: with the key that names it.
+    """
+    if settings.balance is None:
+        return
+    require_extra("serve", *PAGE_PACKAGES, "kazoo", "pulsar", extra="collect,report")
+    from lookup.api.moving import planning_policy
+
+    try:
+        planning_policy(settings.balance.policy, settings.plugin_files)
+    except SettingsError as error:
+        raise SettingsError([f"balance.policy: {text.removeprefix('policy: ')}" for text in error.problems]) from None
 
 
 def _proposed(settings: ServingFile) -> tuple[MovePlan, list[str]]:

@@ -400,6 +400,8 @@ _BALANCE = '[balance]\nrecord = "r"\nplans = "p"\n'
 @pytest.mark.parametrize(
     ("collect", "keys", "sentence"),
     [
+        ("", 'policy = "nowhere.toml"', "nowhere.toml: there is no such file"),
+        ("", 'policy = "shipped:rack-only"', "balance.policy: rack-only has no shedder"),
         (_REACHED, 'mode = "apply"', "balance.mode: to apply, zookeeper must be given"),
         (
             "",
