@@ -20,11 +20,12 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
 from lookup.errors import Argument, InputError, SettingsError
+from lookup.logs.sources import list_log
 from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.time import US_PER_S
 from lookup.moving.checking import PlanToday, plan_today
 from lookup.moving.journal import read_journal
-from lookup.moving.origins import require_lookups, with_lookups
+from lookup.moving.origins import with_lookups
 from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
@@ -82,7 +83,7 @@ class Source:
         """
         # Before a cluster is read, which may take a minute.
         if self.lookups is not None:
-            require_lookups(self.lookups)
+            _require_lookups(self.lookups)
         if self.namespaces is not None:
             namespaces_in(read_text(Path(self.namespaces)), self.namespaces)
         rows = self._rows(progress)
@@ -99,6 +100,14 @@ class Source:
         if self.at_us is not None:
             raise SettingsError(Argument("at"), " is an instant of a record; give ", Argument("record"), " as well")
         return read_now(self.endpoints, self.wait_s, self.reports, text, progress=progress)
+
+
+def _require_lookups(folder: str) -> None:
+    try:
+        list_log(folder, "lookups")
+    except InputError as error:
+        what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
+        raise InputError(Argument("lookups"), what) from None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

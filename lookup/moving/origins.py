@@ -25,7 +25,7 @@ from lookup.model.names import TopicName
 from lookup.model.time import US_PER_S
 from lookup.moving.reading import Rows, rows_between
 
-__all__ = ["Origins", "near_loads", "origins_of", "require_lookups", "with_lookups"]
+__all__ = ["Origins", "near_loads", "origins_of", "with_lookups"]
 
 #: By client property, bundle and value: weight per second.
 Origins = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -36,18 +36,6 @@ _PAIR = ("topic", "properties")
 #: Sums of so many rows at least are added up.
 _MANY = 1 << 19
 _SUMS = pa.schema({"topic": pa.string(), "properties": pa.string(), "weight": pa.float64()})
-
-
-def require_lookups(folder: str) -> None:
-    """Refuse a folder without LOOKUPS, which a cluster would be read for in vain.
-
-    Raises:
-        InputError: naming it.
-    """
-    try:
-        list_log(folder, "lookups")
-    except InputError as error:
-        raise _refused(error) from None
 
 
 def with_lookups(rows: Rows, folder: str) -> Rows:
@@ -75,14 +63,10 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
                 held = [_summed(pa.concat_tables(held))]
                 most = max(_MANY, 2 * len(held[0]))
     except (InputError, pa.ArrowException) as error:
-        raise _refused(error) from None
+        what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
+        raise InputError(Argument("lookups"), what) from None
     in_order = _summed(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
     return replace(rows, lookups=in_order)
-
-
-def _refused(error: Exception) -> InputError:
-    what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
-    return InputError(Argument("lookups"), what)
 
 
 def _summed(rows: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -186,27 +186,20 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
 
 
 def require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
-    """Refuse limits that no value of their figure meets.
-
-    Args:
-        bounds: the least and the largest that each of these figures can be.
-        values: today's.
+    """Refuse limits that no value of their figure, within its bounds, meets; the values are today's.
 
     Raises:
         SettingsError: with a sentence for each.
     """
-    problems = [*_unreachable(aims, bounds, values)]
-    if problems:
-        raise SettingsError(problems)
-
-
-def _unreachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> Iterator[str]:
+    problems = []
     for name, times in aims.limits.items():
         (least, most), today = bounds[name], values[name]
         wanted, is_rising = times * today, name in aims.rising
         if wanted > most if is_rising else wanted < least:
             side, end = ("least", f"above {most:g}") if is_rising else ("most", f"below {least:g}")
-            yield (
+            problems.append(
                 f"tune.limits: {figure_name(name)!r}: at {side} {times:g} times today's {today:.4g} is {wanted:.4g}, "
                 f"and it is never {end}"
             )
+    if problems:
+        raise SettingsError(problems)
