@@ -178,8 +178,7 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
         raise SettingsError(problems)
     limits = {name_of(name): times for name, times in own.limits.items()}
     aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, prices)), limits, own.tolerance, frozenset())
-    rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
-    aims = replace(aims, rising=rising)
+    aims = replace(aims, rising=frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up"))
     bounds = {name: bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf) for name in limits}
     require_reachable(aims, bounds, {name: scored.pooled[(scored.incumbent, *name)].value for name in limits})
     return aims

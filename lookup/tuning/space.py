@@ -38,6 +38,8 @@ _REACH, _CLOSER = 0.25, 0.5
 _KINDS = {"filters": "filters", "scorers": "scorers", "selector": "selectors", "shedder": "shedders"}
 #: Keys of how many bundles a namespace begins with, of a policy and of a `broker.conf`.
 _BUNDLES = ("bundles", BUNDLES_KEY)
+#: What any policy may be given, whatever parts it has.
+_OF_ANY = frozenset({*PolicySpec.model_fields, *CHOOSING_KEYS, *LOAD_MANAGER_KEYS})
 #: Combinations of choices in which an axis is looked at, to see whether it does anything.
 _COMBINATIONS = 64
 #: As a power of two: how many times as many points as candidates are drawn at most.
@@ -298,23 +300,13 @@ def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Ite
         yield from (
             f"set.{key}: no part of {of} reads it; {suggestion(key, sorted({*known, *LOAD_MANAGER_KEYS}))}"
             for key in space.fixed
-            if key not in known and _is_strange(key, space, registry)
+            if not (key in known or key.partition(".")[0] in _OF_ANY or is_path(key))
         )
         for key in sorted(idle):
             if key in known or is_path(key):
                 yield f"vary.{key}: {of} is the same with all its values; give others, or remove the other key of it"
             else:
                 yield f"vary.{key}: no part of {of} reads it; {suggestion(key, sorted(known))}"
-
-
-def _is_strange(key: str, space: Space, registry: Registry) -> bool:
-    """Return whether a key that all points have is none of Pulsar's load managers, and changes nothing."""
-    if is_path(key) or key in LOAD_MANAGER_KEYS or key in CHOOSING_KEYS:
-        return False
-    others = {name: value for name, value in space.fixed.items() if name != key}
-    specs = [space.base.changed(space.base.name, fixed) for fixed in (space.fixed, others)]
-    one, other = (build_policies(registry, [spec])[0] for spec in specs)
-    return one == other
 
 
 def _places(axis: Axis) -> list[float]:
