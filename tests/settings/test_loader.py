@@ -29,6 +29,7 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "session_s": 60,
         "balance_s": 3600,
         "warmup_s": 0,
+        "scored_from": None,
         "since": None,
         "until": None,
         "seeds": 7,
