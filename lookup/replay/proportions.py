@@ -212,10 +212,7 @@ def _seconds(cluster: ClusterPlan, tick_s: int) -> float:
 
 
 def _about_load(
-    settings: EvaluationFile,
-    policies: Sequence[Policy],
-    clusters: Sequence[ClusterPlan],
-    quiet: Mapping[str, float],
+    settings: EvaluationFile, policies: Sequence[Policy], clusters: Sequence[ClusterPlan], quiet: Mapping[str, float]
 ) -> Iterator[Finding]:
     """Find policies that go by load in clusters whose sessions are too short to have one."""
     section = settings.evaluation
