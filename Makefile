@@ -65,7 +65,7 @@ test-thorough: $(VENV)/.installed-test
 
 test-lowest test-newest: test-%:
 	@python=$$(scripts/ensure-releases.sh $*) && \
-	$$python -m pytest -m quick -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
+	$$python -m pytest -m quick --hypothesis-profile few -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
 
 bridge:
 	@scripts/ensure-bridge.sh

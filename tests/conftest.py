@@ -32,6 +32,8 @@ _SHARED_DATA = _ROOT.parent / "shared" / "data"
 settings.register_profile(
     "suite", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+# What other releases of the packages do otherwise shows in few of them: `make test-lowest` and `make test-newest`.
+settings.register_profile("few", settings.get_profile("suite"), max_examples=20)
 # New examples each time, for who looks for what nobody has found yet: `pytest --hypothesis-profile=search`.
 settings.register_profile("search", settings.get_profile("suite"), derandomize=False)
 settings.load_profile("suite")

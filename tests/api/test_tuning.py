@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,8 @@ def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
 def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_path: Path) -> None:
     """All of it, though the seal is further from its first lookup than its last one is."""
     east, brokers = (pd.read_parquet(log / name) for name in ("lookups", "brokers"))
-    west = east[east["ts"] >= east["ts"].min() + pd.Timedelta(hours=30)].assign(cluster="west")
+    begins = east["ts"].min().to_pydatetime() + timedelta(hours=30)
+    west = east[east["ts"] >= begins].assign(cluster="west")
     both = pd.concat([brokers, brokers.assign(cluster="west")])
 
     found = lookup.tune(
