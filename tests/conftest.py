@@ -120,8 +120,8 @@ def _refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
         raise AssertionError(f"{_QUICK[0]} starts {arguments[0]!r}: mark it `process`")
 
 
-# These ask the programs `uname` and `lscpu`, once in a process: a manifest has what the first says, and SciPy imports
-# the second, of which NumPy 2.0 asks as it is imported.
+# Once in a process these start `uname`, of which a manifest has what it says, and with NumPy 2.0 `lscpu`; SciPy imports
+# the second.
 platform.platform()
 importlib.import_module("numpy.testing")
 sys.addaudithook(_refuse_processes)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,17 +84,20 @@ class Source:
         """
         # Before a cluster is read, which may take a minute.
         if self.lookups is not None:
-            _require_lookups(self.lookups)
+            with _naming_lookups():
+                list_log(self.lookups)
+        text = None
         if self.namespaces is not None:
-            namespaces_in(read_text(Path(self.namespaces)), self.namespaces)
-        rows = self._rows(progress)
+            text = read_text(Path(self.namespaces))
+            namespaces_in(text, self.namespaces)
+        rows = self._rows(text, progress)
         if self.lookups is None:
             return rows
         progress(f"reading {self.lookups}")
-        return with_lookups(rows, self.lookups)
+        with _naming_lookups():
+            return with_lookups(rows, self.lookups)
 
-    def _rows(self, progress: Callable[[str], None]) -> Rows:
-        text = None if self.namespaces is None else read_text(Path(self.namespaces))
+    def _rows(self, text: str | None, progress: Callable[[str], None]) -> Rows:
         if self.record is not None:
             progress(f"reading {self.record}")
             return recorded(self.record, self.at_us, self.endpoints.cluster, text)
@@ -102,9 +106,11 @@ class Source:
         return read_now(self.endpoints, self.wait_s, self.reports, text, progress=progress)
 
 
-def _require_lookups(folder: str) -> None:
+@contextmanager
+def _naming_lookups() -> Iterator[None]:
+    """Name the argument of a table that is not LOOKUPS, and what would be right."""
     try:
-        list_log(folder, "lookups")
+        yield
     except InputError as error:
         what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
         raise InputError(Argument("lookups"), what) from None

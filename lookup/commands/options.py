@@ -167,7 +167,7 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)
-    # A command with commands of its own takes its flags before their names as well, and nobody reads them.
+    # A command with commands of its own takes its flags before their names as well; the command does not get them.
     for word, given in zip(reached.prog.split()[1:], argv, strict=False):
         if word != given and given.startswith("-"):
             reached.error(f"{given.partition('=')[0]} stands before the command; it comes after `{reached.prog}`")

@@ -15,7 +15,7 @@ from functools import lru_cache, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lookup.errors import Argument, InputError, InvalidNameError
+from lookup.errors import InputError, InvalidNameError
 from lookup.logs.columns import MAX_WEIGHT
 from lookup.logs.sources import list_log
 from lookup.model import Roster
@@ -62,9 +62,8 @@ def with_lookups(rows: Rows, folder: str) -> Rows:
             if sum(map(len, held)) > most:
                 held = [_summed(pa.concat_tables(held))]
                 most = max(_MANY, 2 * len(held[0]))
-    except (InputError, pa.ArrowException) as error:
-        what = f": {error}; name LOOKUPS, as `lookup serve` records it or `lookup ingest` writes it"
-        raise InputError(Argument("lookups"), what) from None
+    except pa.ArrowException as error:
+        raise InputError(f"{folder}: {error}") from None
     in_order = _summed(pa.concat_tables(held)).sort_by([(name, "ascending") for name in _PAIR])
     return replace(rows, lookups=in_order)
 

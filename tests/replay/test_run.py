@@ -340,7 +340,7 @@ def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -
 
 
 def test_cycles_of_the_warmup_are_recorded_but_not_added_up(tmp_path: Path) -> None:
-    """What a shedder did is told of the time that figures are of."""
+    """What a shedder did is summed over the time that figures are of."""
     write_log(tmp_path, {}, {"ts": START_US + 300 * MICRO})
     policy = {"name": "p", "selector": "random", "shedder": "threshold"}
 
