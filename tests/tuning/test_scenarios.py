@@ -80,6 +80,21 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(search: dict[str, A
     assert (tmp_path / "again" / "tune.json").read_bytes() == (tmp_path / "out" / "tune.json").read_bytes()
 
 
+def test_when_time_is_up_what_there_is_races(search: dict[str, Any], tmp_path: Path) -> None:
+    """No batch around the best is begun then; the answer is confirmed as ever."""
+    search["tune"]["candidates"], kinds = 24, {}
+    for minutes in (1e-6, 60.0):
+        search["tune"]["minutes"] = minutes
+        found = lookup.tune(search, output=tmp_path / f"{minutes}")
+        assert found.recommended
+        batches = json.loads((Path(found.folder) / "search.json").read_text())["batches"]
+        kinds[minutes] = [batch["kind"] for batch in batches]
+
+    assert kinds[1e-6] == ["wide", "race"]
+    assert kinds[60.0][0] == "wide"
+    assert "near" in kinds[60.0]
+
+
 def test_among_equals_the_incumbent_is_kept(search: dict[str, Any], tmp_path: Path) -> None:
     """A longer grace changes nothing where nothing is unloaded."""
     search["spaces"] = [{"name": "grace", "vary": {"grace_s": {"low": 60, "high": 7200}}}]
