@@ -21,6 +21,8 @@ from lookup.api.given import given_tables
 from lookup.api.log_trials import LogTrials
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
+from lookup.replay.outcome import ReplayOutcome
+from lookup.replay.run import replay
 from lookup.settings.loader import load_tuning
 from lookup.tuning.sought import given_evaluation
 from tests.replay.layouts import write_rows
@@ -159,6 +161,27 @@ def test_sealed_days_are_not_looked_at_before(found: Any, log: Path, tmp_path: P
     assert (known["sealed_from"], known["opened"]) == ("2026-01-06T00:00:00Z", 1)
     assert other["candidates"] == known["candidates"]
     assert other["finalists"][0]["sealed"] != known["finalists"][0]["sealed"]
+
+
+def test_the_confirmation_has_other_seeds_than_the_search(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the evaluation lists its seeds: the same luck again would confirm itself."""
+    search, seen = _search(log, _WEIGHT, candidates=2), []
+    search["tune"]["evaluation"]["evaluation"]["seeds"] = [1, 2, 3, 4, 5]
+
+    def watched(*given: Any, **named: Any) -> ReplayOutcome:
+        outcome = replay(*given, **named)
+        seen.append({*outcome.seeds})
+        return outcome
+
+    monkeypatch.setattr("lookup.api.log_trials.replay", watched)
+    found = _tuned(search, tmp_path / "out")
+
+    sealed = lookup.open_run(f"{found.folder}/sealed").scored.plan.evaluation.drawn
+    assert seen
+    assert len(sealed) == 5
+    assert all(seeds.isdisjoint(sealed) for seeds in seen)
 
 
 def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Path, tmp_path: Path) -> None:
