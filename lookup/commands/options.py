@@ -10,9 +10,9 @@ import argparse
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NoReturn
@@ -51,6 +51,8 @@ class Command:
     #: does the work and returns the exit code; whatever the user has to change is raised as `PulsarLookupError`, in one
     #: sentence for each mistake, and an output is then as it was
     run: Callable[[argparse.Namespace], int]
+    #: what to do instead, as a clause, by flag that the command had once
+    retired: Mapping[str, str] = field(default_factory=dict)
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -96,6 +98,8 @@ class Parser(argparse.ArgumentParser):
         self.needed: dict[str, str] = {}
         #: destination of the argument that does in its place, by destination
         self.instead: dict[str, str] = {}
+        #: what to do instead, as a clause, by flag or command that is gone
+        self.retired: Mapping[str, str] = {}
 
     def need(self, *names: str, **keywords: Any) -> None:
         """Add an argument that must be given."""
@@ -155,6 +159,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
+            if value in self.retired:
+                self.error(f"{value} is gone; {self.retired[value]}")
             what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
             self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
 
@@ -175,6 +181,8 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         flag = rest[0].partition("=")[0]
         if not flag.startswith("-"):
             reached.error(f"{rest[0]!r} is one argument too many")
+        if flag in reached.retired:
+            reached.error(f"{flag} is gone; {reached.retired[flag]}")
         known = [name for action in reached._actions for name in action.option_strings]
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
     missing = [

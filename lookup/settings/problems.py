@@ -92,7 +92,8 @@ def without(value: Any, locs: set[Loc]) -> Any:
 
 def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
     if detail["type"] == "extra_forbidden":
-        return [f"there is no such key; {_meant(loc, model)}"]
+        retired = getattr(table_at(model, loc[:-1]), "retired", {}).get(loc[-1])
+        return [f"there is no such key; {_meant(loc, model)}" if retired is None else f"is gone; {retired}"]
     if detail["type"] == "missing":
         return ["is missing"]
     if detail["type"] == "value_error":
