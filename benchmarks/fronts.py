@@ -54,7 +54,7 @@ class Trial:
     def figures(self, changes: Sequence[Mapping[str, Any]], *, seeds: int, draw: int) -> Floats:
         """Replay settings; return imbalance and moved weight of each, shape (n_settings, 2)."""
         today = self.evaluation["policies"][0]
-        rules = self.evaluation["evaluation"] | {"seeds": seeds, "draw": draw, "bounds": False}
+        rules = self.evaluation["evaluation"] | {"seeds": seeds, "draw": draw}
         rows = []
         # A report compares all its candidates, so a few at a time; the dice are the same in each.
         for batch in (changes[begin : begin + _BUDGET] for begin in range(0, len(changes), _BUDGET)):

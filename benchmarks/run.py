@@ -3,7 +3,7 @@
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
                                                   small, tables, steady, shared, closed, decision, serving,
-                                                  topics, watches, optimum, tuning, plan, live
+                                                  topics, watches, tuning, plan, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -25,7 +25,6 @@ from typing import Any
 from decision import measure_decision
 from evaluating import EVALUATE_MODULES, default_seeds, evaluate_command, seeds_variable, table_variables
 from figures import Figure, as_markdown, replace_block
-from optimum import measure_optimum
 from plan import measure_plan
 from polls import measure_polls
 from processes import Measured, run_measured
@@ -368,10 +367,6 @@ def _watches(_: _Bench) -> Iterator[Figure]:
     yield from measure_watches()
 
 
-def _optimum(_: _Bench) -> Iterator[Figure]:
-    yield from measure_optimum()
-
-
 def _tuning(_: _Bench) -> Iterator[Figure]:
     yield from measure_tuning()
 
@@ -410,7 +405,6 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "serving": _serving,
     "topics": _topics,
     "watches": _watches,
-    "optimum": _optimum,
     "tuning": _tuning,
     "plan": _plan,
     "live": _live,

@@ -242,7 +242,7 @@ def _gains(seed: int, promises: Sequence[_Promise], days: str) -> list[float]:
             ]
             seal = _START + timedelta(seconds=sealed_s)
             span = {"until": seal.isoformat()} if days == "search" else {"warmup_s": sealed_s}
-            rules = evaluation["evaluation"] | {"seeds": _DICE, "bounds": False} | span
+            rules = evaluation["evaluation"] | {"seeds": _DICE} | span
             settings = evaluation | {"policies": policies, "evaluation": rules}
             pooled = lookup.evaluate(settings, log, workers=InProcess()).scored.pooled
             before = pooled["today", _FIGURE, None].value

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from lookup.api.tuning import tune as tune
     from lookup.hooks import *
     from lookup.model import *
-    from lookup.placement import best_placement as best_placement
 
 #: Of the rooms below; `__getattr__` lists it.
 __all__: list[str]
@@ -47,7 +46,6 @@ _FUNCTIONS = {
     "apply": "lookup.api.applying",
     "recover": "lookup.api.applying",
     "rollback": "lookup.api.applying",
-    "best_placement": "lookup.placement",
     "diff": "lookup.api.comparing",
     "confirm": "lookup.api.evaluating",
     "evaluate": "lookup.api.evaluating",

@@ -28,8 +28,6 @@ _FIGURES: Mapping[str, str | None] = {
     "moves": None,
     "moved_weight": None,
 }
-#: Those of which it is known what is possible.
-_BOUNDED = ("imbalance_max_mean", "match_ratio")
 _TABLES = ("lookups", "brokers", "loads", "ownership")
 
 
@@ -97,28 +95,20 @@ def _table(settings: str, tables: Mapping[str, Path]) -> str:
         for row in document["metrics"]
         if row["cluster"] is None and not row["by"]
     }
-    shares = {(row["policy"], row["metric"], row["key"]): row for row in document["possible"]["shares"]}
-    heads, lines = ["shedder"], []
-    for metric, key in _FIGURES.items():
-        heads += [f"`{metric}`" if key is None else f"`{metric}[{key}]`"]
-        heads += ["of the possible"] if metric in _BOUNDED else []
+    heads = ["shedder", *(f"`{metric}`" if key is None else f"`{metric}[{key}]`" for metric, key in _FIGURES.items())]
+    lines = []
     for policy in content["policies"]:
-        cells = [f"`{policy['name']}`"]
-        for metric, key in _FIGURES.items():
-            figure = (policy["name"], metric, key)
-            cells.append(_with_interval(whole.get(figure), "value"))
-            if metric in _BOUNDED:
-                cells.append(_with_interval(shares.get(figure), "share", 100.0, " %"))
-        lines.append(cells)
+        figures = (whole.get((policy["name"], *figure)) for figure in _FIGURES.items())
+        lines.append([f"`{policy['name']}`", *map(_with_interval, figures)])
     return _markdown(heads, lines)
 
 
-def _with_interval(row: Mapping[str, Any] | None, name: str, factor: float = 1.0, unit: str = "") -> str:
+def _with_interval(row: Mapping[str, Any] | None) -> str:
     """Return a figure with its 95 % interval, a dash for none."""
-    if row is None or row[name] is None:
+    if row is None or row["value"] is None:
         return "–"
-    span = "" if row["low"] is None else f" ({row['low'] * factor:.3g} to {row['high'] * factor:.3g})"
-    return f"{row[name] * factor:.3g}{unit}{span}"
+    span = "" if row["low"] is None else f" ({row['low']:.3g} to {row['high']:.3g})"
+    return f"{row['value']:.3g}{span}"
 
 
 def _markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -35,7 +35,6 @@ from lookup.report.confirmation import confirming, what_is_left
 from lookup.report.folder import read_run
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
-from lookup.report.possible import beyond
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json
@@ -226,7 +225,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         target.write(PAGE, page.encode())
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
-    for sentence in (*beyond(scored), *no_answers(scored)):
+    for sentence in no_answers(scored):
         warn(sentence)
     if outcome.inputs.failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in outcome.inputs.failures.items())
@@ -279,12 +278,7 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     labels.update(*(entry.properties for entry in settings.clients))
     policies = tuple(policy.name for policy in settings.policies)
     plan = Plan(policies, evaluation, settings.verdict, labels=tuple(sorted(labels)))
-    scored = score(outcome, metrics, plan)
-    if scored.possible is None:
-        return scored
-    # What some policies may do bounds none of them.
-    reasons = [{policy.filters[number].reason.value for number in policy.limits} for policy in selection.policies]
-    return replace(scored, possible=replace(scored.possible, filters=tuple(sorted(set.intersection(*reasons)))))
+    return score(outcome, metrics, plan)
 
 
 def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate

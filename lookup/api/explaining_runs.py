@@ -42,7 +42,6 @@ from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
 from lookup.replay.again import Again, find_difference, replay_again
-from lookup.replay.best_moves import PossibleMoves, possible_moves
 from lookup.replay.difference import Parting, PolicyDifference
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
@@ -130,8 +129,6 @@ class CycleExplained:
     report: CycleReport[Unload]
     #: changes after which something moves if nothing did, and nothing if something did, the smallest first
     edits: Sequence[tuple[SettingEdit, ...]]
-    #: what the best placement would have done with the same loads; a sentence if there was nothing to place
-    possible: PossibleMoves | str
     #: in what it differs from the record, a sentence; None: it is the same
     difference: str | None
 
@@ -157,7 +154,6 @@ class CycleExplained:
             "seen": [_seen_document(broker) for broker in self.seen],
             "memory": dict(self.memory),
             "edits": [[edit.document() for edit in edits] for edits in self.edits],
-            "possible": self.possible if isinstance(self.possible, str) else self.possible.document(),
             "difference": self.difference,
         }
 
@@ -297,7 +293,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         """Rehearse the cycle that is meant, with the settings as they are and with others."""
         if manager.view().now_us != recorded["ts"]:
             return
-        progress("looking for settings that change the cycle, and for the best moves")
+        progress("looking for settings that change the cycle")
         own, shedder = manager.policy, manager.policy.shedder
         report = manager.rehearsed(own)
         has_moved = bool(report.accepted)
@@ -320,7 +316,6 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
                 memory=copy.deepcopy(manager.memory.get(memory_key(shedder), {})),
                 report=report,
                 edits=edits_that_change(own, is_other),
-                possible=possible_moves(manager.view(), report.accepted),
                 difference=_difference(
                     recorded, ended | {"accepted": len(report.accepted), "rejected": report.rejected}
                 ),

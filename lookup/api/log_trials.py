@@ -25,7 +25,6 @@ from lookup.report.manifest import fingerprint
 from lookup.score.luck import LEVEL, replicates_for
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
-from lookup.tuning.document import possible_document
 from lookup.tuning.racing import figure_name, standing_of
 from lookup.tuning.sealing import Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
@@ -142,8 +141,7 @@ class LogTrials:
     def tried(self, batch: Batch, number: int, search: Search, progress: Callable[[str], None]) -> Shown:
         """Replay a batch over the days of the search."""
         # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
-        is_last = batch.kind == "race"
-        selection = self._selection(batch.candidates, number, search, replicates=batch.replicates, has_bounds=is_last)
+        selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)
         try:
             # No warnings: that two of so many candidates decide alike is no news, and of the finalists they come later.
             outcome = replay(self.workers, selection.settings, f"{self.folder}/{_SCRATCH}", progress=progress)
@@ -155,7 +153,7 @@ class LogTrials:
         names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
         standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
         samples = {name: figure.sample for name, figure in scored.pooled.items()}
-        return shown_of_batch(batch, names, samples, standings, aims, possible=possible_document(scored, aims))
+        return shown_of_batch(batch, names, samples, standings, aims)
 
     def confirmed(
         self,
@@ -165,9 +163,7 @@ class LogTrials:
         warn: Callable[[str], None],
     ) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
-        selection = self._selection(
-            finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True, has_bounds=True
-        )
+        selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
         with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:
             scored = evaluate_into(
                 target,
@@ -186,7 +182,6 @@ class LogTrials:
         return Shown(
             aims,
             {number: standing_of(scored, name, aims) for number, name in names.items()},
-            possible=possible_document(scored, aims),
             cycles={number: accounts[name] for number, name in names.items() if name in accounts},
         )
 
@@ -197,13 +192,12 @@ class LogTrials:
         search: Search,
         *,
         replicates: int,
-        has_bounds: bool,
         is_sealed: bool = False,
     ) -> Selection:
         """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
         settings = self.selection.settings
         section = settings.evaluation
-        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number, "bounds": has_bounds}
+        changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number}
         if self.has_holdout and is_sealed:
             changes |= {"scored_from": moment_at(self.seal.from_us)}
         elif self.has_holdout:

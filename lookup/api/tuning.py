@@ -377,10 +377,6 @@ class TuneRun:
                 search, first, gains, {(one["space"], key) for one in best for key in one["changes"]}
             ),
             **aims_document(aims),
-            "possible": {
-                "search": batches[-1]["possible"],
-                "sealed": None if sealed is None else sealed.possible,
-            },
             "unit": span.unit,
             "first": span.first,
             "sealed_from": span.sealed_from,
@@ -404,7 +400,6 @@ def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
         "kind": batch.kind,
         "replicates": batch.replicates,
         "aims": aims_document(shown.aims),
-        "possible": shown.possible,
         "rows": [
             {
                 "candidate": candidate,

@@ -184,35 +184,7 @@ def _print_cycle(console: Console, explained: CycleExplained) -> None:
         console.print(plain(f"Refused: {quantity(count, 'proposal')}, {refused.value}"))
     for line in _about_edits(explained):
         console.print(plain(line), soft_wrap=not console.is_terminal)
-    _print_possible(console, explained)
     _print_agreement(console, explained.difference, "cycle")
-
-
-def _print_possible(console: Console, explained: CycleExplained) -> None:
-    """Print what the best placement would have done, beside what the cycle did."""
-    found = explained.possible
-    if isinstance(found, str):
-        console.print(plain(f"The best placement has nothing to do here: {found}."), soft_wrap=True)
-        return
-    of = f"{quantity(found.bundles, 'bundle')} on {quantity(found.brokers, 'broker')}"
-    console.print(plain(f"How even {of} could be, with no filter and no grace period:"), soft_wrap=True)
-    made, undecided = len(explained.report.accepted), found.undecided
-    did = f"its {quantity(made, 'move')}" if made else "the cycle, which moved nothing"
-    waiting = f", {undecided:,} without a destination yet" if undecided else ""
-    rows = [
-        ("before the cycle", f"{found.before:.4f}", ""),
-        (f"after {did}{waiting}", f"{'at least ' if undecided else ''}{found.after:.4f}", ""),
-        (f"best with {quantity(found.moves, 'move')}", f"{found.few:.4f}", f"{found.few_bound:.4f}"),
-        ("best with any moves", f"{found.free:.4f}", f"{found.free_bound:.4f}"),
-    ]
-    plain_table(console, ("placement", "fullest broker / mean", "none is below"), rows)
-    for move in found.best_moves[:_SHOWN_UNLOADS]:
-        text = f"Best move: {move.bundle} from {move.source} to {move.destination}, {move.load:.4g} {found.unit}"
-        console.print(plain(text), soft_wrap=True)
-    if len(found.best_moves) > _SHOWN_UNLOADS:
-        console.print(plain(f"Best moves: {len(found.best_moves) - _SHOWN_UNLOADS} more"))
-    if not found.best_moves:
-        console.print(plain("Best move: none makes the fullest broker emptier"))
 
 
 def _remembered(key: str, kept: object) -> tuple[str, str]:

@@ -185,28 +185,6 @@ class Policy:
         """Return how many filters hold whatever happens, from the first: those that a second choice asks as well."""
         return len(self.filters) if self.second_choice is None else self.second_choice.filters
 
-    @cached_property
-    def limits(self) -> tuple[int, ...]:
-        """Return the filters, by their numbers, that keep bundles of a namespace off brokers whatever happens."""
-        by_namespace = [number for number in range(self._lasting) if self.part_reads[number] <= _OF_NAMESPACE]
-        return tuple(number for number in by_namespace if hasattr(self.filters[number], "may_admit"))
-
-    def may_choose(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
-        """Return which brokers, registered or not, `limits` could leave whatever other filters do, shape (n_brokers,).
-
-        Raises:
-            PolicyError: if a filter breaks its protocol, or raises and `on_error` is stop.
-        """
-        admitted = np.ones(len(brokers), dtype=np.bool_)
-        for index in self.limits:
-            part: Any = self.filters[index]
-            ask = partial(part.may_admit, self.cuts[index](request), brokers, instant.seen_by(index))
-            # One that fails may fail in a decision too, and then admits all.
-            with suppress(_ClosedError):
-                if (answer := self._asked(part.name, request, instant, ask)) is not _FAILED:
-                    admitted &= checked_mask(part.name, answer, brokers)
-        return admitted
-
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""
         if kept.is_closed:

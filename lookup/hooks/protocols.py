@@ -131,9 +131,8 @@ class Filter(Part, Protocol):
         that knows when no broker would gain if a bundle left its owner also has `should_unload(request, owner,
         brokers, view) -> bool`, asked about unloads without destination; `brokers` are those left before it.
 
-        One whose answers go by the namespace, and whose `admit` cannot fail, may have `may_admit`, with the arguments
-        and the answer of `admit`: false of a broker that it never admits, whichever others are candidates or
-        registered. What is possible in a log is bounded by it; `brokers` are all of the cluster, registered or not.
+        One that keeps namespaces to their brokers may have `may_admit`, with the arguments and the answer of `admit`:
+        false of a broker that it never admits, whichever others are candidates or registered.
         """
 
 

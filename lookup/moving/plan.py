@@ -140,8 +140,6 @@ class NearLoad(_Part):
 
     before: Number
     after: Number
-    #: what no plan within the limits is above, as even as the shedder keeps a cluster, filters left out; None: unknown
-    bound: Number | None
 
 
 class EarlierPredictions(_Part):
@@ -173,10 +171,6 @@ class MovePlan(_Part):
     after: Mapping[str, Predicted]
     #: by client property that brokers publish, as `rack`; by the lookups of the day before, empty if they were not read
     near: Mapping[str, NearLoad] = {}
-    #: what no plan within the limits is below, by figure
-    bound: Mapping[str, Number] = {}
-    #: share of the way from `before` to `bound` that the plan takes; None: there is no way to go, or it goes back
-    possible: Number | None = None
     #: why there are these steps, or none; one sentence
     why: Text = "planned"
     #: what the intervals of `after` cover, or why there are none; one sentence

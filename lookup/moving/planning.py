@@ -57,7 +57,6 @@ from lookup.moving.plan import (
 )
 from lookup.moving.predicting import predicted
 from lookup.moving.state import ClusterState
-from lookup.placement import Placement, best_placement
 
 __all__ = ["make_plan"]
 
@@ -141,22 +140,6 @@ class _Bounded:
         except StopIteration as ended:
             outcome: CycleOutcome = ended.value
             return outcome
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """A cluster as a problem of placement; what brokers carry besides bundles is as bundles that stay, the last."""
-
-    #: of the bundles
-    names: list[str]
-    #: bytes per second, shape (n_weights,), of which the first are the bundles'
-    weights: Floats
-    #: of the brokers whose load is known
-    numbers: NDArray[np.intp]
-    #: places of brokers in `numbers`, shape (n_weights,)
-    owners: NDArray[np.int64]
-    #: shape (n_weights, n_numbers), None: all are
-    admitted: NDArray[np.bool_] | None
 
 
 class _Planner:
@@ -369,10 +352,6 @@ class _Planner:
         """Put the document together."""
         state, view = self._state, self._state.view
         before, after = self._start.figures(), self.balance.figures()
-        problem = self._bounded_problem()
-        bound = self._bound(problem)
-        way = before["imbalance"] - bound.get("imbalance", math.nan)
-        taken = (before["imbalance"] - after["imbalance"]) / way if way > _ROUND_OFF else None
         intervals, covers = predicted(state, self.balance, self.moves, self._quiet, after)
         moved = {move.bundle for move in self.moves}
         refused = [
@@ -410,10 +389,7 @@ class _Planner:
             refused=tuple(refused),
             before=before,
             after=intervals,
-            near=self._near(problem),
-            bound=bound,
-            # One that brings load near its clients may leave it less even.
-            possible=min(1.0, taken) if taken is not None and taken >= 0.0 else None,
+            near=self._near(),
             why=self._why(outcome),
             covers=covers,
             missing=(*state.missing, *self._unread()),
@@ -482,92 +458,8 @@ class _Planner:
                     worse=imbalance > most * (1.0 + _ROUND_OFF),
                 )
 
-    def _bounded_problem(self) -> _Problem | None:
-        """Return the cluster as a problem of placement, None if no load can be placed."""
-        state, start, ids = self._state, self._start, self._view.brokers.ids
-        rows = [
-            (bundle, self._number(owned.broker), weight)
-            for bundle, owned in state.owners.items()
-            if (bundle in state.loads or owned.broker in self._limits.drain) and (weight := self._weight(bundle)) > 0.0
-        ]
-        rows = [row for row in rows if start.counted[row[1]]]
-        numbers = np.flatnonzero(start.counted)
-        place = np.full(len(ids), -1)
-        place[numbers] = np.arange(len(numbers))
-        carried = (
-            np.bincount([row[1] for row in rows], [row[2] for row in rows], len(ids)) if rows else np.zeros(len(ids))
-        )
-        # As bundles that stay; what rounding has left is none.
-        fixed = start.loads - carried
-        besides = np.flatnonzero(start.counted & (fixed > _ROUND_OFF * start.loads))
-        weights = np.concatenate([np.array([row[2] for row in rows]), fixed[besides]])
-        if not rows or not weights.sum() > 0.0:
-            return None
-        owners = place[np.concatenate([np.array([row[1] for row in rows], dtype=np.int64), besides])]
-        stays = np.array(
-            [not self._may_move(row[0]) or is_system_bundle(row[0]) for row in rows] + [True] * len(besides)
-        )
-        admitted = None
-        if stays.any() or start.drained.any():
-            admitted = np.ones((len(weights), len(numbers)), dtype=np.bool_)
-            admitted[:, start.drained[numbers]] = False
-            admitted[stays] = False
-            admitted[stays, owners[stays]] = True
-        return _Problem([row[0] for row in rows], weights, numbers, owners, admitted)
-
-    def _bound(self, problem: _Problem | None) -> dict[str, float]:
-        """Return what no placement within the limits is below, filters left out; nothing if none keeps them."""
-        best = None if problem is None else self._best(problem)
-        if problem is None or best is None:
-            return {}
-        # Over the capacity of the brokers that stay, as all figures of a plan.
-        start = self._start
-        scale = start.capacities[start.staying].sum() / start.capacities[problem.numbers].sum()
-        return {"imbalance": min(best.bound * float(scale), self.balance.figures()["imbalance"])}
-
-    def _near(self, problem: _Problem | None) -> dict[str, NearLoad]:
-        """Return by client property how much load is near its clients, and what no placement is above."""
+    def _near(self) -> dict[str, NearLoad]:
+        """Return by client property how much load is near its clients."""
         state = self._state
         after = state.near({move.bundle: move.destination for move in self.moves})
-        return {
-            key: NearLoad(
-                before=share, after=after[key], bound=None if problem is None else self._most_near(key, problem)
-            )
-            for key, share in state.near({}).items()
-        }
-
-    def _most_near(self, key: str, problem: _Problem) -> float | None:
-        """Return which share of load no placement brings near, none less even than the shedder permits."""
-        state, names = self._state, problem.names
-        origins = state.view.load.origins[key]
-        labels = [state.view.brokers[number].property_of(key) for number in problem.numbers.tolist()]
-        near = np.zeros((len(problem.weights), len(labels)))
-        for row, bundle in enumerate(names):
-            values = origins.get(bundle, {})
-            near[row] = [0.0 if label is None else values.get(label, 0.0) for label in labels]
-            near[row] /= sum(values.values()) or 1.0
-        # Of bundles without report the load counts in no share.
-        near[[row for row, bundle in enumerate(names) if bundle not in state.loads]] = 0.0
-        best = self._best(problem, near, getattr(self._policy.shedder, "max_imbalance", None))
-        total = sum(load for bundle, load in state.loads.items() if bundle in origins)
-        # What is not in the problem, of brokers without report, may be near.
-        besides = total - sum(state.loads.get(bundle, 0.0) for bundle in names if bundle in origins)
-        return None if best is None else min(1.0, (best.bound * float(problem.weights.sum()) + besides) / total)
-
-    def _best(
-        self, problem: _Problem, near: Floats | None = None, max_imbalance: float | None = None
-    ) -> Placement | None:
-        """Return the best placement within the limits, None if none keeps them: a drain that they cut short, say."""
-        try:
-            return best_placement(
-                problem.weights,
-                self._start.capacities[problem.numbers],
-                owners=problem.owners,
-                near=near,
-                admitted=problem.admitted,
-                max_imbalance=max_imbalance,
-                max_moves=self._limits.max_moves,
-                max_moved_weight=self._limits.max_weight,
-            )
-        except InputError:
-            return None
+        return {key: NearLoad(before=share, after=after[key]) for key, share in state.near({}).items()}

@@ -1,7 +1,7 @@
 """Gather the facts about one cluster that no policy changes.
 
-They are the score of the log's own choices, what any placement could reach at most, and the demand that the logged
-policy's moves induced.
+They are the score of the log's own choices, the locality of the best owners, and the demand that the logged policy's
+moves induced.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.replay.at_best import BestWalk
 from lookup.replay.clusters import InducedMarks
 from lookup.replay.counted import Counted
-from lookup.replay.outcome import BoundSums
-from lookup.replay.pieces import Bounding, PieceWalk
+from lookup.replay.outcome import AtBest
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick
@@ -31,8 +31,7 @@ class ClusterFacts:
 
     #: the brokers the log says were answered, counted; None if too few lookups carry one
     logged: Counted | None
-    #: what no placement can surpass, None if that is not asked for
-    bounds: BoundSums | None
+    at_best: list[AtBest]
     #: demand within `reconnect_s` after its bundle lost its owner in the log
     induced: int
     demand: int
@@ -49,7 +48,7 @@ class FactsWalk(ClusterWalk):
     Args:
         reconnect_us: how long after a bundle lost its owner its lookups count as induced.
         has_log: whether the logged choice is to be scored.
-        bounding: of the bounds of the run, None for none.
+        bundles: numbers of bundles that the policies of the run begin with; None among them: the default.
     """
 
     def __init__(
@@ -60,29 +59,26 @@ class FactsWalk(ClusterWalk):
         reconnect_us: int,
         *,
         has_log: bool,
-        bounding: Bounding | None,
+        bundles: Sequence[int | None],
     ) -> None:
         super().__init__(cluster, run)
         self._marks, self._reconnect_us = marks, reconnect_us
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
-        self._pieces = None if bounding is None else PieceWalk(cluster, run, self._registry, bounding)
+        self._best = BestWalk(cluster, run, self._registry, bundles)
         self._induced = self._demand = 0
         #: start, lookups and registered brokers of every tick with lookups
         self._busy: list[tuple[int, int, int]] = []
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Gather the facts of one slice."""
-        if self._pieces is not None:
-            self._pieces.begin_slice(ticks[0])
         for tick in ticks:
+            self._best.take(tick, is_scored=tick.start_us >= self.scored_from)
             if tick.events.registry is not None:
                 self._registry.apply(tick.events.registry)
             self._demand += tick.high - tick.low
             self._induced += self._count_induced(tick)
             if tick.high > tick.low:
                 self._busy.append((tick.start_us, tick.high - tick.low, int(self._registry.registered.sum())))
-            if self._pieces is not None:
-                self._pieces.take(tick, is_scored=tick.start_us >= self.scored_from)
             if tick.start_us < self.scored_from:
                 continue
             self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
@@ -91,8 +87,7 @@ class FactsWalk(ClusterWalk):
                 self._logged.end(tick.low, tick.high)
         if self._logged is not None:
             self._logged.end_slice(ticks[-1].rows)
-        if self._pieces is not None:
-            self._pieces.end_slice(ticks[-1].rows)
+        self._best.settle(ticks[-1].rows)
 
     def _count_induced(self, tick: Tick) -> int:
         """Return how many rows of a tick come soon after their bundle lost its owner."""
@@ -128,7 +123,7 @@ class FactsWalk(ClusterWalk):
             )
         return ClusterFacts(
             logged=logged,
-            bounds=None if self._pieces is None else self._pieces.bounds(),
+            at_best=self._best.at_best(),
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,

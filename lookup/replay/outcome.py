@@ -17,11 +17,9 @@ from pydantic import Field, WrapValidator
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.time import FIRST_US, LAST_US
-from lookup.placement.frontier import Multipliers
 
 __all__ = [
-    "LOGGED", "POSSIBLE", "BoundSums", "Finding", "InputFacts", "LocalityBound", "MetricSums", "Number",
-    "ReplayOutcome", "cycles_by_policy",
+    "LOGGED", "AtBest", "Finding", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy",
 ]  # fmt: skip
 
 
@@ -44,8 +42,6 @@ class Finding:
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.
 LOGGED = "(logged)"
-#: Stands for a policy's name if the sums are those that no policy surpasses.
-POSSIBLE = "(possible)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,30 +66,19 @@ class MetricSums:
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
-@dataclass(frozen=True, eq=False)
-class LocalityBound:
-    """What bounds how near brokers are in one figure and cluster, in near lookups; see `lookup.placement.frontier`."""
+@dataclass(frozen=True, slots=True)
+class AtBest:
+    """The best that owners can make of a figure of locality in one cluster; see `lookup.replay.at_best`."""
 
-    #: with free moves, shape (n_slopes,)
-    free: NDArray[np.float64]
-    #: with few, what they pay left out; shape (n_slopes, n_prices), None if there are too many paths, or no owners
-    few: NDArray[np.float64] | None
-    #: what a bound grows by for each weight that is not served, at most, shape (n_slopes,)
-    dearest: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class BoundSums:
-    """What no placement surpasses in one cluster; weight is in micro-units, that of the scored demand."""
-
-    #: sums of `POSSIBLE`, with the rows of those of policies
-    figures: Sequence[MetricSums]
-    weight: float
-    #: by metric of balance, the least of it times weight, by price of a move and with what moves cost; 0.0 if moves are
-    #: not bounded; shape (n_prices,)
-    evenness: Mapping[str, NDArray[np.float64]]
-    #: by metric and key; of a property that brokers and clients have, and of distances that are known
-    localities: Mapping[tuple[str, str | None], LocalityBound]
+    cluster: str
+    metric: str
+    key: str | None
+    #: number of bundles that the policies begin with of which it holds, None: the default
+    bundles: int | None
+    #: matched lookups, or milliseconds x weight
+    best: float
+    #: lookups, or weight, that count
+    counted: float
 
 
 #: A figure; NaN, which JSON has as null, if there is none.
@@ -168,10 +153,8 @@ class ReplayOutcome:
     #: policies whose shedder cannot act since it goes by rates the run does not know, with a sentence that says so;
     #: verdicts against such an incumbent mean nothing
     cannot_act: Mapping[str, str] = field(default_factory=dict)
-    #: by cluster, in the order of their names; empty if they are not asked for
-    bounds: Sequence[BoundSums] = ()
-    #: of the bounds, None if there are none
-    multipliers: Multipliers | None = None
+    #: the best that owners can make of figures of locality, by policy, metric and key
+    at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)
     #: seeds of the replicates, as given or as drawn for the log
     seeds: tuple[int, ...] = ()
 

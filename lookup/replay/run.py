@@ -25,15 +25,12 @@ from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
 from lookup.model.time import FIRST_US, LAST_US, to_us
-from lookup.placement.frontier import Multipliers
 from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.lint import lint
-from lookup.replay.nearness import farthest_ms
-from lookup.replay.outcome import InputFacts, ReplayOutcome, cycles_by_policy
-from lookup.replay.pieces import Bounding
+from lookup.replay.outcome import AtBest, InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import require_registered
 from lookup.replay.proportions import about_evidence
@@ -47,7 +44,6 @@ from lookup.replay.tasks import (
     Recipe,
     Replayed,
     TaskRuns,
-    built,
     built_here,
     divide,
     replay_runs,
@@ -73,8 +69,8 @@ _ROWS_PER_BUNDLE = 5_000
 _PREPARING, _SHEDDING = 1.0, 3.0
 #: The same of preparing if every lookup is decided alone: runs are short there, since rows are counted before them.
 _PREPARING_SHARED = 5.0
-#: The same of the facts about a cluster, without bounds and with them.
-_GATHERING, _BOUNDING = 1.0, 6.0
+#: The same of the facts about a cluster.
+_GATHERING = 1.0
 
 
 def replay(  # noqa: PLR0913  each is a choice of its own, and only the first three are needed
@@ -195,8 +191,7 @@ class _EvaluationRun:
         require_scored(clusters, run)
         require_registered(clusters, run)
         seeds = seeds_for(self.settings.evaluation, clusters)
-        multipliers = _multipliers(clusters, run) if self.settings.evaluation.bounds else None
-        replayed, gathered = self._replay(clusters, run, recipe, seeds, multipliers)
+        replayed, gathered = self._replay(clusters, run, recipe, seeds)
         quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
         findings = lint(self.settings, policies, clusters, run, quiet)
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
@@ -210,8 +205,7 @@ class _EvaluationRun:
             logged_reason=_why_no_log(clusters),
             unsalted=_unsalted(policies, clusters, run),
             cannot_act=idle,
-            bounds=[each.facts.bounds for each in gathered if each.facts.bounds is not None],
-            multipliers=multipliers,
+            at_best=self._at_best([best for each in gathered for best in each.facts.at_best]),
             seeds=seeds,
         )
 
@@ -288,12 +282,7 @@ class _EvaluationRun:
             self.progress(f"{quantity(refused, 'row')} went to quarantine")
 
     def _replay(
-        self,
-        clusters: Sequence[ClusterPlan],
-        run: RunPlan,
-        recipe: Recipe,
-        seeds: Sequence[int],
-        multipliers: Multipliers | None,
+        self, clusters: Sequence[ClusterPlan], run: RunPlan, recipe: Recipe, seeds: Sequence[int]
     ) -> tuple[list[Replayed], list[GatheredFacts]]:
         """Job 2: every task replays some policies over one cluster; some gather its facts as well."""
         policies = self.settings.policies
@@ -301,7 +290,7 @@ class _EvaluationRun:
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
             Costs(
                 _PREPARING_SHARED if run.is_shared else _PREPARING,
-                _GATHERING if multipliers is None else _BOUNDING,
+                _GATHERING,
                 [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
             ),
             seeds,
@@ -312,6 +301,7 @@ class _EvaluationRun:
         self.progress(f"replaying {n_policies} over {n_clusters} in {quantity(runs, 'run')}")
         output, reconnect_us = Output(self.output, self.work), self.settings.evaluation.reconnect_s * MICRO
         has_log = _why_no_log(clusters) is None
+        bundles = tuple(dict.fromkeys(policy.bundles for policy in policies))
 
         def replay(task: TaskRuns, clusters: Sequence[ClusterPlan]) -> str:
             """Replay some policies over one cluster; return the name of the file with the results."""
@@ -319,8 +309,7 @@ class _EvaluationRun:
             facts = None
             if task.with_facts:
                 marks = marks_of(cluster, output.work)
-                bounding = None if multipliers is None else Bounding(multipliers, built(recipe)[0])
-                facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, bounding=bounding)
+                facts = FactsWalk(cluster, run, marks, reconnect_us, has_log=has_log, bundles=bundles)
             results = replay_runs(cluster, run, recipe, task, facts=facts, output=output)
             return output.work.dump(f"scored/{task.name}", results)
 
@@ -334,6 +323,19 @@ class _EvaluationRun:
                 gathered[task.cluster] = facts
         # Sorted: neither figures nor their order may depend on how runs were divided among tasks.
         return [replayed[key] for key in sorted(replayed)], [gathered[cluster] for cluster in sorted(gathered)]
+
+    def _at_best(self, found: Sequence[AtBest]) -> dict[tuple[str, str, str | None], float]:
+        """Return the best of all clusters by policy, metric and key."""
+        sums: dict[tuple[int | None, str, str | None], list[float]] = {}
+        for each in found:
+            of_all = sums.setdefault((each.bundles, each.metric, each.key), [0.0, 0.0])
+            of_all[:] = of_all[0] + each.best, of_all[1] + each.counted
+        return {
+            (policy.name, metric, key): best / counted
+            for policy in self.settings.policies
+            for (bundles, metric, key), (best, counted) in sums.items()
+            if bundles == policy.bundles
+        }
 
 
 def seeds_for(section: EvaluationSection, clusters: Sequence[ClusterPlan]) -> tuple[int, ...]:
@@ -361,17 +363,6 @@ def _window(section: EvaluationSection) -> tuple[int, int] | None:
         return None
     since = FIRST_US if section.since is None else to_us(section.since)
     return since, LAST_US + 1 if section.until is None else to_us(section.until)
-
-
-def _multipliers(clusters: Sequence[ClusterPlan], run: RunPlan) -> Multipliers:
-    """Return the multipliers of the bounds by the demand of all clusters: bounds of one multiplier add up."""
-    counts = [cluster.words.counts for cluster in clusters]
-    bundles = sum(len(cluster.units[0]) for cluster in clusters)
-    farthest = max(
-        farthest_ms(cluster.clients, [roster for roster, _ in cluster.timeline.epochs], run.topology)
-        for cluster in clusters
-    )
-    return Multipliers.of(sum(of["demand"] for of in counts), sum(of["micro"] for of in counts), bundles, farthest)
 
 
 def _why_no_log(clusters: Sequence[ClusterPlan]) -> str | None:

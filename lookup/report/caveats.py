@@ -10,7 +10,6 @@ from scipy import special
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import WHOLE_NUMBERS, unlikely_span
 from lookup.report.comparison import alike, label, number_text, signed_text
-from lookup.report.possible import beyond
 from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
@@ -25,7 +24,7 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        beyond, no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
+        no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
         _this_placement, _input, _alike, _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]

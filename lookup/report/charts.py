@@ -12,12 +12,12 @@ and a name for which there is no room is left out: the tooltip and the table hav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Limit", "Point", "Shape", "Spot", "delta_spec",
+    "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec",
     "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec",
     "setting_spec", "topology_spec", "trade_spec", "trends_spec",
 ]  # fmt: skip
@@ -62,7 +62,7 @@ def trade_spec(
     domains: Sequence[tuple[float, float]],
     most: float | None,
     shape: Shape,
-    limits: Sequence[Limit] = (),
+    best: float | None = None,
 ) -> dict[str, Any]:
     """One aim against another, one point per policy with both intervals, its size the number of moves.
 
@@ -74,7 +74,7 @@ def trade_spec(
         titles: of the axis upwards and of that to the right.
         domains: of both axes, that to the right first.
         most: moves of the largest point; None: they are not known, and all points have the least size.
-        limits: curves that no point is beyond; the first one's far side is shaded, the others are dashed.
+        best: figure upwards that no point is beyond, a line of long dashes; None: not known.
     """
     scales = [{"domain": list(domain), "nice": False, "zero": False} for domain in domains]
     axis = {"tickCount": 5, "titleLimit": shape.width}
@@ -92,7 +92,7 @@ def trade_spec(
     rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
     incumbent = {"filter": "datum.role == 'incumbent'"}
     layers = [
-        *(layer for order, limit in enumerate(limits) for layer in _limit(limit, x, y, domains, is_first=not order)),
+        *([] if best is None else [_best_line(best, y)]),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
         _layer(
@@ -109,28 +109,10 @@ def trade_spec(
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
 
 
-def _limit(
-    limit: Limit, x: dict[str, Any], y: dict[str, Any], domains: Sequence[tuple[float, float]], *, is_first: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield the layers of a curve that no point is beyond, with data of their own."""
-    left, right = domains[0]
-    near, far = domains[1][::-1] if limit.is_least else domains[1]
-    first, last = limit.corners[0], limit.corners[-1]
-    # To the left of the first corner there is nothing, to the right of the last the curve is level.
-    corners = [(left, near), (first[0], near), *limit.corners, (max(right, last[0]), last[1])]
-    data = {
-        "values": [{"x": across, "y": up, "far": far, "order": order} for order, (across, up) in enumerate(corners)]
-    }
-    if is_first:
-        area = {"x": x, "y": y, "y2": {"field": "far"}}
-        yield {**_layer(_mark("area", clip=True, color="@line", opacity=0.6), area), "data": data}
-    dash = {} if is_first else {"strokeDash": [6, 3]}
-    line = {"x": x, "y": y, "order": _amount("order")}
-    yield {**_layer(_mark("line", clip=True, color="@ink", strokeWidth=1.5, **dash), line), "data": data}
-    name = {"values": [{"x": right, "y": last[1], "label": limit.name}]}
-    text = {"x": x, "y": y, "text": _name("label")}
-    side: dict[str, Any] = {"baseline": "bottom", "dy": -4} if limit.is_least else {"baseline": "top", "dy": 4}
-    yield {**_layer(_mark("text", align="right", color="@quiet", dx=-4, **side), text), "data": name}
+def _best_line(best: float, y: dict[str, Any]) -> dict[str, Any]:
+    """Return the layer of a line at the best figure, with data of its own."""
+    rule = _layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y})
+    return {**rule, "data": {"values": [{"y": best}]}}
 
 
 def setting_spec(
@@ -433,16 +415,6 @@ class Box(NamedTuple):
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
-
-
-class Limit(NamedTuple):
-    """A curve that no point of a chart is beyond."""
-
-    name: str
-    #: (across, up), from left to right; level beyond the last
-    corners: Sequence[tuple[float, float]]
-    #: whether points lie above it, as distances do, not below
-    is_least: bool = False
 
 
 class Point(NamedTuple):

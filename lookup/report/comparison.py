@@ -76,6 +76,8 @@ class Line:
     primary: bool
     #: the incumbent's, then those of the candidates
     figures: tuple[Figure, ...]
+    #: the best that owners could make of it if they moved freely, empty for figures without such a bound
+    at_best: str = ""
 
     @property
     def name(self) -> str:
@@ -169,7 +171,9 @@ def lines(scored: Scored, scope: Scope = WHOLE) -> list[Line]:
         if figure.cluster == scope.cluster and figure.series.by == scope.by
     }
     verdicts = {(verdict.policy, *verdict.name): verdict for verdict in scored.verdicts if scope == WHOLE}
-    drawn = []
+    drawn, bests = [], dict[str, list[float]]()
+    for best in scored.at_best if scope == WHOLE else ():
+        bests.setdefault(label(best.metric, best.key), []).append(best.value)
     for metric in scored.metrics:
         keys = {key for _, name, key in estimates if name == metric.name}
         # A part of the demand has no line of a metric it lacks: most metrics are measured for the whole only.
@@ -183,7 +187,11 @@ def lines(scored: Scored, scope: Scope = WHOLE) -> list[Line]:
                     interval = interval_text(estimate.low, estimate.high, metric.unit)
                 figures.append(Figure(value, interval, verdicts.get(name)))
             primary = any(verdict.primary for name, verdict in verdicts.items() if name[1:] == (metric.name, key))
-            drawn.append(Line(label(metric.name, key), metric.unit, ARROWS[metric.better], primary, tuple(figures)))
+            text = label(metric.name, key)
+            # Policies with other bundles have other bounds.
+            ends = dict.fromkeys(value_text(end(bests[text]), metric.unit) for end in (min, max) if text in bests)
+            at_best = " to ".join(ends)
+            drawn.append(Line(text, metric.unit, ARROWS[metric.better], primary, tuple(figures), at_best))
     return drawn
 
 

@@ -123,6 +123,8 @@ def figure_table(scored: Scored, scope: Scope = WHOLE, *, head: str = "metric") 
     Args:
         head: of the names of figures.
     """
+    drawn = lines(scored, scope)
+    has_best = any(line.at_best for line in drawn)
     rows: list[list[str | Cell]] = [
         [
             line.name.strip(),
@@ -135,10 +137,13 @@ def figure_table(scored: Scored, scope: Scope = WHOLE, *, head: str = "metric") 
                 )
                 for figure in line.figures
             ),
+            *([line.at_best or NOTHING] if has_best else []),
         ]
-        for line in lines(scored, scope)
+        for line in drawn
     ]
-    heads = (head, "unit", f"{scored.incumbent} (incumbent)", *scored.candidates)
+    heads = (
+        head, "unit", f"{scored.incumbent} (incumbent)", *scored.candidates, *(["at best"] if has_best else [])
+    )  # fmt: skip
     if scope == WHOLE:
         return Table(heads, rows, "comparison-table", "Every figure of every policy", texts=(0, 1))
     caption = f"Every figure in cluster {scope.cluster}"

@@ -25,8 +25,7 @@ from lookup.model.quoting import shown
 from lookup.replay.outcome import InputFacts, Number
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
 from lookup.score.luck import Estimate
-from lookup.score.possible import Possible
-from lookup.score.scoring import Fidelity, Plan, Scored
+from lookup.score.scoring import Best, Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
 from lookup.score.verdict import Verdict, Winner
@@ -113,7 +112,7 @@ class _Summary(_Record):
     winners: list[Winner] = []
     guarded: frozenset[str] = frozenset()
     fidelity: list[Fidelity]
-    possible: Possible | None = None
+    at_best: list[Best] = []
     inputs: InputFacts
     notes: _Notes = Field(validation_alias="inputs")
 
@@ -270,7 +269,7 @@ def _restored(summary: _Summary, manifest: Mapping[str, Any]) -> Scored:
         placed_once=summary.notes.placed_once,
         cannot_act=summary.notes.cannot_act,
         exit_code=manifest["exit_code"],
-        possible=summary.possible,
+        at_best=summary.at_best,
     )
 
 

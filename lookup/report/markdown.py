@@ -12,7 +12,6 @@ from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Par
 from lookup.report.cards import facet_text
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Scope, apart, parts
-from lookup.report.possible import what_is_possible
 from lookup.score.scoring import Scored
 
 __all__ = ["markdown", "markdown_report"]
@@ -50,12 +49,13 @@ def _comparison(scored: Scored) -> Iterator[Block]:
     table = document.figure_table(scored)
     yield from (Heading("Comparison"), Paragraph("Pooled over all clusters."), table)
     yield from (Paragraph(f"Marks {wording.legend()}."), Paragraph("95 % intervals:"))
-    intervals = [[row[0].text, *(cell.detail or NOTHING for cell in row[2:])] for row in table.cells]
+    policies = (scored.incumbent, *scored.candidates)
+    intervals = [[row[0].text, *(cell.detail or NOTHING for cell in row[2 : 2 + len(policies)])] for row in table.cells]
     known = [row for row in intervals if set(row[1:]) != {NOTHING}]
-    yield Table(("metric", scored.incumbent, *scored.candidates), known)
-    limits = list(what_is_possible(scored))
-    if limits:
-        yield from (Heading("What is possible"), *limits)
+    yield Table(("metric", *policies), known)
+    best = wording.at_best(scored)
+    if best is not None:
+        yield Paragraph(best)
 
 
 def _verdicts(scored: Scored) -> Iterator[Block]:

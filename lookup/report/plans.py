@@ -26,24 +26,21 @@ __all__ = [
 
 
 def figures_table(plan: MovePlan) -> Table:
-    """Return the figures before and after, with their intervals and bounds."""
+    """Return the figures before and after, with their intervals."""
     rows = [
-        (name, number_text(plan.before[name]), number_text(after.value), _interval(after), _known(plan.bound.get(name)))
+        (name, number_text(plan.before[name]), number_text(after.value), _interval(after))
         for name, after in plan.after.items()
     ]
     rows += [
-        (near_name(key), number_text(near.before), number_text(near.after), NOTHING, _known(near.bound))
-        for key, near in plan.near.items()
+        (near_name(key), number_text(near.before), number_text(near.after), NOTHING) for key, near in plan.near.items()
     ]
-    heads = ("figure", "before", "after", "interval", "at best")
+    heads = ("figure", "before", "after", "interval")
     return Table(heads, rows, "figures", "What the plan is to bring")
 
 
 def plan_notes(plan: MovePlan) -> list[str]:
     """Return what a reader should know of a plan, a sentence each."""
     notes = [plan.why]
-    if plan.possible is not None:
-        notes.append(f"takes {plan.possible:.0%} of what is possible within its limits")
     worse = [step.number for step in plan.steps if step.worse]
     if worse:
         steps = ", ".join(map(str, worse[:10]))

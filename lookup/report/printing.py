@@ -16,9 +16,9 @@ from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Line, apart, label, lines
 from lookup.report.document import idle_shedders
 from lookup.report.markdown import markdown_report
-from lookup.report.possible import reach
 from lookup.report.wording import (
     aims,
+    at_best,
     comparisons,
     conclusion,
     legend,
@@ -41,6 +41,8 @@ _STYLES: Mapping[Word, str] = {
 }  # fmt: skip
 #: Characters of the columns of names and units, and around a column of figures.
 _NAMES, _AROUND = 38, 3
+#: Characters of the column of the best figures.
+_BEST = 12
 #: Width of tables in files and pipes, which have none of their own; sentences do not wrap there.
 _PLAIN_WIDTH = 120
 #: Figures and notes of a first look.
@@ -83,9 +85,9 @@ def show(
 
     is_whole, is_quiet = detail == "all", detail == "quiet"
     say(_answer(scored, folder, is_quiet=is_quiet))
-    limits = reach(scored)
-    if limits is not None and not is_quiet:
-        say([limits])
+    best = at_best(scored)
+    if best is not None and not is_quiet:
+        say([best])
     drawn = [line for line in lines(scored) if not _is_idle(line)]
     shown = drawn if is_whole else _first_look(scored, drawn)
     for table in _tables(scored, shown, console, is_whole=is_whole):
@@ -154,16 +156,19 @@ def _tables(scored: Scored, shown: Sequence[Line], console: Console, *, is_whole
     names = {name: name for name in scored.candidates} if is_whole else apart(scored)
     heads = {0: f"{scored.incumbent} (incumbent)"}
     heads |= {places[name]: names[name] for name in ranked(scored) if name in names}
-    for columns in _pages(shown, heads, console.width):
+    has_best = any(line.at_best for line in shown)
+    for columns in _pages(shown, heads, console.width - _BEST * has_best):
         table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=not console.is_terminal)
         table.add_column("metric", no_wrap=True)
         table.add_column("unit", no_wrap=True, style="dim")
         for column in columns:
             table.add_column(_text(heads[column]), justify="right", overflow="fold")
+        if has_best:
+            table.add_column("at best", justify="right")
         for line in shown:
             figures = [line.figures[column] for column in columns]
             cells = [Text(f"{figure.value} {figure.mark}", _style(figure.verdict)) for figure in figures]
-            table.add_row(_text(line.name), line.unit, *cells)
+            table.add_row(_text(line.name), line.unit, *cells, *([line.at_best] if has_best else []))
         yield table
 
 

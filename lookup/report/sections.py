@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from lookup.model.quoting import quantity
 from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Cards, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.cards import PRICE, ranked
 from lookup.report.caveats import caveats
-from lookup.report.charts import NARROW, WIDE, Limit, delta_spec, extent
+from lookup.report.charts import NARROW, WIDE, delta_spec, extent
 from lookup.report.comparison import (
     ARROWS,
     NOTHING,
@@ -32,7 +31,6 @@ from lookup.report.comparison import (
 from lookup.report.folder import Run
 from lookup.report.history import read_rejections
 from lookup.report.pictures import pictures
-from lookup.report.possible import what_is_possible
 from lookup.report.trade import trade_chart
 from lookup.report.wording import aims, locality, terms
 from lookup.report.words import words_of
@@ -57,11 +55,9 @@ def sections(run: Run, folder: str | None = None) -> list[Section]:
     scored = run.scored
     rejected = read_rejections(run.path, seeds=len(scored.plan.evaluation.drawn))
     load, owners, flows, topology, rejections = pictures(run, rejected)
-    reasons = {reason for of_policy in rejected.values() for reason in of_policy}
     every = (
         *_first_screen(scored, folder or run.path),
         Section("differences", "Differences from the incumbent", list(_differences(scored))),
-        Section("possible", "What is possible", list(what_is_possible(scored, reasons))),
         Section("comparison", "All figures", list(_comparison(scored))),
         load,
         owners,
@@ -137,14 +133,13 @@ def _trade(scored: Scored) -> Section:
     }
     names = [label(*name) for name in (*chosen, *([] if PRICE in chosen else [PRICE]))]
     table = Table(("policy", *names), texts, "trade-table", "The numbers of the chart, pooled over all clusters")
-    limits = _limits(scored, chosen)
-    reached = list(zip(*(corner for limit in limits for corner in limit.corners), strict=True)) or [(), ()]
+    bests = [best.value for best in scored.at_best if (best.metric, best.key) == chosen[0]]
+    best = (max(bests) if up.better == "up" else min(bests)) if bests else None
     domains = [
-        extent([*(end for row in rows for end in row[low : low + 2]), *corners])
-        for low, corners in zip((3, 6), reached, strict=True)
+        extent([*(end for row in rows for end in row[low : low + 2]), *ends]) for low, ends in ((3, []), (6, bests))
     ]
     blocks = [
-        trade_chart(name, title, rows, domains, titles=titles[shape], shape=shape, limits=limits)
+        trade_chart(name, title, rows, domains, titles=titles[shape], shape=shape, best=best)
         for name, shape in (("trade-chart", WIDE), ("trade-narrow-chart", NARROW))
     ]
     about = (
@@ -153,23 +148,11 @@ def _trade(scored: Scored) -> Section:
         "reaches a dashed line may be chance; so may, among many candidates, one that does not (“perhaps”). Names "
         "without room are left out: point at the point."
     )
-    if limits:
-        about += " No placement of this demand lies in the shaded area, whatever policy makes it: that is proven."
+    sentence = wording.at_best(scored)
+    if sentence is not None and best is not None:
+        about += f" {sentence} The long dashes mark it."
     heading = "Locality against balance" if locality(scored) else "Balance against moves"
     return Section("trade", heading, [*blocks, Fold("Numbers of this chart", [table]), Paragraph(about, "note")])
-
-
-def _limits(scored: Scored, chosen: tuple[Name, Name]) -> list[Limit]:
-    """Return the curves that no policy is beyond, if locality stands upwards and balance to the right."""
-    up, across = chosen
-    if scored.possible is None or across != ("imbalance_max_mean", None):
-        return []
-    found = [frontier for frontier in scored.possible.frontiers if (frontier.metric, frontier.key) == up]
-    few = "" if scored.possible.moves is None else f"possible with {quantity(scored.possible.moves, 'move')}"
-    is_least = scored.metric[up[0]].better == "down"
-    names = "possible with any moves", few
-    curves = [Limit(*of, is_least) for each in found for of in zip(names, (each.free, each.few), strict=True)]
-    return [curve for curve in curves if curve.corners]
 
 
 def _axes(scored: Scored) -> tuple[Name, Name] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Chart
-from lookup.report.charts import TRADE_SIZES, Limit, Point, Shape, place, trade_spec
+from lookup.report.charts import TRADE_SIZES, Point, Shape, place, trade_spec
 
 __all__ = ["trade_chart"]
 
@@ -23,7 +23,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
     *,
     titles: tuple[str, str],
     shape: Shape,
-    limits: Sequence[Limit] = (),
+    best: float | None = None,
     named: Collection[str] | None = None,
 ) -> Chart:
     """Return the chart.
@@ -33,7 +33,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
             ones have their names for certain.
         domains: ends of the axis to the right, then of that upwards.
         titles: of the axis upwards and of that to the right.
-        limits: curves that no point is beyond.
+        best: figure upwards that no point is beyond.
         named: policies whose names are written beside them; default: all.
     """
     most = max((row[8] for row in rows if row[8] is not None), default=None)
@@ -53,7 +53,7 @@ def trade_chart(  # noqa: PLR0913  what is drawn, and how large
         name,
         title,
         f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
-        trade_spec(titles, domains, most, shape, limits),
+        trade_spec(titles, domains, most, shape, best),
         _FIELDS,
         # The first ones are drawn last, so that no other point hides them.
         [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)][::-1],

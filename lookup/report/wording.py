@@ -20,7 +20,7 @@ from lookup.report.comparison import (
     scope_of,
     word_of,
 )
-from lookup.report.words import words_of
+from lookup.report.words import amount_text, words_of
 from lookup.score.luck import LEVEL
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.rules import Name
@@ -340,9 +340,9 @@ _WORDS = {
         "how far the replayed incumbent is from what the log says really happened; a difference between "
         "policies that is no larger may come from the replay itself"
     ),
-    "possible": (
-        "a figure that no placement of this demand surpasses under the isolation that all policies share, by a proof "
-        "that knows all lookups beforehand; a share of it is the part of the way there from the incumbent's figure"
+    "at best": (
+        "the figure if every bundle of a policy were, in every tick, on the broker that is nearest to most of its "
+        "clients; owners would have to move freely for it"
     ),
     "for this placement only, △ ▽": (
         "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "
@@ -360,6 +360,21 @@ _WORDS = {
     "replicate": ("the same log replayed once more with other dice; figures are the mean of all replicates"),
     "bundle": ("a range of a namespace's topics, which has one owner at a time; a move gives it to another broker"),
 }
+
+
+def at_best(scored: Scored) -> str | None:
+    """Return a sentence on the best locality that freely moving owners could give; None if it is not known."""
+    texts = []
+    for name in aims(scored):
+        metric = scored.metric[name[0]]
+        bests = [best.value for best in scored.at_best if (best.metric, best.key) == name]
+        if not bests:
+            continue
+        if metric.better == "up":
+            texts.append(f"at most {amount_text(max(bests), metric)} could be served from their own {name[1]}")
+        else:
+            texts.append(f"the mean distance could be no less than {amount_text(min(bests), metric)}")
+    return f"If owners could move freely, {' and '.join(texts)}." if texts else None
 
 
 def terms(scored: Scored) -> list[tuple[str, str]]:

@@ -14,13 +14,12 @@ from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
 from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, least_chance, pooled
-from lookup.score.possible import Possible, possible
 from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
-__all__ = ["Fidelity", "Plan", "Scored", "compare_with_log", "score"]
+__all__ = ["Best", "Fidelity", "Plan", "Scored", "compare_with_log", "score"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,16 @@ class Fidelity:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best that owners of a policy's bundles could make of a figure of locality if they moved freely."""
+
+    policy: str
+    metric: str
+    key: str | None
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
     """A replay with everything a report says about it."""
@@ -73,8 +82,7 @@ class Scored:
     #: why a policy cannot do what it says on this log, by policy
     cannot_act: Mapping[str, str]
     exit_code: int
-    #: what any placement could reach; None if it was not bounded
-    possible: Possible | None = None
+    at_best: Sequence[Best] = ()
 
     @property
     def incumbent(self) -> str:
@@ -157,14 +165,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         placed_once=placed_once,
         cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, rules),
-        possible=possible(
-            outcome,
-            metrics,
-            estimates=estimates,
-            layout=layout,
-            incumbent=incumbent,
-            placed_once=placed_once,
-        ),
+        at_best=[Best(*name, value) for name, value in outcome.at_best.items()],
     )
 
 

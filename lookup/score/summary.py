@@ -49,7 +49,7 @@ def summary(scored: Scored) -> dict[str, Any]:
         "guarded": sorted(metric.name for metric in scored.metrics if question_of(metric) == "log"),
         "winners": [{key: _plain(getattr(winner, key)) for key in _WINNER_KEYS} for winner in scored.winners],
         "fidelity": [{key: _plain(getattr(figure, key)) for key in _FIDELITY_KEYS} for figure in scored.fidelity],
-        "possible": _plain(scored.possible),
+        "at_best": [_plain(best) for best in scored.at_best],
         "inputs": _plain({**scored.inputs.document(), **notes}),
     }
 

@@ -209,9 +209,7 @@ class Balancer:
             "imbalance": {
                 "now": plan.before["imbalance"],
                 "planned": plan.after["imbalance"].value,
-                "bound": plan.bound.get("imbalance"),
             },
-            "possible": plan.possible,
             "missing": [*plan.missing],
         }
         age_s = (now_us - made_us) / US_PER_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -83,6 +83,8 @@ SLICE_ROWS = 4_000_000
 class EvaluationSection(Strict):
     """Rules of the replay."""
 
+    retired: ClassVar[Mapping[str, str]] = {"bounds": "leave it out; reports have the best locality `at best`"}
+
     incumbent: str
     """Name of the policy the others are compared with."""
     ownership: Ownership = "exclusive"
@@ -128,8 +130,6 @@ class EvaluationSection(Strict):
     BUNDLES; absent: neither."""
     max_quarantine_ratio: Ratio = 0.01
     """Share of unreadable records above which a run fails."""
-    bounds: Truth = True
-    """Bound what any placement could reach in this log, and measure policies by it."""
     slice_rows: Positive = SLICE_ROWS
     """Rows of a cluster that a task holds at a time: a day with more is replayed in slices, of whole ticks."""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.score.rules import name_of
-from lookup.score.scoring import Scored
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
 from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
@@ -19,7 +18,7 @@ from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Span
 
 __all__ = [
-    "aims_document", "aims_of", "conclusion", "entry", "figures", "json_bytes", "judged_entry", "possible_document",
+    "aims_document", "aims_of", "conclusion", "entry", "figures", "json_bytes", "judged_entry",
     "standing",
 ]  # fmt: skip
 
@@ -59,22 +58,6 @@ def aims_of(written: Mapping[str, Any]) -> Aims:
         written["tolerance"],
         frozenset(map(name_of, written["rising"])),
     )
-
-
-def possible_document(scored: Scored, aims: Aims) -> dict[str, Any] | None:
-    """Return what no placement surpasses in the figures that are aimed at; None if it was not bounded.
-
-    `figures` has each by itself, `curves` nearness against balance, by corners of (imbalance, nearness).
-    """
-    if scored.possible is None:
-        return None
-    names = {figure_name(name) for name in aims.figures}
-    bests = {figure_name((best.metric, best.key)): best.free for best in scored.possible.figures}
-    curves = {figure_name((of.metric, of.key)): of.free for of in scored.possible.frontiers}
-    return {
-        "figures": {name: free for name, free in bests.items() if name in names and math.isfinite(free)},
-        "curves": {name: list(map(list, corners)) for name, corners in curves.items() if name in names},
-    }
 
 
 def entry(candidate: Candidate, search: Search) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
-from lookup.report.charts import PANEL, Limit, extent, parallel_spec, setting_spec
+from lookup.report.charts import PANEL, extent, parallel_spec, setting_spec
 from lookup.report.comparison import ARROWS, NOTHING, number_text
 from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
@@ -136,12 +136,10 @@ def _front(document: _Document) -> Iterator[Block]:
         "search": [*_dots(document, document["candidates"], "search", chosen)],
         "sealed": [*_dots(document, document["finalists"], "sealed", chosen)],
     }
-    limits = {days: list(_limits(document["possible"][days], chosen, document)) for days in rows}
     drawn = [row for of in rows.values() for row in of if row[0] in named or row[1] != "tried"]
-    corners = [corner for of in limits.values() for limit in of for corner in limit.corners]
     domains = []
-    for place, low in enumerate((3, 6)):
-        ends = [*(row[low] for row in drawn), *(row[low + 1] for row in drawn), *(corner[place] for corner in corners)]
+    for low in (3, 6):
+        ends = [*(row[low] for row in drawn), *(row[low + 1] for row in drawn)]
         least, most = extent(ends)
         # A point far off stays in the table; it would press all others into one.
         reach = (_MOST_SPAN - 1.0) * (most - least)
@@ -157,7 +155,7 @@ def _front(document: _Document) -> Iterator[Block]:
             heads = [f"{words_of(name_of(name)).name} {_arrow(name, document)}" for name in chosen]
             yield trade_chart(
                 f"front-{days}-chart", title + _caution(document), seen, domains, titles=(heads[1], heads[0]),
-                shape=PANEL, limits=limits[days], named=named,
+                shape=PANEL, named=named,
             )  # fmt: skip
     left_out = (
         f" Too far off for the picture, and only in the table: {quantity(outside, 'candidate')}." if outside else ""
@@ -170,10 +168,6 @@ def _front(document: _Document) -> Iterator[Block]:
         f"{document['unit']} are for.{left_out}",
         "note",
     )
-    if any(limits.values()):
-        yield Paragraph(
-            "No placement of this demand lies in a shaded area, whatever policy makes it: that is proven.", "note"
-        )
     if not judged:
         yield Paragraph("The search told no gain from luck, so that there is no second picture.", "note")
 
@@ -213,21 +207,6 @@ def _span(figures: _Document, name: str, document: _Document, *, has_width: bool
         return at, at, at
     low, high = sorted(at + sign * (figure[end] - figure["delta"]) for end in ("low", "high"))
     return at, low, high
-
-
-def _limits(possible: _Document | None, chosen: tuple[str, str], document: _Document) -> Iterator[Limit]:
-    """Yield the proven bounds of two figures, as a curve if they are bounded together."""
-    if possible is None:
-        return
-    across, up = chosen
-    is_least, name = up not in document["rising"], "possible with any moves"
-    if across == "imbalance_max_mean" and possible["curves"].get(up):
-        yield Limit(name, [tuple(corner) for corner in possible["curves"][up]], is_least)
-        return
-    # To the left of its only corner there is nothing; what has no bound and should be little is at least 0.
-    left, end = possible["figures"].get(across), possible["figures"].get(up, 0.0 if is_least else None)
-    if left is not None and end is not None and across not in document["rising"]:
-        yield Limit(name, [(left, end)], is_least)
 
 
 def _settings(document: _Document) -> Iterator[Block]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lookup.tuning.effects import taken_back
 from lookup.tuning.racing import Aims, Samples, Standing, beaten
@@ -33,8 +32,6 @@ class Shown:
     beaten_by: Mapping[int, int] = field(default_factory=dict)
     #: what `lookup.tuning.effects.taken_back` returned
     taken_back: Mapping[int, Mapping[str, list[float]]] = field(default_factory=dict)
-    #: what no placement surpasses, None if it is not bounded
-    possible: dict[str, Any] | None = None
     #: what became of the cycles of each shedder
     cycles: Mapping[int, str] = field(default_factory=dict)
 
@@ -45,8 +42,6 @@ def shown_of_batch(
     samples: Samples,
     standings: Mapping[int, Standing],
     aims: Aims,
-    *,
-    possible: dict[str, Any] | None = None,
 ) -> Shown:
     """Return what a batch has shown; in a race nobody is out before its end.
 
@@ -65,7 +60,6 @@ def shown_of_batch(
         standings,
         beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name]},
         taken_back=taken_back(samples, batch.candidates, names, aims),
-        possible=possible,
     )
 
 

@@ -1,7 +1,6 @@
 """Plans moves of bundles, in milliseconds: from where they are, one move or exchange after another, the best one next.
 
-`lookup.best_placement` proves how good a placement is, which takes seconds for some hundred bundles; a shedder plans
-hundreds of times in a replay, and has a budget of moves that leads little way off.
+A shedder plans hundreds of times in a replay, and its budget of moves allows few changes.
 """
 
 from __future__ import annotations

@@ -49,10 +49,6 @@ class LoadManagerClass:
         """Compare every candidate's class with the expected one."""
         return self._having(self._expected(view), brokers)
 
-    def may_admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
-        """Return the same if a class is named; the majority's is another when other brokers are registered."""
-        return self._having(self.class_name, brokers)
-
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name both classes."""
         return f"runs {_class_of(broker)}, expected {self._expected(view)}"

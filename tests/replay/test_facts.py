@@ -19,7 +19,7 @@ def _event(second: int, event: str, **values: Any) -> dict[str, Any]:
 
 def _facts(plan: Planned, *, has_log: bool = False) -> ClusterFacts:
     marks = marks_of(plan.cluster, plan.work)
-    return plan.shown_to(FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log=has_log, bounding=None)).facts()
+    return plan.shown_to(FactsWalk(plan.cluster, plan.run, marks, 30 * MICRO, has_log=has_log, bundles=[None])).facts()
 
 
 def test_lookups_soon_after_a_logged_unload_are_induced(tmp_path: Path) -> None:

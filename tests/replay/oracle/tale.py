@@ -10,8 +10,8 @@ from typing import Any
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.settings.evaluation import EvaluationFile
+from tests.replay.oracle.at_best import at_best
 from tests.replay.oracle.exclusive import ExclusiveWalk
-from tests.replay.oracle.possible import farthest_ms, possible
 from tests.replay.oracle.reading import read_log, read_table
 from tests.replay.oracle.shared import SharedWalk
 from tests.replay.oracle.walking import Figures, Told, counted
@@ -60,7 +60,11 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "lookups": lookups,
         "ticks": {world.name: len(world.ticks) for world in worlds},
         "induced": sum(world.induced() for world in worlds),
-        "possible": {world.name: possible(world, farthest_ms(worlds)) for world in worlds},
+        "at_best": {
+            (policy.name, *name): best
+            for policy in settings.policies
+            for name, best in at_best(worlds, policy.bundles).items()
+        },
         "assumed": any(world.assumed is not None for world in worlds),
     }
     return Tale(
