@@ -155,30 +155,6 @@ def test_settings_may_be_a_file(path: Path, tmp_path: Path) -> None:
     assert any("replaying 1 policy" in sentence for sentence in said)
 
 
-def test_what_is_possible_names_the_filters_that_it_goes_by(path: Path, tmp_path: Path) -> None:
-    """Those of all policies; the page names the reasons of others that kept brokers out, and no others."""
-    of_class = {"use": "load-manager-class", "class_name": "org.example.Manager"}
-    later = [{"use": "version", "prefer_later": True}, of_class, "isolation"]
-    brokers = [
-        {
-            "id": f"b{minor}:8080",
-            "profile": {"broker_version": f"4.{minor}.0", "load_manager_class_name": "org.example.Manager"},
-        }
-        for minor in range(2)
-    ]
-    policies = [
-        {"name": "stock", "filters": ["isolation"], "selector": "random"},
-        {"name": "later", "filters": later, "selector": "random"},
-    ]
-    asked = _SETTINGS | {"brokers": brokers, "policies": policies}
-
-    found = lookup.evaluate(asked, path, output=tmp_path / "run", workers=InProcess())
-
-    assert found.scored.possible is not None
-    assert found.scored.possible.filters == ("isolation",)
-    assert "kept brokers out by version, which the bounds do not go by" in (tmp_path / "run/report.html").read_text()
-
-
 def test_mistakes_are_sentences_about_arguments(path: Path, tmp_path: Path) -> None:
     """No flag is named: there is no command line."""
     with pytest.raises(

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.api.evaluating import evaluate
-from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model.bundles import BundleRange, topic_hash
-from tests.api.run_folders import POLICIES, evaluated, generated
+from tests.api.run_folders import evaluated, generated
 from tests.commands.projects import Run
 from tests.programs import Elsewhere, written
 
@@ -84,35 +83,6 @@ def test_a_cycle_names_figures_and_settings(lookup: Run, run: Path) -> None:
     for edits in document["edits"]:
         assert f"  {edits[0]['setting']} = " in ran.out
     assert document["difference"] is None
-
-
-def test_a_cycle_is_printed_beside_the_best_moves(lookup: Run, tmp_path: Path) -> None:
-    """The figures of the JSON form in a table, ten of the moves and how many more there are."""
-    generate(GenerateSettings(lookups=5_000, clusters=1, hours=2.0), tmp_path / "log")
-    settings = {
-        "evaluation": {"incumbent": "rack", "seeds": [1], "default_bundles": 8, "session_s": 300},
-        "inputs": {name: str(tmp_path / "log" / name) for name in ("lookups", "brokers")},
-        "policies": [POLICIES[1]],
-    }
-    run = tmp_path / "run"
-    evaluate(settings, output=run, workers=InProcess())
-    busiest = max(pq.read_table(run / "cycles").to_pylist()[-60:], key=lambda row: row["accepted"])
-    flags = ("--at", busiest["ts"].strftime("%Y-%m-%dT%H:%M:%SZ"), "--master", "none")
-    ran = lookup("explain", run, *flags)
-    found = json.loads(lookup("explain", run, *flags, "--format", "json").out)["possible"]
-
-    for name, value, bound in (
-        ("before the cycle", found["before"], ""),
-        (f"after its {busiest['accepted']} moves", found["after"], ""),
-        (f"best with {found['few']['moves']} moves", found["few"]["imbalance"], f"{found['few']['bound']:.4f}"),
-        ("best with any moves", found["free"]["imbalance"], f"{found['free']['bound']:.4f}"),
-    ):
-        assert re.search(rf"\|{name} *\| {value:.4f} *\| {bound} *\|\n", ran.out)
-    moves = found["best_moves"]
-    assert len(moves) > 10
-    assert ran.out.count("Best move: ") == 10
-    assert f"Best move: {moves[0]['bundle']} from {moves[0]['source']} to {moves[0]['destination']}, " in ran.out
-    assert f"Best moves: {len(moves) - 10} more\n" in ran.out
 
 
 def test_a_cycle_without_load_says_why_nothing_could_be_better(lookup: Run, run: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import combinations, islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,28 +60,8 @@ def test_a_plan_brings_load_near_its_clients(apart: World, tmp_path: Path) -> No
     shares = plan.near["rack"].before, plan.near["rack"].after
     assert shares == pytest.approx((_share(apart, apart.owners), _share(apart, owners)))
     assert shares[1] > 0.8 > 0.5 > shares[0]
-    assert (plan.before["imbalance"] < plan.after["imbalance"].value < 1.2, plan.possible) == (True, None)
-    assert shares[1] <= (plan.near["rack"].bound or 0.0) <= 1.0
+    assert plan.before["imbalance"] < plan.after["imbalance"].value < 1.2
     assert not any("near its clients" in sentence for sentence in plan.missing)
-
-
-def test_no_plan_within_its_limits_brings_more_load_near(apart: World, tmp_path: Path) -> None:
-    """The bound of two moves is that of the best of all that keep the cluster as even as the shedder does."""
-    record, lookups = str(apart.write(tmp_path / "record")), write_lookups(_lookups(apart), tmp_path / "lookups")
-
-    near = lookup.plan(Source(record, lookups=lookups), policy=_NEAR, max_moves=2).plan.near["rack"]
-
-    found, mean = [], sum(apart.load(name, apart.minutes - 1) for name in apart.loads) / apart.brokers
-    for moved in combinations(apart.owners, 2):
-        for racks in product(range(3), repeat=2):
-            owners = apart.owners | {name: broker(rack) for name, rack in zip(moved, racks, strict=True)}
-            loads = Counter[str]()
-            for name, owner in owners.items():
-                loads[owner] += apart.load(name, apart.minutes - 1)  # type: ignore[assignment]
-            if max(loads.values()) <= 1.2 * mean:
-                found.append(_share(apart, owners))
-    assert near.before < near.after <= max(found) <= (near.bound or 0.0) + 1e-9
-    assert near.bound == pytest.approx(max(found), rel=1e-2)
 
 
 def test_without_lookups_it_evens_load_out_and_says_so(apart: World, tmp_path: Path) -> None:

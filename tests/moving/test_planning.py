@@ -83,18 +83,7 @@ def test_one_broker_with_many_bundles_keeps_them(brokers: int, silent: int, tmp_
     plan = _planned(world, tmp_path)
 
     assert plan.steps == ()
-    assert plan.bound == {"imbalance": pytest.approx(1.0)}
     assert "fewer than two brokers" in plan.why
-
-
-def test_no_plan_is_below_the_bound(tmp_path: Path) -> None:
-    """Nor does one take more than all that is possible."""
-    for most in (1, 3, 8, None):
-        plan = _planned(World.crowded(), tmp_path / str(most), max_moves=most)
-
-        assert 1.0 <= plan.bound["imbalance"] <= plan.after["imbalance"].value <= plan.before["imbalance"]
-        assert plan.possible is not None
-        assert 0.5 < plan.possible <= 1.0
 
 
 def test_a_shedder_that_counts_hits_acts_at_once(tmp_path: Path) -> None:
@@ -131,7 +120,6 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert 0 < sum(step.weight or 0.0 for step in light.steps) <= 3.5e6
     assert {step.bundle.rpartition("/")[0] for step in single.steps} == {"other/one"}
     # What may not move keeps its broker far above the mean.
-    assert single.bound["imbalance"] > 1.6
 
 
 def test_limits_that_are_given_take_the_place_of_the_shedders_own_budget(tmp_path: Path) -> None:

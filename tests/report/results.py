@@ -68,6 +68,14 @@ def varied(**rules: Any) -> Scored:
     return scored(parts, how, inputs=InputFacts(capacity="given"))
 
 
+def near() -> Scored:
+    """Compare the same policies with the best of their locality beside them, of which that of `new` is higher."""
+    bests = {"stock": 0.5, "new": 0.75, "old": 0.5}
+    at_best = {(policy, "match_ratio", "rack"): best for policy, best in bests.items()}
+    parts = [replace(part, seed=seed) for seed in SEEDS for part in _varied(seed)]
+    return scored(parts, plan("stock", "new", "old", seeds=SEEDS), at_best=at_best)
+
+
 def _varied(seed: int) -> Iterator[MetricSums]:
     luck = (seed - 3) / 1000
     # Luck of the placement in three figures: of answers that of `old` only is not the incumbent's.

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.report import charts
-from lookup.report.charts import Box, Limit, Point, extent, place
+from lookup.report.charts import Box, Point, extent, place
 from lookup.score.verdict import Word
 
 SPECIFICATIONS = {
@@ -20,19 +20,8 @@ SPECIFICATIONS = {
     "trade without moves": charts.trade_spec(
         ("match_ratio", "imbalance"), [(1.0, 2.0), (0.2, 0.4)], None, charts.NARROW
     ),
-    "trade with limits": charts.trade_spec(
-        ("match_ratio", "imbalance"),
-        [(0.9, 2.0), (0.2, 0.8)],
-        7.0,
-        charts.WIDE,
-        [Limit("any moves", [(1.0, 0.6), (1.5, 0.7)]), Limit("7 moves", [(1.0, 0.5)])],
-    ),
-    "trade with a least distance": charts.trade_spec(
-        ("distance", "imbalance"),
-        [(0.9, 2.0), (0.2, 0.8)],
-        7.0,
-        charts.WIDE,
-        [Limit("moves", [(1.0, 0.6)], is_least=True)],
+    "trade with a best": charts.trade_spec(
+        ("match_ratio", "imbalance"), [(0.9, 2.0), (0.2, 0.8)], 7.0, charts.WIDE, 0.7
     ),
     "delta": charts.delta_spec(2),
     "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
@@ -55,29 +44,13 @@ def test_points_have_sizes_without_moves_as_well() -> None:
     assert all(size["scale"]["range"][0] >= 79 for size in sizes)
 
 
-def test_curves_that_no_point_is_above_reach_all_over_the_chart() -> None:
-    """Nothing is possible to the left of one, which is level on the right; the far side of the first one is shaded."""
-    layers = [layer for layer in SPECIFICATIONS["trade with limits"]["layer"] if "data" in layer]
-    curves = [
-        [(point["x"], point["y"]) for point in layer["data"]["values"]]
-        for layer in layers
-        if layer["mark"]["type"] == "line"
-    ]
+def test_the_best_figure_is_a_dashed_line() -> None:
+    """It has data of its own, one point."""
+    (layer,) = [layer for layer in SPECIFICATIONS["trade with a best"]["layer"] if "data" in layer]
 
-    assert curves == [
-        [(0.9, 0.2), (1.0, 0.2), (1.0, 0.6), (1.5, 0.7), (2.0, 0.7)],
-        [(0.9, 0.2), (1.0, 0.2), (1.0, 0.5), (2.0, 0.5)],
-    ]
-    assert [layer["mark"]["type"] for layer in layers] == ["area", "line", "text", "line", "text"]
-    assert {point["far"] for point in layers[0]["data"]["values"]} == {0.8}
-
-
-def test_below_a_least_distance_nothing_is_possible() -> None:
-    """The shaded side is the lower one there."""
-    layers = [layer for layer in SPECIFICATIONS["trade with a least distance"]["layer"] if "data" in layer]
-    points = [(point["x"], point["y"], point["far"]) for point in layers[0]["data"]["values"]]
-
-    assert points == [(0.9, 0.8, 0.2), (1.0, 0.8, 0.2), (1.0, 0.6, 0.2), (2.0, 0.6, 0.2)]
+    assert layer["mark"]["type"] == "rule"
+    assert layer["mark"]["strokeDash"]
+    assert layer["data"]["values"] == [{"y": 0.7}]
 
 
 def test_every_word_of_a_verdict_has_a_colour() -> None:

@@ -23,7 +23,7 @@ from lookup.report.comparison import (
     word_of,
 )
 from lookup.score.verdict import HoldsFor, Word
-from tests.report.results import placed_once, result, varied
+from tests.report.results import near, placed_once, result, varied
 from tests.score.cases import METRICS, decided, ratios, sums
 
 
@@ -52,6 +52,14 @@ def test_cells_carry_value_interval_and_mark() -> None:
         ("0.5000", "≡"),
     ]
     assert line.figures[0].interval.startswith("[0.4")
+
+
+def test_a_figure_of_locality_has_its_best_beside_it() -> None:
+    """Policies with other bundles have other bounds: both ends stand there; other figures have none."""
+    found = {line.label: line.at_best for line in lines(near())}
+
+    assert found["match_ratio[rack]"] == "0.5000 to 0.7500"
+    assert set(found.values()) == {"0.5000 to 0.7500", ""}
 
 
 def test_open_marks_hold_for_one_placement() -> None:

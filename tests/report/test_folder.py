@@ -23,11 +23,13 @@ from lookup.score.scoring import Scored
 from lookup.score.summary import summary
 from lookup.score.verdict import Guard, Span
 from lookup.settings.evaluation import EvaluationFile
-from tests.report.results import placed_once, result, varied
+from tests.report.results import near, placed_once, result, varied
 from tests.report.runs import broad, edit, write_earlier, write_run
 
 
-@pytest.mark.parametrize("scored", [result(), result(logged=0.7), placed_once(), result(inputs=InputFacts()), varied()])
+@pytest.mark.parametrize(
+    "scored", [result(), result(logged=0.7), placed_once(), result(inputs=InputFacts()), varied(), near()]
+)
 def test_a_run_reads_back_as_it_was_scored(tmp_path: Path, scored: Any) -> None:
     """The same summary and the same Markdown, byte by byte, come out of the folder as out of the replay."""
     run = read_run(str(write_run(tmp_path / "run", scored)))

@@ -23,7 +23,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> MovePlan:
 
 
 def test_tables_say_what_the_plan_says(planned: MovePlan) -> None:
-    """Steps in their order, brokers with the bundles that they have then, figures with intervals and bound."""
+    """Steps in their order, brokers with the bundles that they have then, figures with intervals."""
     steps, brokers, figures = steps_table(planned), brokers_table(planned), figures_table(planned)
 
     assert [row[1] for row in steps.rows] == [step.bundle for step in planned.steps]

@@ -15,6 +15,7 @@ from lookup.report.markdown import markdown_report
 from lookup.report.wording import (
     aims,
     alarm,
+    at_best,
     comparisons,
     conclusion,
     differing,
@@ -31,7 +32,7 @@ from lookup.report.wording import (
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Winner
-from tests.report.results import placed_once, result, varied
+from tests.report.results import near, placed_once, result, varied
 from tests.report.test_printing import printed
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
 
@@ -391,6 +392,12 @@ def test_locality_is_the_match_that_decides_else_that_of_racks() -> None:
     assert aims(varied()) == (("match_ratio", "rack"), ("imbalance_max_mean", None))
 
 
+def test_the_best_locality_is_one_sentence() -> None:
+    """With the highest bound of all policies; a run without labels has none."""
+    assert at_best(near()) == "If owners could move freely, at most 75.0 % could be served from their own rack."
+    assert at_best(result()) is None
+
+
 def test_every_figure_of_a_run_is_explained_by_its_metric() -> None:
     """The first sentence of the metric's own description, its unit and direction, once for all its keys."""
     parts = [ratios(p, [0.5] * 40, "match_ratio", key=key) for p in ("stock", "new") for key in ("rack", "zone")]
@@ -421,7 +428,7 @@ def test_words_of_verdicts_are_explained() -> None:
     """Those that a reader who did not write the settings asks about."""
     words = " ".join(word for word, _ in terms(result()))
 
-    for word in ("primary metric", "margin", "fidelity", "possible", "for this placement only", "undecided"):
+    for word in ("primary metric", "margin", "fidelity", "at best", "for this placement only", "undecided"):
         assert word in words
 
 

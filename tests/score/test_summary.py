@@ -40,7 +40,7 @@ def result() -> Scored:
 
 def test_sections(result: Scored) -> None:
     """The nine promised ones, schema 1."""
-    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "possible", "inputs"]
+    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "at_best", "inputs"]
     assert list(summary(result)) == sections
     assert summary(result)["schema"] == 1
 
