@@ -85,14 +85,6 @@ def test_a_cycle_names_figures_and_settings(lookup: Run, run: Path) -> None:
     assert document["difference"] is None
 
 
-def test_a_cycle_without_load_says_why_nothing_could_be_better(lookup: Run, run: Path) -> None:
-    """Before the first report no load is known; the sentence stands where the table would."""
-    ran = lookup("explain", run, "--policy", "stock", "--at", "2026-01-05T00:00:59Z", "--master", "none")
-
-    assert "The best placement has nothing to do here: no broker has reported its load.\n" in ran.out
-    assert "Best move" not in ran.out
-
-
 def test_instants_that_a_shedder_remembers_are_times(lookup: Run, run: Path) -> None:
     """In a cool-down it goes by when each broker last gave something up, which it keeps in µs."""
     cycles = pq.read_table(run / "cycles").to_pylist()

@@ -40,14 +40,6 @@ def test_only_registered_brokers_vote() -> None:
     assert kept(LoadManagerClass(), request(), view) == {"b3", "b4"}
 
 
-@pytest.mark.parametrize(("class_name", "limits"), [("A", [True, False, False]), (None, [True, True, True])])
-def test_only_a_class_that_is_named_rules_brokers_out_for_good(class_name: str | None, limits: list[bool]) -> None:
-    """A majority is another one when other brokers are registered."""
-    view = cluster(labelled("b1", load_manager_class_name="A"), labelled("b2", load_manager_class_name="B"), "b3")
-
-    assert LoadManagerClass(class_name).may_admit(request(), candidates(view), view).tolist() == limits
-
-
 def test_the_detail_names_both_classes() -> None:
     """An explanation says what the broker runs and what was expected."""
     view = cluster(labelled("b1", load_manager_class_name="A"))

@@ -40,7 +40,6 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
         "overload_threshold": 0.85,
         "bytes_per_weight": None,
         "max_quarantine_ratio": 0.01,
-        "bounds": True,
         "slice_rows": 4_000_000,
     }
     assert settings.verdict.model_dump() == {

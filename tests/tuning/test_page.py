@@ -59,18 +59,6 @@ def test_the_front_is_drawn_beside_the_sealed_days(document: dict[str, Any]) -> 
     assert {row["label"] for row in _rows(searched) if row["label"]} >= {"today", str(best["candidate"])}
 
 
-def test_what_is_proven_bounds_the_points(document: dict[str, Any]) -> None:
-    """Nothing stands in the shaded area, neither more even nor nearer to clients than any placement is."""
-    chart = _charts(tuning_page(document))["front-search-chart"]
-
-    (area,) = [layer["data"]["values"] for layer in chart["spec"]["layer"] if layer["mark"]["type"] == "area"]
-    corners = [(point["x"], point["y"]) for point in area[2:]]
-    assert corners
-    for row in _rows(chart):
-        assert row["x"] >= corners[0][0] - 1e-9
-        assert row["y"] <= max(y for _, y in corners) + 1e-9
-
-
 def test_every_setting_has_a_picture_of_what_its_values_did(document: dict[str, Any]) -> None:
     """A point for each candidate at its value; what did nothing is named as such and comes last."""
     page = tuning_page(document)
