@@ -114,7 +114,7 @@ class TopicServer:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def listed(self, request: ListRequest) -> Mapping[str, Any]:
-        """Return the answer to a request for topics: `docs/decisions/bridge-protocol.md`."""
+        """Return the answer to a request for topics: `docs/bridge-protocol.md`."""
         return self._listed("/list", request)
 
     def selected(self, query: TopicQuery) -> Sequence[str]:

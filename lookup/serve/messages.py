@@ -1,6 +1,6 @@
 """Read the JSON that brokers send: batches of lookups and requests to decide.
 
-The protocol is described in `docs/decisions/bridge-protocol.md`. Every mistake is an `InputError` that names the field.
+The protocol is described in `docs/bridge-protocol.md`. Every mistake is an `InputError` that names the field.
 Texts that come out can be written to Parquet as they are.
 """
 

@@ -1,7 +1,7 @@
 """Answer HTTP requests of brokers by policies, and record everything.
 
 One event loop does all the deciding; only files are written in a thread. The protocol is described in
-`docs/decisions/bridge-protocol.md`.
+`docs/bridge-protocol.md`.
 """
 
 from __future__ import annotations

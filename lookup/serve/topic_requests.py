@@ -1,6 +1,6 @@
 """Answer requests about topics over HTTP: lists for brokers and commands, labels and properties in the PIPs' forms.
 
-POST    /list                        a list, with properties, pattern and selector: `docs/decisions/bridge-protocol.md`
+POST    /list                        a list, with properties, pattern and selector: `docs/bridge-protocol.md`
 POST    /labels                      the same without lister and properties
 GET     /labels/TENANT/NAMESPACE     every key of a label with its values
 GET     /watch?namespace=...         a list and what changes in it, as server-sent events: `docs/watches.md`
