@@ -153,6 +153,35 @@ def test_a_drained_broker_gives_all_up_before_anything_else(tmp_path: Path) -> N
     assert (quiet.weight, quiet.fingerprint.load, quiet.costs.topics) == (None, None, None)
 
 
+def test_the_most_loaded_bundles_are_drained_first(tmp_path: Path) -> None:
+    """Whatever their names are; among equals names decide, and one on no list weighs what its broker carries besides."""
+    world = World(brokers=3, sway=0.0)
+    loads = {0: 1e6, 1: 5e6, 2: 3e6, 3: 3e6, 5: 2e6}
+    for number in (*loads, 4):
+        world.owners[bundle(number)] = broker(0)
+    world.loads = {bundle(number): load for number, load in loads.items()}
+    world.besides = {broker(0): 4e6}
+    shedder = {"use": "rebalance", "max_imbalance": 100.0}
+
+    order = [bundle(number) for number in (1, 4, 2, 3, 5, 0)]
+    for most in range(1, 7):
+        plan = _planned(world, tmp_path / str(most), shedder=shedder, drain=(broker(0),), max_moves=most)
+
+        assert {step.bundle for step in plan.steps} == {*order[:most]}
+
+
+def test_what_is_drained_goes_where_it_is_emptiest(tmp_path: Path) -> None:
+    """5, 4, 3, 3 and 3 MB/s, one after the other, leave two brokers with 8 and 10."""
+    world = World(brokers=3, sway=0.0)
+    for number, load in enumerate((3e6, 3e6, 3e6, 4e6, 5e6)):
+        world.owners[bundle(number)], world.loads[bundle(number)] = broker(0), load
+
+    plan = _planned(world, tmp_path, shedder={"use": "rebalance", "max_imbalance": 100.0}, drain=(broker(0),))
+
+    after = sorted(one.load_after or 0.0 for one in plan.brokers)
+    assert after == pytest.approx([0.0, 8e6, 10e6])
+
+
 def test_a_drain_that_limits_cut_short_says_so(tmp_path: Path) -> None:
     """What stays is refused because of the limit."""
     plan = _planned(World.crowded(), tmp_path, drain=(broker(0),), max_moves=5)
