@@ -124,7 +124,7 @@ def test_wheel_holds_settings_licence_and_the_mark_of_types(wheel: list[str]) ->
     data = {
         f"lookup/configs/{p.relative_to(configs).as_posix()}"
         for p in configs.rglob("*")
-        if p.suffix in (".toml", ".conf")
+        if p.suffix in (".toml", ".conf", ".sh", ".service", ".timer")
     }
 
     assert data - set(wheel) == set()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 from threading import Event
-from typing import Any
 
 from lookup.collect.collector import Endpoints, asked_name, reading
 from lookup.collect.observing import Record
 from lookup.collect.sources import AdminRest, reason_of
 from lookup.errors import Argument, InputError
 from lookup.moving.applying import Applied, Mover, Pace, moves_back, moves_there, obstacle
-from lookup.moving.guards import Guard, Tolerances, guards_of, stopped_by
+from lookup.moving.guards import Tolerances, guards_of, stopped_by
 from lookup.moving.journal import Journal, read_journal
 from lookup.moving.plan import MovePlan, plan_bytes, read_plan
 from lookup.moving.shedding import frozen_shedding, put_back
@@ -46,10 +45,6 @@ class How:
     say: Callable[[str], None] = print
     #: reads the owners of bundles; a program that follows them already has a source of its own
     read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
-    #: looked at before those of `tolerances`
-    guards: Sequence[Guard] = ()
-    #: takes the journal's entries of shedding, for who else has to know them; as of `Journal`
-    share: Callable[[Mapping[str, Any]], None] | None = None
 
 
 def _plan_file(plan: str | Path) -> Path:
@@ -63,7 +58,7 @@ def journal_of(plan: str | Path) -> str:
 
 
 def apply(
-    plan: str | Path | MovePlan,
+    plan: str | Path,
     endpoints: Endpoints,
     *,
     yes: bool = False,
@@ -73,7 +68,7 @@ def apply(
     """Carry out the steps of a plan that are not over, or say what would be done.
 
     Args:
-        plan: path of a `plan.json`, or of its folder; or what it holds, with a path of the journal.
+        plan: path of a `plan.json`, or of its folder.
         endpoints: `admin` and `service_url` must be given.
         yes: unload bundles; else everything is looked at and nothing changed.
         journal: path; default: that of the plan with `.journal` behind it.
@@ -82,17 +77,11 @@ def apply(
         InputError: if plan, journal or cluster do not fit together, owners cannot be read, or the token may not unload.
         StateError: if shedding cannot be switched on again.
     """
-    if isinstance(plan, MovePlan):
-        if journal is None:
-            raise InputError(Argument("journal"), " must be given with a plan that has no path")
-        content, path = plan, Path(journal)
-    else:
-        content, path = read_plan(_plan_file(plan)), Path(journal or journal_of(plan))
+    content, path = read_plan(_plan_file(plan)), Path(journal or journal_of(plan))
     if path.exists() and path.stat().st_size:
         before = read_journal(path)
         if before.plan is None or plan_bytes(before.plan) != plan_bytes(content):
-            which = "this" if isinstance(plan, MovePlan) else plan
-            raise InputError(f"{path} is the journal of another plan than {which}; ", Argument("journal"), " names one")
+            raise InputError(f"{path} is the journal of another plan than {plan}; ", Argument("journal"), " names one")
         if before.back:
             raise InputError(f"{path} says that the plan was taken back; make another with `lookup plan`")
     return _carried_out(path, content, endpoints, how or How(), yes=yes, is_back=False)
@@ -123,7 +112,7 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
     rest = _rest_of(plan, endpoints, "admin", "service_url")
     with ExitStack() as stack:
         if yes:
-            journal = stack.enter_context(Journal(path, how.share))
+            journal = stack.enter_context(Journal(path))
             # An earlier process may have been killed.
             put_back(rest, journal, how.say)
         else:
@@ -136,7 +125,7 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
         journal.plan = plan
         # The way back is for when a broker is lost as well.
         brokers = [broker.id for broker in plan.brokers if not is_back or broker.id in registered]
-        guards = [*how.guards, *guards_of(how.tolerances, endpoints, rest, watch, brokers, plan)]
+        guards = guards_of(how.tolerances, endpoints, rest, watch, brokers, plan)
         moves = moves_back(journal) if is_back else moves_there(journal)
         if not yes:
             reasons = [(move, obstacle(move, watch, registered)) for move in moves]

@@ -38,7 +38,7 @@ from lookup.model.quoting import forbidden_character
 
 __all__ = [
     "AdminRefusedError", "AdminRest", "AdminSource", "Credentials", "PulsarTopicSource", "RegistrySource", "Source",
-    "now_us", "pulsar_client", "reason_of", "zookeeper_client",
+    "now_us", "pulsar_client", "reason_of",
 ]  # fmt: skip
 
 Result = TypeVar("Result")
@@ -474,12 +474,11 @@ class AdminSource(Source):
 # The registry.
 
 
-def zookeeper_client(servers: str, credentials: Credentials, *, read_only: bool) -> KazooClient:
+def _zookeeper_client(servers: str, credentials: Credentials) -> KazooClient:
     """Build a client of ZooKeeper that writes no log, and is not started.
 
     Args:
         servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
-        read_only: whether a server that has lost the others will do.
     """
     is_tls = servers.startswith("tls://")
     logger = logging.getLogger(f"{__name__}.kazoo")
@@ -495,7 +494,8 @@ def zookeeper_client(servers: str, credentials: Credentials, *, read_only: bool)
         servers.removeprefix("tls://"),
         logger=logger,
         use_ssl=is_tls,
-        read_only=read_only,
+        # A server that has lost the others will do.
+        read_only=True,
         **(options if is_tls else {}),
     )
 
@@ -504,12 +504,12 @@ class RegistrySource(Source):
     """Reads what brokers publish in ZooKeeper, whenever one comes or goes.
 
     Args:
-        servers: as of `zookeeper_client`.
+        servers: as of `_zookeeper_client`.
     """
 
     def __init__(self, servers: str, records: Queue[observing.Record], credentials: Credentials) -> None:
         super().__init__("zookeeper", records)
-        self._client = zookeeper_client(servers, credentials, read_only=True)
+        self._client = _zookeeper_client(servers, credentials)
         self._changed = threading.Event()
         self._is_started = False
 

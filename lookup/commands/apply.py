@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from lookup.commands.options import Command, Parser, add_format, duration, numbe
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, say
 from lookup.errors import SettingsError
 from lookup.model.names import url_problem
-from lookup.model.pacing import parse_rate
 from lookup.model.quoting import quantity
 
 if TYPE_CHECKING:
@@ -32,14 +32,17 @@ _OF_MOVES = (
 )  # fmt: skip
 #: Exit codes: steps were skipped or are left because of a guard; asked to end.
 _STOPPED, _INTERRUPTED = 4, 130
+_RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)/(s|min|h)", re.ASCII)
+#: Seconds of the units of a rate.
+_PER = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def rate(text: str) -> float:
     """Read a rate such as `2/min`, as the seconds between two."""
-    try:
-        return parse_rate(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    match = _RATE.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate like 2/min, 10/h or 1/s")
+    return _PER[match[2]] / float(match[1])
 
 
 def _add_arguments(parser: Parser) -> None:

@@ -24,7 +24,7 @@ from lookup.api.selection import (
 )
 from lookup.commands.inspect import inspected, print_findings
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
-from lookup.commands.serve import credentials_of, require_planning
+from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
 from lookup.commands.topics import lister_of
 from lookup.engine.build import build_lister, build_policies
@@ -162,7 +162,6 @@ def _check_serving(arguments: argparse.Namespace) -> int:
     problems = [*findings.problems, *_unserved(findings.sound), *_unusable(findings.sound)]
     if problems or settings is None:
         raise SettingsError(problems)
-    require_planning(settings)
     policies = quantity(len(settings.policies), "policy", "policies")
     about = f"the settings of the decision server; {policies}; the cluster was not asked"
     stdout().write(f"{arguments.config}: no mistakes in {about}\n")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
@@ -42,18 +42,13 @@ _STEPS = FINAL | {"requested", "failed"}
 class Journal:
     """The journal of one plan; a context that keeps others from writing it, if it is not only read.
 
-    Args:
-        share: takes entries of shedding with the `journal` they are in, on the disk by then; what it raises ends the
-            run before shedding is switched off.
-
     Raises:
         InputError: if the file is no journal, is damaged, or another process writes it.
         OSError: if it cannot be read or written.
     """
 
-    def __init__(self, path: str | Path, share: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._share = share
         self.plan: MovePlan | None = None
         #: the latest entry of each step, on the way there and on the way back
         self.there: dict[int, dict[str, Any]] = {}
@@ -118,8 +113,6 @@ class Journal:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._take(entry)
-        if self._share is not None and event in ("freezing", "thawed"):
-            self._share({**entry, "journal": str(self.path.absolute())})
 
     def _read(self, content: bytes) -> None:
         for number, line in enumerate(content.splitlines(), 1):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
@@ -13,7 +12,7 @@ from lookup.errors import Argument, InputError, Sentence, StateError
 from lookup.model.quoting import shown
 from lookup.moving.journal import Journal
 
-__all__ = ["KEY", "frozen_shedding", "put_back", "refusal", "restored", "stock_shedding"]
+__all__ = ["KEY", "frozen_shedding", "put_back", "refusal"]
 
 #: Dynamic configuration; absent: what the brokers' broker.conf says holds.
 KEY = "loadBalancerSheddingEnabled"
@@ -54,30 +53,14 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
 def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> bool:
     """Put shedding back as a journal says it was found; return whether it says that it was touched.
 
-    Raises:
-        StateError: as of `restored`.
-    """
-    if journal.frozen is None:
-        return False
-    sentence = restored(rest, journal.frozen, journal.path)
-    journal.write("thawed")
-    if sentence is not None:
-        say(sentence)
-    return True
-
-
-def restored(rest: AdminRest, entry: Mapping[str, Any], journal: Path) -> str | None:
-    """Put shedding back as it was found, and return a sentence about it; None if it was so already.
-
-    What somebody else has set meanwhile stays.
-
-    Args:
-        entry: of the journal, with what was `found`.
+    A value that somebody else has set meanwhile stays.
 
     Raises:
         StateError: if that cannot be done within a minute.
     """
-    found, deadline = entry["found"], time.monotonic() + _PATIENCE_S
+    if journal.frozen is None:
+        return False
+    found, deadline = journal.frozen["found"], time.monotonic() + _PATIENCE_S
     now: object = None
     while True:
         try:
@@ -93,22 +76,16 @@ def restored(rest: AdminRest, entry: Mapping[str, Any], journal: Path) -> str | 
             if is_final or time.monotonic() > deadline:
                 raise StateError(
                     f"{KEY} is still false and was {_worded(found)}: {refusal(error)}; ",
-                    Argument("recover", str(journal)),
+                    Argument("recover", str(journal.path)),
                     " puts it back",
                 ) from None
             time.sleep(_AGAIN_S)
+    journal.write("thawed")
     if now == _OFF:
-        return f"{KEY} is {_worded(found)} again, as it was found"
-    return None if now == found else f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so"
-
-
-def stock_shedding(rest: AdminRest) -> bool:
-    """Return whether Pulsar's own shedder is on, as the configuration has it with which a broker runs.
-
-    Raises:
-        OSError, ValueError: if that cannot be asked for.
-    """
-    return bool(rest.get("brokers/configuration/runtime", _object).get(KEY) == "true")
+        say(f"{KEY} is {_worded(found)} again, as it was found")
+    elif now != found:
+        say(f"{KEY} was set to {shown(now)} by somebody else meanwhile, and stays so")
+    return True
 
 
 def refusal(error: Exception) -> str:

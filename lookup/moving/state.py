@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,13 +20,13 @@ from lookup.model.documents import TableName
 from lookup.model.load import BundleLoad, ascending
 from lookup.model.load_data import broker_load_from_json
 from lookup.model.quoting import listed, quantity
-from lookup.model.time import US_PER_S, time_text
+from lookup.model.time import time_text
 from lookup.moving.origins import near_loads, origins_of
 from lookup.moving.reading import WINDOW_US, Rows
 from lookup.replay.loads import ReportedLoads
 from lookup.replay.tables import ReadRow, broker_numbers, plain_bundles, read_rows
 
-__all__ = ["RATES_US", "ClusterState", "Owned", "Samples", "state_of"]
+__all__ = ["ClusterState", "Owned", "Samples", "state_of"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -34,8 +34,6 @@ Ints = NDArray[np.int64]
 
 #: Instants of the window at which loads are compared, and the fewest reports of every broker that say how loads vary.
 _INSTANTS, _FEWEST = 20, 3
-#: µs after a move during which reports may have rates of before it: brokers compute these once a minute.
-RATES_US = 60 * US_PER_S
 #: Where Pulsar's own load managers are, and of these the extensible one; that of an operator's may be its subclass.
 _MANAGERS, _EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.", "org.apache.pulsar.broker.loadbalance.extensions."
 
@@ -88,14 +86,6 @@ class ClusterState:
         table = self.rows.tables["loads"]
         times = table.column("ts").cast("int64").to_pylist()
         return dict(zip(table.column("broker").to_pylist(), times, strict=True))
-
-    def unmeasured(self, brokers: Iterable[str]) -> list[str]:
-        """Return those of some brokers that have taken a bundle since they measured what they report."""
-        taken: dict[str, int] = {}
-        for owned in self.owners.values():
-            taken[owned.broker] = max(owned.since_us, taken.get(owned.broker, 0))
-        reported = self.reported_us()
-        return sorted(one for one in {*brokers} if reported.get(one, 0) < taken.get(one, -RATES_US) + RATES_US)
 
     def epoch_of(self, broker: str) -> int:
         """Return the `startTimestamp` of a broker, ms, 0 if it did not say."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from lookup.errors import InputError
 from lookup.model.quoting import listed, quantity
-from lookup.model.time import parse_iso, time_text, to_us
+from lookup.model.time import US_PER_S, parse_iso, time_text, to_us
 from lookup.moving.balance import Balance
 from lookup.moving.journal import Journal
 from lookup.moving.plan import EarlierPredictions, MovePlan
-from lookup.moving.state import RATES_US, ClusterState
+from lookup.moving.state import ClusterState
 
 __all__ = [
     "PREDICTIONS", "BrokerMeasured", "FigureMeasured", "PlanMeasured", "earlier_predictions", "keep_prediction",
@@ -23,6 +23,8 @@ __all__ = [
 
 #: File of all verified predictions, beside their journals.
 PREDICTIONS = "predictions.jsonl"
+#: µs after a move during which reports may have rates of before it: brokers compute these once a minute.
+_RATES_US = 60 * US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def measured_from_us(journal: Journal) -> int:
         raise InputError(f"{journal.path}: no bundle has moved yet, so there is nothing to verify; see `lookup apply`")
     if journal.back:
         raise InputError(f"{journal.path}: the plan was taken back, so what it predicted cannot be measured")
-    return parse_iso(journal.moved_at) + RATES_US
+    return parse_iso(journal.moved_at) + _RATES_US
 
 
 def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:

@@ -1,4 +1,4 @@
-"""Draw the page at `/` of a decision server: how it stands, its shadow, its latest decisions and its latest plan."""
+"""Draw the page at `/` of a decision server: how it stands, its shadow and its latest decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def html_overview(overview: Overview) -> str:
         Section("answer", "How it stands", list(_standing(overview))),
         Section("shadow", "In shadow", list(_shadow(overview))),
         Section("decisions", "Latest decisions", list(_decisions(overview))),
-        Section("plan", "Latest plan", list(_plan(overview))),
     ]
     return html_page(
         content,
@@ -32,7 +31,7 @@ def html_overview(overview: Overview) -> str:
         period=_moment(overview.now_us),
         version=overview.version,
         clusters=[overview.cluster],
-        source="`/metrics` and `/balance`",
+        source="`/metrics`",
     )
 
 
@@ -86,23 +85,6 @@ def _decisions(overview: Overview) -> Iterator[Block]:
     heads = ("at, UTC", "topic and properties", "named", "asked by", "decision")
     yield Table(heads, rows, "latest", "The latest first", texts=range(len(heads)))
     yield Paragraph("`/explain/` and the name of a decision takes it apart.", "note")
-
-
-def _plan(overview: Overview) -> Iterator[Block]:
-    look = overview.look
-    if overview.plans is None or look is None:
-        yield Paragraph("No plans are made." if overview.plans is None else "None has been made yet.")
-        return
-    if "trouble" in look:
-        yield Paragraph(f"{look['at']}: cannot be relied on: {look['trouble']}")
-    elif "reason" in look:
-        yield Paragraph(f"{look['outcome']}: {look['reason']}")
-    if "steps" in look:
-        yield Paragraph(f"{look['made']}: {quantity(look['steps'], 'move')}; {look['why']}; in `{overview.plans}`")
-        figures = look["imbalance"]
-        names = {"now": "now", "planned": "after the plan", "bound": "at best"}
-        rows = [(name, "–" if figures[key] is None else f"{figures[key]:.3g}") for key, name in names.items()]
-        yield Table(("imbalance", "value"), rows, "imbalance", "Busiest broker over the mean")
 
 
 def _json(properties: Mapping[str, str]) -> str:

@@ -42,7 +42,7 @@ _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 
 _OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 #: What a person opens in a browser, which cannot send a token and asks for a password instead. None of it changes
 #: anything: once a browser knows the password, any page that it has open can have it send such a request.
-_FOR_BROWSERS = ("/", "/balance", "/explain")
+_FOR_BROWSERS = ("/", "/explain")
 _ASK_FOR_PASSWORD = {"WWW-Authenticate": 'Basic realm="pulsar-lookup: the password is the token", charset="UTF-8"'}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -49,11 +47,6 @@ class Metrics:
         self.owners_refused = gauge(
             "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
         )
-        self.looks = counter("lookup_balance_looks", "looks at the cluster for a plan, by what came of it", ["outcome"])
-        self.moves = counter("lookup_balance_moves", "steps of plans, by what became of them", ["outcome"])
-        self.leads = gauge("lookup_balance_leads", "1 if this server may move bundles: it holds the lock")
-        self.steps = gauge("lookup_balance_steps", "moves that the latest plan proposes")
-        self.imbalance = gauge("lookup_balance_imbalance", "busiest broker over the mean: now, planned, bound", ["of"])
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
 
     def agreement(self) -> dict[str, tuple[int, int]]:
@@ -66,17 +59,6 @@ class Metrics:
         }
         policies = dict.fromkeys(policy for policy, _ in counts)
         return {policy: (counts.get((policy, "same"), 0), counts.get((policy, "other"), 0)) for policy in policies}
-
-    def show_look(self, look: Mapping[str, Any]) -> None:
-        """Take over what a look at the cluster led to; of one that failed, that it did."""
-        self.looks.labels("trouble" if "trouble" in look else look["outcome"]).inc()
-        for outcome, count in look.get("moves", {}).items():
-            self.moves.labels(outcome).inc(count)
-        if "trouble" in look:
-            return
-        self.steps.set(look["steps"])
-        for of, value in look["imbalance"].items():
-            self.imbalance.labels(of).set(float("nan") if value is None else value)
 
     def show_owners(self, follower: Follower, owners: Owners) -> None:
         """Take over the figures of the owners as they are now."""

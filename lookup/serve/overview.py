@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import recorded_properties
@@ -53,10 +53,6 @@ class Overview:
     decisions: Sequence[Decision]
     #: bundles that have an owner, and seconds that the latest change took to get here; None without a collector
     owners: tuple[int, float] | None
-    #: the latest entry of `looks` of `/balance`; None if no plans are made, or none has been yet
-    look: Mapping[str, Any] | None
-    #: folder of the plans; None if none are made
-    plans: str | None
 
 
 def decision_of(answer: Answer, masked: Collection[str]) -> Decision:

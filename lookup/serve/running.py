@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, suppress
 from aiohttp import web
 
 from lookup.errors import InputError
-from lookup.serve.balancing import Moves
 from lookup.serve.following import Connect, Follower
 from lookup.serve.server import DecisionServer, Draw
 from lookup.serve.topics import Reach, ServedTopics
@@ -29,7 +28,6 @@ async def serve(
     report: Callable[[str], None],
     connect: Connect,
     reach: Reach,
-    moves: Moves,
     draw: Draw,
 ) -> None:
     """Run the decision server until SIGTERM or SIGINT; SIGHUP loads the settings again.
@@ -39,7 +37,6 @@ async def serve(
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
-        moves: plans moves and makes them, likewise.
         draw: writes the page at `/`.
 
     Raises:
@@ -58,7 +55,7 @@ async def serve(
             collect = settings.collect
             source = None if collect is None or collect.admin is None else reach(collect)
             topics = ServedTopics(settings, source, report)
-        server = DecisionServer(settings, report, follower, topics, moves, draw)
+        server = DecisionServer(settings, report, follower, topics, draw)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:
@@ -93,8 +90,6 @@ async def _listen(
     jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
     if topics is not None:
         jobs += topics.jobs()
-    if server.balancer is not None:
-        jobs.append(server.balancer.work())
     work = [asyncio.ensure_future(job) for job in jobs]
     try:
         try:
@@ -122,8 +117,6 @@ async def _listen(
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
-        if server.balancer is not None:
-            await server.balancer.end()
         await asyncio.to_thread(server.recorder.flush)
     if lost:
         report(f"{lost} requests that waited for policies in shadow were not asked of them")

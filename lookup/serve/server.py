@@ -19,7 +19,6 @@ from aiohttp import web
 
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
-from lookup.serve.balancing import Balancer, Moves
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
 from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_owners
 from lookup.serve.following import Follower
@@ -98,7 +97,6 @@ class DecisionServer:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
         topics: the topics of the cluster, if the settings have a table of them.
-        moves: plans moves and makes them, if the settings ask for that.
         draw: writes the page at `/`.
 
     Raises:
@@ -112,7 +110,6 @@ class DecisionServer:
         report: Callable[[str], None],
         follower: Follower | None,
         topics: ServedTopics | None,
-        moves: Moves,
         draw: Draw,
     ) -> None:
         self._report, self._follower, self._topics, self._draw = report, follower, topics, draw
@@ -134,9 +131,6 @@ class DecisionServer:
         self._is_torn = False
         self._owners_lag_s = 0.0
         self._deciders = Deciders(served, self._owners, self._started_us)
-        self.balancer: Balancer | None = None
-        if settings.balance is not None:
-            self.balancer = Balancer(settings, moves, self.metrics, report)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
         self._has_shadowed = asyncio.Event()
@@ -150,7 +144,6 @@ class DecisionServer:
             web.get("/health", self._health),
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
-            web.get("/balance", self._balance),
             web.get("/", self._show_page),
         ]
         self._topic_routes = TopicRequests(topics).routes()
@@ -285,8 +278,6 @@ class DecisionServer:
             problems.append(lost)
         if self._topics is not None and self._topics.trouble is not None:
             problems.append(self._topics.trouble)
-        if self.balancer is not None and self.balancer.trouble is not None:
-            problems.append(f"balance: {self.balancer.trouble}")
         return problems
 
     async def _health(self, _: web.Request) -> web.StreamResponse:
@@ -318,11 +309,6 @@ class DecisionServer:
             return problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))
 
-    async def _balance(self, _: web.Request) -> web.StreamResponse:
-        if self.balancer is None:
-            return problem(404, "this server makes no plans: its settings have no table [balance]")
-        return web.json_response(self.balancer.document())
-
     async def _show_page(self, _: web.Request) -> web.StreamResponse:
         self._follow_owners()
         # Only a header keeps other sites from framing the page; the rest of its policy stands in it.
@@ -332,7 +318,7 @@ class DecisionServer:
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     def _overview(self) -> Overview:
-        configured, metrics, recorder, balancer = self._configured, self.metrics, self.recorder, self.balancer
+        configured, metrics, recorder = self._configured, self.metrics, self.recorder
         served, masked = configured.served, configured.section.masked
         return Overview(
             cluster=configured.section.cluster,
@@ -349,8 +335,6 @@ class DecisionServer:
             agreement=metrics.agreement(),
             decisions=[decision_of(answer, masked) for answer in self._explainable.latest(_SHOWN)],
             owners=None if self._follower is None else (len(self._owners), self._owners_lag_s),
-            look=None if balancer is None else balancer.latest,
-            plans=None if configured.settings.balance is None else configured.settings.balance.plans,
         )
 
     # Work behind the answers
@@ -519,7 +503,7 @@ def _require_same(configured: _Configured, before: _Configured) -> None:
     """Refuse new settings that differ in what cannot change while the server runs."""
     changed = [f"serving.{key}" for key in _FIXED if getattr(configured.section, key) != getattr(before.section, key)]
     new, old = configured.settings, before.settings
-    changed += [table for table in ("balance", "collect", "topics") if getattr(new, table) != getattr(old, table)]
+    changed += [table for table in ("collect", "topics") if getattr(new, table) != getattr(old, table)]
     if changed:
         raise SettingsError([f"{key}: cannot change while the server runs; start it again" for key in changed])
 

@@ -28,11 +28,11 @@ from lookup.settings.resolve import (
     namespace_policies,
     topology,
 )
-from lookup.settings.serving import BalanceSection, CollectSection, ServingFile, ServingSection
+from lookup.settings.serving import CollectSection, ServingFile, ServingSection
 from lookup.settings.topics import ListingSection, TopicsFile, TopicsSection
 
 __all__ = [
-    "BalanceSection", "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch",
+    "BrokerEntry", "BrokerInterval", "BrokerProfile", "BudgetFile", "ClientEntry", "ClientMatch",
     "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
     "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile",

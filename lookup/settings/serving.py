@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -11,21 +11,18 @@ from lookup.errors import SettingsError
 from lookup.model.address import is_loopback
 from lookup.model.documents import secret_in
 from lookup.model.names import cluster_problem, url_problem
-from lookup.model.pacing import Window, parse_rate, parse_window
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.base import Above0, Positive, Strict, Text, Truth, WholeFile, held_to
+from lookup.settings.base import Positive, Strict, Text, WholeFile, held_to
 from lookup.settings.cluster import NamespaceEntry, TopologySection
 from lookup.settings.evaluation import EvaluationFile, Seed
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import Loc
 from lookup.settings.topics import ListingSection
 
-__all__ = ["BalanceSection", "CollectSection", "ServingFile", "ServingSection"]
+__all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
-#: What has to be reached of a cluster whose bundles are moved.
-_REACHED = ("admin", "service_url")
 _HttpUrl = Annotated[Text, held_to(lambda url: url_problem(url, "http", "https"))]
 _PulsarUrl = Annotated[Text, held_to(lambda url: url_problem(url, "pulsar", "pulsar+ssl"))]
 
@@ -141,77 +138,6 @@ class CollectSection(Strict):
         return self
 
 
-class BalanceSection(Strict):
-    """Plans of moves, made again and again from what a collector records, and carried out if that is asked for."""
-
-    mode: Literal["propose", "apply"] = "propose"
-    """`propose`: nothing is moved. `apply`: the moves of each plan are made, by one server at a time."""
-    record: Text
-    """Path of the folder in which `lookup collect` records the cluster."""
-    plans: Text
-    """Path of the folder of the latest plan, and of what each look at the cluster led to."""
-    every_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 600.0
-    """Seconds between two looks."""
-    policy: Text = "shipped:rebalance"
-    """Path of a file with the policy whose shedder plans, or what ships under a name."""
-    max_moves: Positive | None = None
-    """Most bundles that a plan moves; absent: as many as the shedder does in a cycle."""
-    max_weight: Annotated[float, Field(strict=True, gt=0)] | None = None
-    """Most load that a plan moves, bytes per second; absent: as much as the shedder does in a cycle."""
-    stale_s: Annotated[float, Field(strict=True, ge=1, le=86400)] = 900.0
-    """Seconds that the end of the record may be old; beyond, no plan of it is relied on."""
-    zookeeper: Text | None = None
-    """ZooKeeper with the lock by which one server moves bundles, like `zk-0:2181,zk-1:2181`; needed to apply."""
-    windows: tuple[Text, ...] = ()
-    """Times of the day, UTC, in which bundles are moved: `02:00-05:00`, `Sat 22:00-06:00`; empty: always."""
-    rate: Text = "2/min"
-    """Most moves per s, min or h that begin, and that end."""
-    in_flight: Positive = 1
-    """Moves under way at once."""
-    freeze_shedding: Truth = False
-    """If true, Pulsar's own shedder is kept still while moves are made, and put back as it was."""
-    max_load_age_s: Above0 = 1200.0
-    """Seconds for which a broker need not have reported its load; beyond, no further move begins."""
-    max_publish_latency_ms: Above0 | None = None
-    """Most publish latency of a broker, 99th percentile by its metrics, ms; absent: not looked at."""
-    max_backlog: Above0 | None = None
-    """Most messages of backlog of a broker by its metrics; absent: not looked at."""
-    prometheus: _HttpUrl | None = None
-    """Address of Prometheus, for `guards`."""
-    guards: tuple[Text, ...] = ()
-    """Queries of Prometheus that give nothing, or 0, while moves may be made."""
-
-    @property
-    def interval_s(self) -> float:
-        """Return the seconds from one move to the next."""
-        return parse_rate(self.rate)
-
-    def open_windows(self) -> list[Window]:
-        """Return the windows, none if bundles may be moved always."""
-        return [parse_window(text) for text in self.windows]
-
-    @field_validator("windows")
-    @classmethod
-    def _readable(cls, windows: tuple[str, ...]) -> tuple[str, ...]:
-        for text in windows:
-            parse_window(text)
-        return windows
-
-    @field_validator("rate")
-    @classmethod
-    def _countable(cls, rate: str) -> str:
-        parse_rate(rate)
-        return rate
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.prometheus is None) != (not self.guards):
-            raise ValueError("prometheus and guards: one needs the other")
-        if self.mode == "apply" and self.zookeeper is None:
-            raise ValueError("mode: to apply, zookeeper must be given: its lock keeps two servers from moving at once")
-        return self
-
-
 # As written an entry may also be the path of a file, which the loader replaces by what the file holds.
 _Policies = Annotated[
     tuple[PolicySpec, ...], BeforeValidator(lambda given: given, json_schema_input_type=list[PolicySpec | str])
@@ -221,14 +147,16 @@ _Policies = Annotated[
 class ServingFile(WholeFile):
     """Everything the decision server needs, with all files it names read into it."""
 
+    retired: ClassVar[Mapping[str, str]] = {
+        "balance": "run `lookup plan` and `lookup apply` on a timer, configs/deploy has units of systemd and Kubernetes"
+    }
+
     serving: ServingSection
     """Rules of the decision server."""
     collect: CollectSection | None = None
     """Collector of owners and topics; without `service_url` policies that read `view.ownership` are refused."""
     topics: ListingSection | None = None
     """Catalog and lister that answer brokers and clients that list topics; absent: no topics are listed."""
-    balance: BalanceSection | None = None
-    """Plans of moves, made again and again, and carried out if its mode says so; absent: none are made."""
     topology: TopologySection = TopologySection()
     """Distances between locations."""
     namespaces: tuple[NamespaceEntry, ...] = ()
@@ -260,13 +188,6 @@ class ServingFile(WholeFile):
                 hint = suggestion(active, names, nothing="there are no policies")
                 sentence = f"there is no policy named {shown(active)}; {hint}"
                 problems.append((("serving", "active"), sentence))
-        is_applied = getattr(tables.get("balance"), "mode", "propose") == "apply"
-        if getattr(collect, "admin", None) is not None and tables.get("topics", _UNKNOWN) is None and not is_applied:
+        if getattr(collect, "admin", None) is not None and tables.get("topics", _UNKNOWN) is None:
             problems.append((("collect", "admin"), "topics are collected into a catalog; give [topics]"))
-        if is_applied and "collect" in tables:
-            given = {name: getattr(collect, name, None if collect is None else _UNKNOWN) for name in _REACHED}
-            absent = [f"collect.{name}" for name, value in given.items() if value is None]
-            if absent:
-                sentence = f"to apply, {' and '.join(absent)} must be given: the cluster whose bundles are moved"
-                problems.append((("balance", "mode"), sentence))
         return problems

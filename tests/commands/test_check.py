@@ -393,50 +393,12 @@ fliters = []
     ]
 
 
-_REACHED = '[collect]\nadmin = "http://b0:8080"\nservice_url = "pulsar://b0:6650"\n'
-_BALANCE = '[balance]\nrecord = "r"\nplans = "p"\n'
-
-
-@pytest.mark.parametrize(
-    ("collect", "keys", "sentence"),
-    [
-        ("", 'policy = "nowhere.toml"', "nowhere.toml: there is no such file"),
-        ("", 'policy = "shipped:rack-only"', "balance.policy: rack-only has no shedder"),
-        (_REACHED, 'mode = "apply"', "balance.mode: to apply, zookeeper must be given"),
-        (
-            "",
-            'mode = "apply"\nzookeeper = "zk"',
-            "balance.mode: to apply, collect.admin and collect.service_url must be given",
-        ),
-        (
-            '[collect]\nservice_url = "pulsar://b0:6650"\n',
-            'mode = "apply"\nzookeeper = "zk"',
-            "balance.mode: to apply, collect.admin must be given",
-        ),
-        ("", 'mode = "move"', "balance.mode: should be 'propose' or 'apply'"),
-        ("", 'windows = ["02:00-05:00", "2am"]', "balance.windows: should be like 02:00-05:00"),
-        ("", 'rate = "fast"', "balance.rate: 'fast' is not a rate like 2/min, 10/h or 1/s"),
-        ("", 'guards = ["up"]', "balance: prometheus and guards: one needs the other"),
-        ("", 'prometheus = "p:9090"\nguards = ["up"]', "balance.prometheus: should be of the form http://HOST:PORT"),
-        ("", "in_flight = 0", "balance.in_flight: should be"),
-    ],
-)
-def test_a_server_that_cannot_move_bundles_is_refused(
-    lookup: Run, tmp_path: Path, collect: str, keys: str, sentence: str
-) -> None:
-    """One sentence for what is missing, or is not what it should be."""
-    ran = lookup("config", "check", "--config", _serving(tmp_path, collect + _BALANCE + keys))
+def test_a_table_that_is_gone_is_refused(lookup: Run, tmp_path: Path) -> None:
+    """With what to do instead."""
+    ran = lookup("config", "check", "--config", _serving(tmp_path, '[balance]\nrecord = "r"\n'))
 
     assert (ran.code, len(ran.mistakes)) == (2, 1)
-    assert sentence in ran.mistakes[0]
-
-
-def test_a_server_that_moves_bundles_needs_no_topics(lookup: Run, tmp_path: Path) -> None:
-    """The admin REST is reached to unload bundles."""
-    text = _REACHED + _BALANCE + 'mode = "apply"\nzookeeper = "zk"\nwindows = ["Sat 22:00-05:00"]\n'
-
-    assert lookup("config", "check", "--config", _serving(tmp_path, text)).code == 0
-    assert lookup("config", "check", "--config", _serving(tmp_path, text.replace("apply", "propose"))).code == 2
+    assert ": balance: is gone; " in ran.mistakes[0]
 
 
 def test_a_policy_that_reads_owners_needs_a_collector(lookup: Run, tmp_path: Path) -> None:

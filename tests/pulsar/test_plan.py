@@ -15,13 +15,9 @@ import pulsar
 import pytest
 
 from lookup.collect.sources import AdminRest, Credentials
-from lookup.moving.journal import read_journal
-from lookup.moving.shedding import KEY, stock_shedding
 from tests.processes import awaited
 from tests.pulsar.clients import PythonClients
 from tests.pulsar.cluster import CLUSTER, Broker, Cluster
-from tests.serve.moving import looks
-from tests.serve.servers import started
 
 pytestmark = pytest.mark.pulsar
 
@@ -148,70 +144,6 @@ def test_nothing_was_moved(planned: _Planned) -> None:
 
     assert planned.after == planned.before
     assert all("its load is" in why for why in changed)
-
-
-def test_the_decision_server_makes_the_moves_of_its_plans(
-    planned: _Planned, cluster: Cluster, crowded: list[str], tmp_path: Path
-) -> None:
-    """Out of the record of a collector beside it, once loads are known of after the last move."""
-    (tmp_path / "policy.toml").write_text(_POLICY)
-    admin = "http://" + ",".join(broker.id for broker in cluster.brokers.values())
-    (tmp_path / "serving.toml").write_text(f"""
-[serving]
-cluster = "{CLUSTER}"
-record = "record"
-port = 0
-[collect]
-admin = "{admin}"
-service_url = "{cluster.service_url}"
-[balance]
-record = "collected"
-plans = "plans"
-policy = "policy.toml"
-every_s = 2.0
-mode = "apply"
-zookeeper = "{cluster.zookeeper}"
-rate = "10/s"
-max_moves = 2
-freeze_shedding = true
-""")
-    to = ("--admin", admin, "--service-url", cluster.service_url, "--zookeeper", cluster.zookeeper)
-    words = ("collect", *to, "--output", "collected", "--every", "1s")
-    collector = subprocess.Popen([sys.executable, "-m", "lookup", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
-    try:
-        with started(tmp_path / "serving.toml") as server:
-            look = awaited(lambda: looks(server, "applied"))[-1]
-            assert any("Pulsar's own shedder is off" in line for line in server.said)
-            assert server.stop() == 0
-    finally:
-        collector.terminate()
-        collector.wait()
-
-    assert look["moves"]["moved"] > 0, look
-    destinations: dict[str, str] = {}
-    for path in sorted((tmp_path / "plans").glob("plan-*.journal")):
-        journal = read_journal(path)
-        assert journal.plan is not None
-        made = [step for step in journal.plan.steps if journal.there.get(step.number, {}).get("event") == "moved"]
-        destinations |= {step.bundle: step.destination for step in made}
-    owned = cluster.owned(_NAMESPACE)
-    for bundle in destinations.keys() & {*crowded}:
-        assert owned[bundle.rpartition("/")[2]].id == destinations[bundle]
-    assert destinations.keys() & {*crowded}
-    assert cluster.admin("GET", "brokers/configuration/values") == {}
-
-
-def test_the_shedder_of_the_brokers_is_known_while_they_run(cluster: Cluster) -> None:
-    """By the value that holds, whether it is of a file or of dynamic configuration."""
-    rest = AdminRest(cluster.running[0].web_url, Credentials())
-    assert not stock_shedding(rest)
-    cluster.admin("POST", f"brokers/configuration/{KEY}/true")
-    try:
-        awaited(lambda: stock_shedding(rest))
-    finally:
-        cluster.admin("POST", f"brokers/configuration/{KEY}/false")
-        awaited(lambda: not stock_shedding(rest))
-        cluster.admin("DELETE", f"brokers/configuration/{KEY}")
 
 
 def test_isolation_and_groups_are_read_as_brokers_have_them(cluster: Cluster, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The page of a decision server, drawn from figures: reasons, owners, plans."""
+"""The page of a decision server, drawn from figures: reasons and owners."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ _OVERVIEW = Overview(
     agreement={"other": (3, 1)},
     decisions=[],
     owners=(7, 0.25),
-    look=None,
-    plans="/data/plans",
 )
-_LOOK = {
-    "at": "2026-11-26T12:09:10Z",
-    "made": "2026-11-26T12:09:00Z",
-    "steps": 3,
-    "why": "unloaded from overloaded brokers",
-    "imbalance": {"now": 2.16, "planned": 1.171, "bound": None},
-}
 
 
 def test_figures_stand_in_sentences() -> None:
@@ -44,7 +35,6 @@ def test_figures_stand_in_sentences() -> None:
     assert "75.0%" in page
     assert "pulsar-lookup 1.2.3, ours our-plugins 0.4</dd>" in page
     assert "UTC, 1 d 1 h" in page
-    assert "None has been made yet." in page
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (7_200, "2 h 0 min")])
@@ -62,25 +52,6 @@ def test_reasons_of_a_failing_server_stand_first() -> None:
     assert page.index("<code>even</code> decides; failing") < page.index("<li>the disk is full</li>")
     assert "<li>&lt;b&gt;lost&lt;/b&gt;</li>" in page
     assert ", 1,000 lost" in page
-
-
-def test_the_latest_plan_has_its_figures() -> None:
-    """Moves, why, where, what came of it, and the imbalance now and after; a bound that is not known is a dash."""
-    came = {"outcome": "outside-windows", "reason": "it is Fri 09:10 UTC"}
-    page = html_overview(replace(_OVERVIEW, look=_LOOK | came))
-
-    assert "outside-windows: it is Fri 09:10 UTC" in page
-    assert "3 moves; unloaded from overloaded brokers; in <code>/data/plans</code>" in page
-    assert '<th scope="row">after the plan</th><td class="n">1.17</td>' in page
-    assert '<th scope="row">at best</th><td class="n">–</td>' in page
-
-
-def test_a_plan_that_cannot_be_relied_on_says_why() -> None:
-    """With what it found, if it found anything."""
-    trouble = "the record ends 1,000 s ago"
-
-    assert f"cannot be relied on: {trouble}" in html_overview(replace(_OVERVIEW, look=_LOOK | {"trouble": trouble}))
-    assert trouble in html_overview(replace(_OVERVIEW, look={"at": _LOOK["at"], "trouble": trouble}))
 
 
 def test_a_long_topic_is_cut() -> None:

@@ -6,6 +6,7 @@ and what stands in them against the commands, which run as processes with the ve
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shlex
@@ -13,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -28,9 +28,8 @@ from lookup.cli import root_parser
 from lookup.commands.cluster_flags import TOKEN_VARIABLE
 from lookup.commands.options import parsed
 from lookup.settings import ServingFile, load_serving
-from tests.moving.worlds import World
 from tests.processes import awaited
-from tests.serve.servers import Server, started
+from tests.serve.servers import Server, lookup_entry, started
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "configs" / "deploy"
@@ -114,7 +113,11 @@ def test_kustomization_names_every_manifest() -> None:
     }
 
     assert {*base["resources"]} == {"../settings", *(path.name for path in _MANIFESTS)}
-    assert generated == {"lookup-settings": ("serve.toml",), "lookup-cluster": ("cluster.env",)}
+    assert generated == {
+        "lookup-settings": ("serve.toml",),
+        "lookup-rebalance": ("rebalance.sh",),
+        "lookup-cluster": ("cluster.env",),
+    }
     volumes = {volume["name"]: volume for volume in _pod()["volumes"]}
     assert volumes["settings"]["configMap"]["name"] in generated
     for container in _containers().values():
@@ -134,7 +137,6 @@ def test_settings_and_variables_are_complete() -> None:
     assert settings.collect is not None
     assert settings.collect.service_url == _variables()["LOOKUP_COLLECT__SERVICE_URL"]
     assert settings.serving.warnings == ()
-    assert settings.balance is not None
 
 
 @pytest.mark.process
@@ -159,8 +161,7 @@ def test_both_kits_start_the_same_commands() -> None:
     assert services["serve"]["command"] == in_pods["serve"]
     collects = [vars(parsed(root_parser(), given[1:])) for given in (words[1:], in_pods["collect"])]
     for given in collects:
-        assert given["output"] == _settings().balance.record  # type: ignore[union-attr]  # it has the table
-        assert given["service_url"] == _settings().collect.service_url  # type: ignore[union-attr]  # and this one
+        assert given["service_url"] == _settings().collect.service_url  # type: ignore[union-attr]  # it has the table
         assert (given["admin"], given["zookeeper"]) == (variables["PULSAR_ADMIN"], variables["PULSAR_ZOOKEEPER"])
     assert vars(parsed(root_parser(), in_pods["serve"][1:]))["config"] == _MOUNTED
 
@@ -185,10 +186,10 @@ def test_every_variable_of_the_cluster_is_used() -> None:
 
 
 def test_paths_of_the_settings_are_on_the_volume_of_both() -> None:
-    """The record, what the collector writes, and the plans outlast the containers; all else cannot be written."""
+    """The record and what the collector writes outlast the containers; all else cannot be written."""
     settings, pod = _settings(), _containers()
-    assert settings.balance is not None
-    written = [settings.serving.record, settings.balance.record, settings.balance.plans]
+    collected = vars(parsed(root_parser(), _filled(pod["collect"]["args"], _variables())[1:]))["output"]
+    written = [settings.serving.record, collected]
 
     for container in pod.values():
         mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
@@ -235,7 +236,8 @@ def test_one_port_from_settings_to_network_policy() -> None:
     assert _compose()["services"]["serve"]["ports"] == [f"{port}:{port}"]
     labels = _of_kind("StatefulSet")["spec"]["template"]["metadata"]["labels"]
     assert _of_kind("Service")["spec"]["selector"] == labels
-    assert _of_kind("NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
+    (selected,) = _of_kind("NetworkPolicy")["spec"]["podSelector"]["matchExpressions"]
+    assert {selected["key"]: selected["values"][0]} == labels
 
 
 def test_addresses_of_the_cluster_may_be_reached() -> None:
@@ -276,28 +278,123 @@ def test_the_image_has_what_its_containers_run() -> None:
     assert {container["image"] for container in _containers().values()} == {f"pulsar-lookup:{target}"}
 
 
+# Plans and their moves, by a timer
+
+
+_REBALANCE = DEPLOY / "settings" / "rebalance.sh"
+#: A `lookup` that writes its arguments down and ends with the exit code that a file beside it has for the command.
+_LOOKUP = """#!/bin/sh
+echo "$*" >>"$HERE/ran"
+case "$*" in plan*) for output; do :; done; mkdir "$output"; echo >"$output/plan.json" ;; esac
+exit "$(cat "$HERE/$1.code")"
+"""
+
+
+def _rebalance(folder: Path, **codes: int) -> tuple[int, list[list[str]]]:
+    """Run the script once, with commands that end with some codes; return its own, and what it ran."""
+    (folder / "lookup").write_text(_LOOKUP, encoding="utf-8")
+    (folder / "lookup").chmod(0o755)
+    (folder / "ran").write_text("", encoding="utf-8")
+    for command, code in {"plan": 0, "apply": 0, **codes}.items():
+        (folder / f"{command}.code").write_text(str(code), encoding="utf-8")
+    environment = {**_variables(), "PATH": f"{folder}:/usr/bin:/bin", "HERE": str(folder)}
+    done = subprocess.run(["sh", _REBALANCE, folder / "plans"], env=environment, capture_output=True, check=False)
+    return done.returncode, [line.split() for line in (folder / "ran").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.process
+def test_the_timer_plans_and_makes_the_moves(tmp_path: Path) -> None:
+    """With flags that the commands know; a journal that an earlier run has left is recovered first."""
+    code, ran = _rebalance(tmp_path)
+    (folder,) = (tmp_path / "plans").iterdir()
+    (folder / "plan.json.journal").touch()
+    _, again = _rebalance(tmp_path, plan=2)
+
+    assert (code, [words[0] for words in ran]) == (0, ["plan", "apply"])
+    planning, applying = (vars(parsed(root_parser(), words)) for words in ran)
+    assert (planning["output"], applying["plan"]) == (folder.name, folder.name)
+    assert (applying["yes"], applying["freeze_shedding"]) == (True, True)
+    for given in (planning, applying):
+        assert given["admin"] == _variables()["PULSAR_ADMIN"]
+        assert given["service_url"] == _variables()["LOOKUP_COLLECT__SERVICE_URL"]
+    assert vars(parsed(root_parser(), again[0]))["recover"] == f"{folder.name}/plan.json.journal"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("codes", "code", "commands", "kept"),
+    [
+        ({"plan": 4}, 0, ["plan"], 0),
+        ({"plan": 2}, 2, ["plan"], 1),
+        ({"apply": 4}, 4, ["plan", "apply"], 1),
+    ],
+    ids=["nothing-to-move", "no-plan", "stopped"],
+)
+def test_the_timer_fails_only_if_moves_were_not_made(
+    tmp_path: Path, codes: dict[str, int], code: int, commands: list[str], kept: int
+) -> None:
+    """That nothing is worth moving is no failure, and leaves no folder behind."""
+    ended, ran = _rebalance(tmp_path, **codes)
+
+    assert (ended, [words[0] for words in ran]) == (code, commands)
+    assert len([*(tmp_path / "plans").iterdir()]) == kept
+
+
+def test_one_job_at_a_time_and_only_if_it_is_switched_on() -> None:
+    """It has the script, the variables and the volume of the server, runs on its node, and does nothing else."""
+    cron = _of_kind("CronJob")["spec"]
+    pod, server = cron["jobTemplate"]["spec"]["template"]["spec"], _pod()
+    (container,), serve = pod["containers"], _containers()["serve"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    (affinity,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (selected,) = _of_kind("NetworkPolicy")["spec"]["podSelector"]["matchExpressions"]
+
+    assert (cron["concurrencyPolicy"], cron["suspend"]) == ("Forbid", True)
+    assert cron["jobTemplate"]["spec"]["backoffLimit"] == 0
+    assert container["args"][1].endswith(f"/{_REBALANCE.name}")
+    assert volumes["script"]["configMap"]["name"] == "lookup-rebalance"
+    assert volumes["data"]["persistentVolumeClaim"]["claimName"] == "data-lookup-0"
+    assert affinity["labelSelector"] == _of_kind("StatefulSet")["spec"]["selector"]
+    assert _of_kind("CronJob")["metadata"]["labels"]["app.kubernetes.io/name"] in selected["values"]
+    assert pod["securityContext"] == server["securityContext"]
+    for key in ("image", "envFrom", "env", "securityContext"):
+        assert container[key] == serve[key]
+
+
+@pytest.mark.process
+def test_units_of_systemd_are_sound(tmp_path: Path) -> None:
+    """`systemd-analyze` finds no mistake in them, if it is there, and the service runs the script."""
+    units = {path.name: path for path in (DEPLOY / "systemd").iterdir()}
+    service = configparser.ConfigParser(strict=False, interpolation=None)
+    service.read(units["lookup-rebalance.service"], encoding="utf-8")
+
+    assert units.keys() == {"lookup-rebalance.service", "lookup-rebalance.timer"}
+    assert service["Service"]["Type"] == "oneshot"
+    assert _REBALANCE.name in service["Service"]["ExecStart"]
+    if (program := shutil.which("systemd-analyze")) is not None:
+        for path in units.values():
+            shutil.copy(path, tmp_path)
+        found = subprocess.run(
+            [program, "verify", *(tmp_path / name for name in units)], capture_output=True, text=True, check=False
+        )
+        assert (found.returncode, found.stderr) == (0, "")
+
+
 # The server, as the containers start it
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """Start `lookup serve` with the settings that ship, in a folder of its own, on a free port, a look a second."""
+    """Start `lookup serve` with the settings that ship, in a folder of its own, on a free port."""
     (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
-    world = World.crowded()
-    # Ten minutes, which end now.
-    world.start_us = time.time_ns() // 1000 - 9 * 60_000_000
-    world.write(tmp_path / "collected")
     path = tmp_path / "serve.toml"
     path.write_text(_SETTINGS.read_text(encoding="utf-8"), encoding="utf-8")
     moved = {
         "serving.record": tmp_path / "record",
         "serving.token_file": tmp_path / "token",
-        "serving.cluster": "east",
+        "serving.flush_s": 0.2,
         "serving.port": 0,
         "serving.bind": "127.0.0.1",
-        "balance.record": tmp_path / "collected",
-        "balance.plans": tmp_path / "plans",
-        "balance.every_s": 1,
     }
     with started(path, *(word for key, value in moved.items() for word in ("--set", f"{key}={value}"))) as server:
         yield server
@@ -314,14 +411,14 @@ def _probe(words: list[str], server: Server) -> int:
 
 @pytest.mark.process
 def test_probes_tell_a_sick_server_from_a_dead_one(server: Server) -> None:
-    """Without a record Compose says unhealthy; Kubernetes leaves the server alone until it answers no more."""
+    """If rows cannot be written Compose says unhealthy; Kubernetes leaves the server alone until it answers no more."""
     alive = _containers()["serve"]["livenessProbe"]["exec"]["command"]
     _, *healthy = _compose()["services"]["serve"]["healthcheck"]["test"]
     token = {"Authorization": "Bearer s3cret"}
-    awaited(lambda: server.ask("GET", "/balance", headers=token)[1]["looks"])
     well = server.ask("GET", "/health")[0], _probe(alive, server), _probe(healthy, server)
 
-    shutil.rmtree(server.record.parent / "collected")
+    (server.record / "lookups").write_text("in the way", encoding="utf-8")
+    server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry()]}, headers=token)
     awaited(lambda: server.ask("GET", "/health")[0] == 503)
     sick = _probe(alive, server), _probe(healthy, server)
     server.process.send_signal(signal.SIGSTOP)
