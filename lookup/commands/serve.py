@@ -37,8 +37,7 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C, then write what waits and return 0."""
-    require_extra("serve", "aiohttp", "jinja2", "prometheus_client", "pyarrow", extra="serve")
-    from lookup.report.serving import html_overview
+    require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
     from lookup.serve.running import serve
 
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
@@ -46,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     def load() -> ServingFile:
         return load_serving(arguments.config, flags)
 
-    asyncio.run(serve(load, say, _state_topic, _admin_rest, html_overview))
+    asyncio.run(serve(load, say, _state_topic, _admin_rest))
     return 0
 
 

@@ -1,8 +1,7 @@
 """Write sections as a page of their own that needs no network, under a policy that lets nothing in but its own parts.
 
 The page's own script and style sheet, and Vega's scripts, stand in it whole, each named by its hash in the policy;
-specifications and numbers stand in it as data, which no browser runs. A still page has tables and sentences alone, and
-no script.
+specifications and numbers stand in it as data, which no browser runs.
 """
 
 from __future__ import annotations
@@ -27,25 +26,18 @@ _ASSETS = files("lookup.report") / "assets"
 #: In the order in which they need each other; the page's own comes last.
 _SCRIPTS = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js", "page.js")
 _CODE = re.compile(r"`([^`]+)`")
-#: The dark colours of the style sheet; a page's script turns them on.
-_DARK = re.compile(r':root\[data-theme="dark"\] (\{.*?\})', re.DOTALL)
 
 
-def html_page(content: Sequence[Section], *, is_still: bool = False, **facts: str | Sequence[str]) -> str:
+def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
     """Write sections as a page of its own.
 
     Args:
-        is_still: without scripts, so without charts; dark if the reader's system is.
         facts: what stands around the sections, by its name in the template; a page that compares no policies has none
             of `incumbent`, `candidates`, `alike` and `replayed`.
     """
     # A map that lies beside a script is not in the page.
-    names = () if is_still else _SCRIPTS
-    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in names]
+    scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
-    if is_still:
-        # On paper, which is light, they would be ink without a ground.
-        style = Markup(_DARK.sub(r"@media screen and (prefers-color-scheme: dark) { :root \1 }", style))
     return _template().render(
         sections=content,
         scripts=scripts,
@@ -67,7 +59,7 @@ def _template() -> Template:
 
 def _policy(scripts: Iterable[str], style: str) -> str:
     """Return the content-security policy: nothing is loaded, and nothing runs that is not named by its hash."""
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts) or "'none'"
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
 
 

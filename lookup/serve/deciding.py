@@ -6,7 +6,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -184,10 +183,6 @@ class Explainable:
     def find(self, decision: str) -> Answer | None:
         """Return the answer of a decision; None if it is not kept."""
         return self._answers.get(decision)
-
-    def latest(self, most: int) -> list[Answer]:
-        """Return the latest answers, the latest first."""
-        return [*islice(reversed(self._answers.values()), most)]
 
     def _count(self, view: View, answers: int) -> None:
         self._records += len(view.records) * ((self._on_view[view] == 0) - (self._on_view[view] + answers == 0))

@@ -26,7 +26,6 @@ class Metrics:
         decisions = counter("lookup_decisions", "answers by policy and outcome", ["policy", "outcome"])
         shadow = counter("lookup_shadow_answers", "answers in shadow, by agreement", ["policy", "agreement"])
         self.requests, self.decisions, self.shadow = map(cache, (requests.labels, decisions.labels, shadow.labels))
-        self._shadow_answers = shadow
         self.lookups = counter("lookup_recorded_lookups", "lookups taken into the record")
         self.refused = counter("lookup_refused_lookups", "lookups that cannot be recorded")
         self.shadow_lost = counter("lookup_shadow_lost", "requests that policies in shadow were not asked")
@@ -48,17 +47,6 @@ class Metrics:
             "lookup_owners_refused", "records of the state topic that are not what Pulsar writes"
         )
         self.seconds = Histogram("lookup_decide_seconds", "time to answer a broker", buckets=_BUCKETS, registry=own)
-
-    def agreement(self) -> dict[str, tuple[int, int]]:
-        """Return how many answers of each policy in shadow were the same as the active one's, and how many others."""
-        counts: dict[tuple[str, str], int] = {
-            (sample.labels["policy"], sample.labels["agreement"]): int(sample.value)
-            for metric in self._shadow_answers.collect()
-            for sample in metric.samples
-            if sample.name.endswith("_total")
-        }
-        policies = dict.fromkeys(policy for policy, _ in counts)
-        return {policy: (counts.get((policy, "same"), 0), counts.get((policy, "other"), 0)) for policy in policies}
 
     def show_owners(self, follower: Follower, owners: Owners) -> None:
         """Take over the figures of the owners as they are now."""

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from lookup.errors import InputError
 from lookup.serve.following import Connect, Follower
-from lookup.serve.server import DecisionServer, Draw
+from lookup.serve.server import DecisionServer
 from lookup.serve.topics import Reach, ServedTopics
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
@@ -28,7 +28,6 @@ async def serve(
     report: Callable[[str], None],
     connect: Connect,
     reach: Reach,
-    draw: Draw,
 ) -> None:
     """Run the decision server until SIGTERM or SIGINT; SIGHUP loads the settings again.
 
@@ -37,7 +36,6 @@ async def serve(
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
-        draw: writes the page at `/`.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -55,7 +53,7 @@ async def serve(
             collect = settings.collect
             source = None if collect is None or collect.admin is None else reach(collect)
             topics = ServedTopics(settings, source, report)
-        server = DecisionServer(settings, report, follower, topics, draw)
+        server = DecisionServer(settings, report, follower, topics)
         # Not only once it listens: the system's own answer to the signal is to end the process.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
         if follower is not None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any
 
 from aiohttp import web
 
@@ -24,7 +24,6 @@ from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_ow
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
-from lookup.serve.overview import Overview, decision_of
 from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
@@ -34,10 +33,7 @@ from lookup.serve.views import View
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
-__all__ = ["DecisionServer", "Draw"]
-
-#: Writes the page at `/`.
-Draw: TypeAlias = Callable[[Overview], str]
+__all__ = ["DecisionServer"]
 
 #: Brokers that have a figure of their own for what they lost.
 _MOST_BROKERS = 1000
@@ -48,8 +44,6 @@ _OWNERS = "view.ownership"
 _FOLLOW_S = 0.1
 #: Watches last, and are counted by what serves them.
 _WATCH_PATH = "/watch"
-#: Decisions on the page.
-_SHOWN = 20
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -97,7 +91,6 @@ class DecisionServer:
         report: takes a sentence for the operator.
         follower: follows the owners of bundles, if policies may read them.
         topics: the topics of the cluster, if the settings have a table of them.
-        draw: writes the page at `/`.
 
     Raises:
         SettingsError: if a policy cannot be built or served, or the token cannot be read.
@@ -110,9 +103,8 @@ class DecisionServer:
         report: Callable[[str], None],
         follower: Follower | None,
         topics: ServedTopics | None,
-        draw: Draw,
     ) -> None:
-        self._report, self._follower, self._topics, self._draw = report, follower, topics, draw
+        self._report, self._follower, self._topics = report, follower, topics
         #: what the clock said last, and the time of the latest decision, which never goes back
         self._clock_us = self._last_us = time.time_ns() // 1000
         self._configured = _configured(settings)
@@ -129,7 +121,6 @@ class DecisionServer:
         self._owners = Owners(run)
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
-        self._owners_lag_s = 0.0
         self._deciders = Deciders(served, self._owners, self._started_us)
         self._explainable = Explainable()
         self._shadowed: deque[_Question] = deque()
@@ -144,7 +135,6 @@ class DecisionServer:
             web.get("/health", self._health),
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
-            web.get("/", self._show_page),
         ]
         self._topic_routes = TopicRequests(topics).routes()
         # Requests about topics may wait for the cluster, so they are counted apart from all others.
@@ -182,7 +172,7 @@ class DecisionServer:
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
-        refused = refusal(request, path, configured.token)
+        refused = refusal(request, configured.token)
         if refused is not None:
             answer = await handler(request) if path == "/health" and refused.status == 401 else refused
             # Connections are few, and for those who are admitted.
@@ -270,18 +260,13 @@ class DecisionServer:
         self.metrics.seconds.observe(time.perf_counter() - began)
         return web.json_response(content)
 
-    def _problems(self) -> list[str]:
-        """Return what keeps the server from being healthy, a sentence each."""
-        follower = self._follower
+    async def _health(self, _: web.Request) -> web.StreamResponse:
+        served, follower = self._configured.served, self._follower
         problems = [] if self.recorder.failure is None else [self.recorder.failure]
         if follower is not None and (lost := follower.problem(0.0)) is not None:
             problems.append(lost)
         if self._topics is not None and self._topics.trouble is not None:
             problems.append(self._topics.trouble)
-        return problems
-
-    async def _health(self, _: web.Request) -> web.StreamResponse:
-        served, follower, problems = self._configured.served, self._follower, self._problems()
         content: dict[str, Any] = {
             "status": "failing" if problems else "ok",
             "protocol": PROTOCOL,
@@ -309,34 +294,6 @@ class DecisionServer:
             return problem(404, f"decision {name[:50]!r} is not among the last {len(self._explainable)}")
         return web.json_response(answer.explained(self._owners))
 
-    async def _show_page(self, _: web.Request) -> web.StreamResponse:
-        self._follow_owners()
-        # Only a header keeps other sites from framing the page; the rest of its policy stands in it.
-        headers = {"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"}
-        # Not in the loop, in which brokers wait: the first page takes a good part of a second.
-        text = await asyncio.to_thread(self._draw, self._overview())
-        return web.Response(text=text, content_type="text/html", headers=headers)
-
-    def _overview(self) -> Overview:
-        configured, metrics, recorder = self._configured, self.metrics, self.recorder
-        served, masked = configured.served, configured.section.masked
-        return Overview(
-            cluster=configured.section.cluster,
-            version=version("pulsar-lookup"),
-            started_us=self._started_us,
-            now_us=time.time_ns() // 1000,
-            policy=None if served.active is None else served.active.name,
-            settings=served.reference,
-            plugins=served.document["plugins"],
-            problems=self._problems(),
-            recorded=recorder.written["lookups"],
-            pending=recorder.pending,
-            lost=sum(recorder.lost.values()),
-            agreement=metrics.agreement(),
-            decisions=[decision_of(answer, masked) for answer in self._explainable.latest(_SHOWN)],
-            owners=None if self._follower is None else (len(self._owners), self._owners_lag_s),
-        )
-
     # Work behind the answers
 
     def _now_us(self) -> int:
@@ -356,8 +313,7 @@ class DecisionServer:
         for _ in range(len(changes)):
             bundle, broker, written_us = changes.popleft()
             self._is_torn |= not recorder.add_owner_change(self._owners.apply(bundle, broker), now_us)
-            self._owners_lag_s = (time.time_ns() // 1000 - written_us) / 1e6
-            self.metrics.owners_lag.set(self._owners_lag_s)
+            self.metrics.owners_lag.set((time.time_ns() // 1000 - written_us) / 1e6)
         has_room = recorder.pending + len(self._owners) < recorder.max_pending
         if self._owners.is_long or (self._is_torn and has_room):
             self._is_torn = False
