@@ -13,14 +13,14 @@ from tests import conftest
 _SOME = {
     "pulsar": "test_brokers_publish_their_racks",
     "cluster": "test_worker_that_is_lost_changes_no_byte",
-    "thorough": "test_the_script_prints_the_rows_of_the_page",
+    "thorough": "test_a_table_is_what_the_script_computes",
 }
 
 
 @pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster", "thorough"])
 def test_what_takes_minutes_runs_only_if_asked_for(marks: str) -> None:
     """No choice of other marks, as a whole run or one of quick tests, takes in tests that start a cluster, say."""
-    files = "test_errors.py pulsar/test_cluster.py spark/test_cluster.py test_forecasts_page.py".split()
+    files = "test_errors.py pulsar/test_cluster.py spark/test_cluster.py test_shedders_page.py".split()
     files = [f"tests/{name}" for name in files]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],

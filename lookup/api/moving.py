@@ -31,7 +31,7 @@ from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
-from lookup.moving.verifying import PlanMeasured, earlier_predictions, measured_from_us, plan_measured
+from lookup.moving.verifying import PlanMeasured, measured_from_us, plan_measured
 from lookup.settings import PolicySpec
 from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
 from lookup.settings.shipped import shipped_path
@@ -56,9 +56,8 @@ class Source:
     #: instant of the record, µs; None: its end
     at_us: int | None = None
     endpoints: Endpoints = Endpoints()
-    #: seconds that reading a cluster may take, and how often every broker is to report in that time
+    #: seconds that reading a cluster may take
     wait_s: float = 60.0
-    reports: int = 1
     #: TOML with `[[namespaces]]`: isolation policies and anti-affinity groups
     namespaces: str | None = None
     #: LOOKUPS of the cluster, path or URI: where clients are
@@ -103,7 +102,7 @@ class Source:
             return recorded(self.record, self.at_us, self.endpoints.cluster, text)
         if self.at_us is not None:
             raise SettingsError(Argument("at"), " is an instant of a record; give ", Argument("record"), " as well")
-        return read_now(self.endpoints, self.wait_s, self.reports, text, progress=progress)
+        return read_now(self.endpoints, self.wait_s, text, progress=progress)
 
 
 @contextmanager
@@ -144,15 +143,12 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> Plan:
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
 
         Args:
             folder: path or URI; must not exist or be empty.
             force: replace an earlier plan; other files stay.
-
-        Returns:
-            The plan as it was written, with how predictions have done that were verified there or beside it.
 
         Raises:
             InputError: if they cannot be written.
@@ -160,18 +156,14 @@ class Plan:
         from lookup.logs.outputs import draft
         from lookup.report.plans import html_plan
 
-        path, content = os.fspath(folder), self.plan
-        if "://" not in path:
-            content = content.model_copy(update={"predictions": earlier_predictions(Path(path), content)})
-        page = html_plan(content).encode()
-        with draft(path, (PLAN, PAGE), force=force) as into:
-            into.write(PLAN, plan_bytes(content))
+        page = html_plan(self.plan).encode()
+        with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
+            into.write(PLAN, plan_bytes(self.plan))
             into.write(PAGE, page)
-        return Plan(content)
 
     def __repr__(self) -> str:
         """Return how many moves there are, what they bring, and why."""
-        before, after = self.plan.before["imbalance"], self.plan.after["imbalance"].value
+        before, after = self.plan.before["imbalance"], self.plan.after["imbalance"]
         moves = quantity(len(self.plan.steps), "move")
         return f"<Plan of {moves}, imbalance {before:.3f} to {after:.3f}: {self.plan.why}>"
 

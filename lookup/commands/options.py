@@ -156,6 +156,14 @@ class Parser(argparse.ArgumentParser):
                 words.append(f" {part.value}")
         return "".join(words)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; refuse flags that are gone before their values are taken for commands."""
+        for word in args or ():
+            flag = word.partition("=")[0]
+            if flag.startswith("-") and flag in self.retired:
+                self.error(f"{flag} is gone; {self.retired[flag]}")
+        return super().parse_known_args(args, namespace)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
@@ -181,8 +189,6 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         flag = rest[0].partition("=")[0]
         if not flag.startswith("-"):
             reached.error(f"{rest[0]!r} is one argument too many")
-        if flag in reached.retired:
-            reached.error(f"{flag} is gone; {reached.retired[flag]}")
         known = [name for action in reached._actions for name in action.option_strings]
         reached.error(f"there is no flag {flag}; {suggestion(flag, known)}")
     missing = [

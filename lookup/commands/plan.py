@@ -34,6 +34,7 @@ __all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
 _WAIT_S = 60.0
 #: Moves that a terminal shows before the page is named instead.
 _ROWS = 20
+_RETIRED = {"--reports": "a plan has no intervals and takes one report of each broker, which --wait waits for"}
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -81,12 +82,6 @@ def add_source(parser: Parser) -> None:
         help="how long to wait for reports of all brokers (default: 60s)",
     )
     parser.add_argument(
-        "--reports",
-        type=whole,
-        metavar="N",
-        help="reports of each broker to wait for; from 3 on the plan's figures have intervals (default: 1)",
-    )
-    parser.add_argument(
         "--namespaces",
         metavar="FILE",
         help="TOML with [[namespaces]]: isolation and anti-affinity; default: namespaces.toml of --record, or --admin",
@@ -119,8 +114,6 @@ def source_of(arguments: argparse.Namespace) -> Source:
         problems.append(f"--record and {flags}: a plan is of a record or of a cluster that is read now")
     if arguments.record is None and arguments.at is not None:
         problems.append("--at: is an instant of a record; give --record as well")
-    if arguments.reports is not None and arguments.reports < 1:
-        problems.append(f"--reports: {arguments.reports} are none; give 1 or more")
     if arguments.namespaces is not None and not Path(arguments.namespaces).is_file():
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
@@ -133,19 +126,16 @@ def source_of(arguments: argparse.Namespace) -> Source:
         arguments.at,
         endpoints_of(arguments),
         _WAIT_S if arguments.wait_s is None else arguments.wait_s,
-        arguments.reports or 1,
         arguments.namespaces,
         arguments.lookups,
     )
 
 
 def _require_live(arguments: argparse.Namespace) -> None:
-    """Refuse flags of a cluster that is read now beside a record, which has the reports that it has."""
-    flags = {"--wait": arguments.wait_s, "--reports": arguments.reports}
-    given = [flag for flag, value in flags.items() if value is not None]
-    if arguments.record is not None and given:
+    """Refuse the flag of a cluster that is read now beside a record, which has the reports that it has."""
+    if arguments.record is not None and arguments.wait_s is not None:
         raise SettingsError(
-            f"{given[0]}: is for a cluster that is read now; --record has the reports that it has, leave it out"
+            "--wait: is for a cluster that is read now; --record has the reports that it has, leave it out"
         )
 
 
@@ -184,7 +174,7 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made = made.write(arguments.output, force=arguments.force)
+            made.write(arguments.output, force=arguments.force)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
     _print(made, arguments)
@@ -301,6 +291,7 @@ COMMANDS = (
         ),
         add_arguments=_add_arguments,
         run=_run,
+        retired=_RETIRED,
     ),
     Command(
         name="plan show",
@@ -321,5 +312,6 @@ COMMANDS = (
         ),
         add_arguments=_add_checked,
         run=_run_eval,
+        retired=_RETIRED,
     ),
 )

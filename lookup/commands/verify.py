@@ -15,15 +15,15 @@ from lookup.errors import SettingsError
 from lookup.model.quoting import quantity
 
 if TYPE_CHECKING:
-    from lookup.moving.verifying import FigureMeasured, PlanMeasured
+    from lookup.moving.verifying import PlanMeasured
     from lookup.serve.verifying import Verified
 
 __all__ = ["COMMAND"]
 
 #: Seconds that brokers have to report.
 _REPORTS_S = 60.0
-#: Exit codes: a decision was not the same; a prediction was wrong; it cannot be judged.
-_DIFFERENT, _WRONG, _UNDECIDED = 1, 3, 4
+#: Exit code: a decision was not the same.
+_DIFFERENT = 1
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -46,7 +46,7 @@ def _add_arguments(parser: Parser) -> None:
     add_cluster(parser)
     add_lookups(parser)
     # What else a plan is made of.
-    parser.set_defaults(reports=1, namespaces=None)
+    parser.set_defaults(namespaces=None)
     add_master(
         parser,
         "verify decisions on Spark, with this master, like local[*]; default: in this process",
@@ -105,22 +105,21 @@ def _print_verified(verified: Verified, form: str) -> None:
 
 
 def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
-    """Print what a plan predicted beside what is measured; return 3 if it was wrong, 4 if that cannot be said."""
+    """Print the figures that a plan predicted beside those that are measured."""
     arguments.wait_s = arguments.wait_s or _REPORTS_S
     source = source_of(arguments)
     from lookup.api.moving import verify
-    from lookup.moving.verifying import keep_prediction
 
     with progress("verifying a plan") as report_stage:
         measured = verify(journal, source, progress=report_stage)
-    right, count = keep_prediction(Path(journal).parent, measured)
     if arguments.format == "json":
-        print_json(measured.document() | {"predictions": {"right": right, "of": count}})
+        print_json(measured.document())
     else:
         _print_measured(measured)
-    if count:
-        note(f"of {quantity(count, 'prediction')} in {Path(journal).parent} {right} were right")
-    return {True: 0, False: _WRONG, None: _UNDECIDED}[measured.is_right]
+    if measured.unmade:
+        steps = f"{quantity(len(measured.unmade), 'step')} of {len(measured.plan.steps)}"
+        note(f"{steps} were not made as planned, and the prediction is of all")
+    return 0
 
 
 def _print_measured(measured: PlanMeasured) -> None:
@@ -128,17 +127,12 @@ def _print_measured(measured: PlanMeasured) -> None:
 
     console = data_console()
     named = {**measured.figures, **{near_name(key): of for key, of in measured.near.items()}}
-    figures = [(name, *_figure(of)) for name, of in named.items()]
-    plain_table(console, ("figure", "before", "predicted", "interval", "measured", "inside"), figures)
+    figures = [
+        (name, *(f"{value:.3f}" for value in (of.before, of.predicted, of.measured))) for name, of in named.items()
+    ]
+    plain_table(console, ("figure", "before", "predicted", "measured"), figures)
     brokers = [(one.broker, _load(one.before), _load(one.predicted), _load(one.measured)) for one in measured.brokers]
     plain_table(console, ("broker", "B/s before", "B/s predicted", "B/s measured"), brokers)
-    console.print(plain(measured.verdict), soft_wrap=True)
-
-
-def _figure(of: FigureMeasured) -> tuple[str, ...]:
-    interval = "-" if of.low is None or of.high is None else f"{of.low:.3f} to {of.high:.3f}"
-    inside = {True: "yes", False: "no", None: "-"}[of.is_inside]
-    return f"{of.before:.3f}", f"{of.predicted:.3f}", interval, f"{of.measured:.3f}", inside
 
 
 def _load(load: float | None) -> str:
@@ -153,7 +147,7 @@ COMMAND = Command(
         ("lookup verify record --master 'local[*]' --format json", "a large record on Spark, for a program"),
         (
             "lookup verify --plan plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
-            "after `lookup apply`: 0 if every figure is in its interval, 3 if one is not, 4 if that cannot be said",
+            "after `lookup apply`: each figure before, as predicted and as measured",
         ),
         (
             "lookup verify --plan plan.json.journal --record collected",

@@ -62,11 +62,10 @@ class Balance:
             self.loads[move.source] = left if left > _ROUND_OFF * move.weight else 0.0
             self.loads[move.destination] += move.weight
 
-    def figures(self, loads: Floats | None = None) -> dict[str, float]:
-        """Return imbalance and deviation of these loads, or of others; an idle cluster is even."""
-        loads = self.loads if loads is None else loads
-        filled, staying = loads / self.capacities, self.staying
-        mean = loads[self.counted].sum() / self.capacities[staying].sum()
+    def figures(self) -> dict[str, float]:
+        """Return imbalance and deviation of the loads; an idle cluster is even."""
+        filled, staying = self.loads / self.capacities, self.staying
+        mean = self.loads[self.counted].sum() / self.capacities[staying].sum()
         if not mean > 0.0:
             return {"imbalance": 1.0, "deviation": 0.0}
         return {"imbalance": float(filled[self.counted].max() / mean), "deviation": float(filled[staying].std() / mean)}

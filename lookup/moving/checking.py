@@ -56,7 +56,7 @@ class PlanToday:
     def planned(self) -> dict[str, float]:
         """Return the figures after the plan as it was made."""
         near = {near_name(key): of.after for key, of in self.plan.near.items()}
-        return {**{name: figure.value for name, figure in self.plan.after.items()}, **near}
+        return {**self.plan.after, **near}
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it."""

@@ -22,8 +22,8 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "LOAD_DRIFT", "VERSION", "Costs", "EarlierPredictions", "Fingerprint", "Limits", "MovePlan", "NearLoad",
-    "PlannedBroker", "Predicted", "RefusedMove", "Step", "digest_of_owners", "near_name", "plan_bytes", "plan_of",
+    "LOAD_DRIFT", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
+    "PlannedBroker", "RefusedMove", "Step", "digest_of_owners", "near_name", "plan_bytes", "plan_of",
     "read_plan", "rounded_load",
 ]  # fmt: skip
 
@@ -126,29 +126,11 @@ class PlannedBroker(_Part):
     bundles: Count = 0
 
 
-class Predicted(_Part):
-    """A figure after the plan, and the interval in which it is expected when it is measured."""
-
-    value: Number
-    #: both None: nothing is known of how much loads vary
-    low: Number | None = None
-    high: Number | None = None
-
-
 class NearLoad(_Part):
     """Which share of load is near its clients, before and after the plan."""
 
     before: Number
     after: Number
-
-
-class EarlierPredictions(_Part):
-    """Plans of the same cluster whose predictions were verified before."""
-
-    #: plans of which at least one figure was measured outside its interval
-    wrong: Count
-    #: plans that could be judged
-    of: Positive
 
 
 class MovePlan(_Part):
@@ -168,17 +150,13 @@ class MovePlan(_Part):
     refused: tuple[RefusedMove, ...] = ()
     #: by figure: `imbalance`, and `deviation` of load / capacity as a share of its mean
     before: Mapping[str, Number]
-    after: Mapping[str, Predicted]
+    after: Mapping[str, Number]
     #: by client property that brokers publish, as `rack`; by the lookups of the day before, empty if they were not read
     near: Mapping[str, NearLoad] = {}
     #: why there are these steps, or none; one sentence
     why: Text = "planned"
-    #: what the intervals of `after` cover, or why there are none; one sentence
-    covers: Text = "unknown"
     #: what was missing when the plan was made, a sentence each
     missing: tuple[Text, ...] = ()
-    #: None: none is known where the plan was written
-    predictions: EarlierPredictions | None = None
 
 
 def near_name(key: str) -> str:

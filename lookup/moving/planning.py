@@ -55,7 +55,6 @@ from lookup.moving.plan import (
     digest_of_owners,
     rounded_load,
 )
-from lookup.moving.predicting import predicted
 from lookup.moving.state import ClusterState
 
 __all__ = ["make_plan"]
@@ -352,7 +351,6 @@ class _Planner:
         """Put the document together."""
         state, view = self._state, self._state.view
         before, after = self._start.figures(), self.balance.figures()
-        intervals, covers = predicted(state, self.balance, self.moves, self._quiet, after)
         moved = {move.bundle for move in self.moves}
         refused = [
             RefusedMove(bundle=bundle, source=state.owners[bundle].broker, destination=destination, reason=reason)
@@ -388,10 +386,9 @@ class _Planner:
             steps=tuple(self._steps()),
             refused=tuple(refused),
             before=before,
-            after=intervals,
+            after=after,
             near=self._near(),
             why=self._why(outcome),
-            covers=covers,
             missing=(*state.missing, *self._unread()),
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -179,7 +178,6 @@ def _settings_of(folder: str, given: str | None) -> tuple[NamespacePolicies, tup
 def read_now(
     endpoints: Endpoints,
     wait_s: float = 60.0,
-    reports: int = 1,
     namespaces: str | None = None,
     *,
     progress: Callable[[str], None] = lambda message: None,
@@ -188,7 +186,6 @@ def read_now(
 
     Args:
         wait_s: seconds after which what has been read has to do.
-        reports: of every broker and of its top bundles.
         namespaces: as for `recorded`; default: the admin REST is asked for isolation policies and groups.
 
     Raises:
@@ -201,7 +198,7 @@ def read_now(
         raise InputError(Argument(flag), f" must be given: without it {lacks}")
     rest = None if endpoints.admin is None else AdminRest(endpoints.admin, endpoints.credentials)
     name = _confirmed_name(endpoints, rest)
-    observer, seen = Observer(name), _Seen(reports)
+    observer, seen = Observer(name), _Seen()
     began = time.monotonic()
     progress(f"reading cluster {name}")
     with reading(endpoints, rest, name) as records:
@@ -247,12 +244,11 @@ def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
 class _Seen:
     """What has been read so far of what a plan needs."""
 
-    reports: int
     has_registry: bool = False
     has_owners: bool = False
-    #: reports by broker
-    loads: Counter[str | None] = field(default_factory=Counter)
-    bundles: Counter[str | None] = field(default_factory=Counter)
+    #: brokers that have reported
+    loads: set[str | None] = field(default_factory=set)
+    bundles: set[str | None] = field(default_factory=set)
 
     def take(self, observer: Observer, record: Any) -> None:
         """Let the observer have a record, and note what it was."""
@@ -263,18 +259,18 @@ class _Seen:
             case CaughtUp():
                 self.has_owners = True
             case BrokerReport(broker, text) if text:
-                self.loads[broker] += 1
+                self.loads.add(broker)
             case TopBundles(text, _, broker) if text:
-                self.bundles[broker] += 1
+                self.bundles.add(broker)
 
     def is_complete(self, observer: Observer) -> bool:
         """Return whether nothing is missing any more."""
         return self.has_registry and self.has_owners and not list(self._late(observer))
 
     def _late(self, observer: Observer) -> Iterator[str]:
-        """Yield the brokers that have not reported as often as they should."""
+        """Yield the brokers that have not reported their load and their bundles."""
         for broker in sorted(observer.registered):
-            if min(self.loads[broker], self.bundles[broker]) < self.reports:
+            if broker not in self.loads or broker not in self.bundles:
                 yield broker
 
     def in_vain(self, observer: Observer) -> str | None:
@@ -307,8 +303,7 @@ class _Seen:
         """Yield a sentence for what did not come in time, and for messages that are not what Pulsar writes."""
         late = list(self._late(observer))
         if late:
-            times = "" if self.reports == 1 else f" {self.reports} times"
-            yield f"{listed(late)} did not report load and bundles{times} within {wait_s:g} s; {_QUIET}"
+            yield f"{listed(late)} did not report load and bundles within {wait_s:g} s; {_QUIET}"
         for source, reason in observer.troubles.items():
             yield f"{READABLE[source]} cannot be read: {reason}"
         for source, count in observer.refused.items():

@@ -1,9 +1,9 @@
-"""What a cluster is like at an instant, from rows of its tables: the view a shedder judges, and how much loads vary."""
+"""What a cluster is like at an instant, from rows of its tables: the view a shedder judges."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from lookup.logs.rows import Quarantined
 from lookup.model import Broker, ClusterView, Load, Roster
 from lookup.model.documents import TableName
 from lookup.model.load import BundleLoad, ascending
-from lookup.model.load_data import broker_load_from_json
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import time_text
 from lookup.moving.origins import near_loads, origins_of
@@ -26,14 +25,12 @@ from lookup.moving.reading import WINDOW_US, Rows
 from lookup.replay.loads import ReportedLoads
 from lookup.replay.tables import ReadRow, broker_numbers, plain_bundles, read_rows
 
-__all__ = ["ClusterState", "Owned", "Samples", "state_of"]
+__all__ = ["ClusterState", "Owned", "state_of"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Instants of the window at which loads are compared, and the fewest reports of every broker that say how loads vary.
-_INSTANTS, _FEWEST = 20, 3
 #: Where Pulsar's own load managers are, and of these the extensible one; that of an operator's may be its subclass.
 _MANAGERS, _EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.", "org.apache.pulsar.broker.loadbalance.extensions."
 
@@ -44,24 +41,6 @@ class Owned:
 
     broker: str
     since_us: int
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """What the cluster was like at some instants of the window; bundles are those with a report in it."""
-
-    #: µs from the first instant to the last
-    span_us: int
-    #: fewest load reports of a broker in that time
-    reports: int
-    #: names, and by name the place in the columns
-    bundles: Mapping[str, int]
-    #: bytes per second, shape (n_instants, n_bundles), 0.0 before a bundle's first report
-    loads: Floats
-    #: number of each bundle's broker, -1 for none, shape (n_instants, n_bundles)
-    owners: Ints
-    #: bytes per second of every broker, shape (n_instants, n_brokers)
-    totals: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +55,6 @@ class ClusterState:
     #: bytes per second, and the report that says so, of each bundle with an owner that is on a list of top bundles
     loads: Mapping[str, float]
     reports: Mapping[str, str]
-    #: or a sentence why nothing is known of how loads vary
-    samples: Samples | str
     #: what was missing, a sentence each
     missing: tuple[str, ...]
 
@@ -122,8 +99,8 @@ def state_of(rows: Rows) -> ClusterState:
     brokers = _registered(rows, left_out)
     if not brokers:
         raise InputError(f"{where}: no broker is registered; without brokers there is no plan")
-    roster, past = Roster([*brokers.values()]), _instants(rows, brokers)
-    every, snapshots = _owners(rows, () if isinstance(past, str) else past[0], left_out)
+    roster = Roster([*brokers.values()])
+    every = _owners(rows, left_out)
     owners = {bundle: owned for bundle, owned in every.items() if owned.broker in brokers}
     if not owners:
         raise InputError(f"{where}: no bundle has an owner; without owners there is nothing to move")
@@ -160,10 +137,9 @@ def state_of(rows: Rows) -> ClusterState:
         memory={},
         namespaces=rows.namespaces,
     )
-    samples = past if isinstance(past, str) else _samples(rows, roster, past[0], snapshots, past[1])
     loads = {name: entry.load for name, (entry, _) in bundles.items()}
     reports = {name: text for name, (_, text) in bundles.items()}
-    return ClusterState(rows, view, owners, loads, reports, samples, tuple(missing))
+    return ClusterState(rows, view, owners, loads, reports, tuple(missing))
 
 
 def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) -> Iterator[ReadRow]:
@@ -178,7 +154,7 @@ def _read(rows: Rows, table: TableName, some: pa.Table, left_out: Counter[str]) 
 def _reported(rows: Rows, roster: Roster, left_out: Counter[str]) -> Load:
     """Return what brokers have reported last, as a replay reads LOADS."""
     table, figures = rows.tables["loads"], Load.unknown(len(roster))
-    latest = table.take(_latest(*_coded(table, "broker"), (rows.at_us,))[0])
+    latest = table.take(_latest(table, "broker"))
     reports = [(0, row.columns["broker"], row.value) for row in _read(rows, "loads", latest, left_out)]
     columns = broker_numbers(reports, roster)
     return ReportedLoads.of(columns, len(roster)).figures(0, figures) if len(columns["ts"]) else figures
@@ -201,28 +177,23 @@ def _foreign(roster: Roster) -> list[str]:
     return [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
 
 
-def _owners(
-    rows: Rows, instants: Sequence[int], left_out: Counter[str]
-) -> tuple[dict[str, Owned], list[dict[str, str]]]:
-    """Return the owners of bundles now, and at some instants in order of time."""
+def _owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
+    """Return the owners of bundles."""
     owners: dict[str, Owned] = {}
     names: dict[str, str] = {}
-    snapshots: list[dict[str, str]] = []
     for row in _read(rows, "ownership", rows.tables["ownership"], left_out):
-        while len(snapshots) < len(instants) and instants[len(snapshots)] < row.ts_us:
-            snapshots.append(dict(names))
         for bundle, broker in follow(names, row.columns).items():
             if broker is None:
                 owners.pop(bundle, None)
             else:
                 owners[bundle] = Owned(broker, row.ts_us)
-    return owners, [*snapshots, *[names] * (len(instants) - len(snapshots))]
+    return owners
 
 
 def _bundles(rows: Rows, owners: Mapping[str, Owned], left_out: Counter[str]) -> dict[str, tuple[BundleLoad, str]]:
     """Return the latest load of each bundle with an owner, and the report that says so."""
     table = rows.tables["bundles"]
-    latest = table.take(_latest(*_coded(table, "bundle"), (rows.at_us,))[0])
+    latest = table.take(_latest(table, "bundle"))
     names, texts = latest.column("bundle").to_pylist(), latest.column("stats").to_pylist()
     loads, rates, is_sound = _figures(latest)
     if not is_sound.all():
@@ -256,76 +227,10 @@ def _with_bundles(
     return replace(figures, top_bundles=top_bundles, bundle_unit="bytes/s").read_only()
 
 
-# Instants of the past.
-
-
-def _coded(table: pa.Table, column: str) -> tuple[Ints, list[str], Ints]:
-    """Return the codes of a column, its texts, and times in µs; rows are in order of time."""
+def _latest(table: pa.Table, column: str) -> Ints:
+    """Return the last row of each text of a column, in order of the texts; rows are in order of time."""
     coded = table.column(column).combine_chunks().dictionary_encode()
-    ts: Ints = table.column("ts").cast(pa.int64()).to_numpy()
-    return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist(), ts
-
-
-def _latest(codes: Ints, texts: Sequence[str], ts: Ints, instants: Sequence[int]) -> list[Ints]:
-    """Return the last row of each text at some instants, in order of the rows."""
-    found = []
-    for instant in instants:
-        until = int(np.searchsorted(ts, instant, side="right"))
-        last = np.full(len(texts), -1)
-        # Of several values for one place numpy keeps the last.
-        last[codes[:until]] = np.arange(until)
-        found.append(last)
-    return found
-
-
-def _instants(rows: Rows, brokers: Mapping[str, Broker]) -> tuple[list[int], int] | str:
-    """Return instants at which all have reported, and the fewest reports of a broker; else why there are none."""
-    codes, texts, ts = _coded(rows.tables["loads"], "broker")
-    counts = {text: codes == code for code, text in enumerate(texts) if text in brokers}
-    if not counts:
-        return "no broker has reported"
-    fewest, broker = min((int(of_broker.sum()), text) for text, of_broker in counts.items())
-    if fewest < _FEWEST:
-        least = f"{_FEWEST} of each within {WINDOW_US // 60_000_000} minutes say how loads vary"
-        return f"{quantity(fewest, 'load report')} of {broker} {'is' if fewest == 1 else 'are'} known, and {least}"
-    first_us = max(int(ts[of_broker][0]) for of_broker in counts.values())
-    return np.linspace(first_us, rows.at_us, _INSTANTS).astype(np.int64).tolist(), fewest
-
-
-def _samples(
-    rows: Rows, roster: Roster, instants: Sequence[int], owners: Sequence[Mapping[str, str]], reports: int
-) -> Samples:
-    codes, names, ts = _coded(rows.tables["bundles"], "bundle")
-    latest = np.array(_latest(codes, names, ts, instants)).reshape(len(instants), len(names))
-    bundle_rows, places = np.unique(latest, return_inverse=True)
-    loads = _bundle_loads(rows.tables["bundles"], bundle_rows)[places.reshape(latest.shape)]
-    brokers, broker_names, broker_ts = _coded(rows.tables["loads"], "broker")
-    totals = np.zeros((len(instants), len(roster)))
-    known: dict[int, float] = {}
-    for place, last in enumerate(_latest(brokers, broker_names, broker_ts, instants)):
-        for code, row in enumerate(last.tolist()):
-            number = roster.number(broker_names[code])
-            if row < 0 or number is None:
-                continue
-            if row not in known:
-                text = rows.tables["loads"].column("load")[row].as_py()
-                known[row] = broker_load_from_json(text).msg_throughput
-            totals[place, number] = known[row]
-    numbers = np.array(
-        [[_number(roster, of_instant.get(name)) for name in names] for of_instant in owners], dtype=np.int64
-    ).reshape(latest.shape)
-    return Samples(instants[-1] - instants[0], reports, {n: i for i, n in enumerate(names)}, loads, numbers, totals)
-
-
-def _number(roster: Roster, broker: str | None) -> int:
-    number = None if broker is None else roster.number(broker)
-    return -1 if number is None else number
-
-
-def _bundle_loads(table: pa.Table, numbers: Ints) -> Floats:
-    """Return the loads that some rows of BUNDLES give, 0.0 for row -1 and for a row that cannot be read."""
-    loads = np.zeros(len(numbers))
-    is_row = numbers >= 0
-    figures, _, is_sound = _figures(table.take(numbers[is_row]))
-    loads[is_row] = np.where(is_sound, figures, 0.0)
-    return loads
+    last = np.full(len(coded.dictionary), -1)
+    # Of several values for one place numpy keeps the last.
+    last[coded.indices.to_numpy().astype(np.int64)] = np.arange(len(table))
+    return last

@@ -8,7 +8,7 @@ from typing import Any
 
 from lookup.model.quoting import listed, quantity
 from lookup.moving.checking import PlanToday
-from lookup.moving.plan import MovePlan, Predicted, near_name
+from lookup.moving.plan import MovePlan, near_name
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import loads_spec
 from lookup.report.comparison import NOTHING, number_text
@@ -26,15 +26,10 @@ __all__ = [
 
 
 def figures_table(plan: MovePlan) -> Table:
-    """Return the figures before and after, with their intervals."""
-    rows = [
-        (name, number_text(plan.before[name]), number_text(after.value), _interval(after))
-        for name, after in plan.after.items()
-    ]
-    rows += [
-        (near_name(key), number_text(near.before), number_text(near.after), NOTHING) for key, near in plan.near.items()
-    ]
-    heads = ("figure", "before", "after", "interval")
+    """Return the figures before and after."""
+    rows = [(name, number_text(plan.before[name]), number_text(after)) for name, after in plan.after.items()]
+    rows += [(near_name(key), number_text(near.before), number_text(near.after)) for key, near in plan.near.items()]
+    heads = ("figure", "before", "after")
     return Table(heads, rows, "figures", "What the plan is to bring")
 
 
@@ -47,13 +42,9 @@ def plan_notes(plan: MovePlan) -> list[str]:
         notes.append(f"after {quantity(len(worse), 'step')} the cluster is less even than at the start: {steps}")
     elif plan.steps:
         notes.append("after no step is the cluster less even than at the start")
-    notes.append(f"intervals: {plan.covers}")
     if plan.near:
         names = listed(map(near_name, plan.near))
         notes.append(f"{names}: share of load whose broker publishes what its clients sent in the day before")
-    if plan.predictions is not None:
-        plans = quantity(plan.predictions.of, "plan")
-        notes.append(f"predictions before this one were wrong in {plan.predictions.wrong:,} of {plans}")
     return [*notes, *plan.missing]
 
 
@@ -166,12 +157,6 @@ def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield from _flat(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
-
-
-def _interval(figure: Predicted) -> str:
-    if figure.low is None or figure.high is None:
-        return NOTHING
-    return f"{number_text(figure.low)} to {number_text(figure.high)}"
 
 
 def _known(figure: float | None) -> str:

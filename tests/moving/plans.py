@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lookup.model.time import moment_at
-from lookup.moving.plan import Fingerprint, MovePlan, PlannedBroker, Predicted, Step, digest_of_owners, plan_bytes
+from lookup.moving.plan import Fingerprint, MovePlan, PlannedBroker, Step, digest_of_owners, plan_bytes
 
 __all__ = ["plan_of_moves", "written"]
 
@@ -38,7 +38,7 @@ def plan_of_moves(
         ),
         "steps": tuple(steps),
         "before": {"imbalance": 1.5},
-        "after": {"imbalance": Predicted(value=1.1, low=1.0, high=1.3)},
+        "after": {"imbalance": 1.1},
     }
     return MovePlan.model_validate({**known, **fields})
 

@@ -63,10 +63,10 @@ def test_a_plan_leads_to_an_even_cluster(tmp_path: Path) -> None:
         assert owners[step.bundle] == step.source == step.fingerprint.owner
         owners[step.bundle] = step.destination
     loads = _loads(world, owners)
-    assert plan.after["imbalance"].value == pytest.approx(max(loads.values()) * 3 / sum(loads.values()))
-    assert plan.after["imbalance"].value <= 1.05
+    assert plan.after["imbalance"] == pytest.approx(max(loads.values()) * 3 / sum(loads.values()))
+    assert plan.after["imbalance"] <= 1.05
     assert {one.id: one.load_after for one in plan.brokers} == pytest.approx(dict(loads))
-    assert plan.steps[-1].imbalance == pytest.approx(plan.after["imbalance"].value)
+    assert plan.steps[-1].imbalance == pytest.approx(plan.after["imbalance"])
 
 
 @pytest.mark.parametrize(("brokers", "silent"), [(1, 0), (3, 2)], ids=["alone", "silent"])
@@ -154,7 +154,7 @@ def test_a_drained_broker_gives_all_up_before_anything_else(tmp_path: Path) -> N
 
 
 def test_the_most_loaded_bundles_are_drained_first(tmp_path: Path) -> None:
-    """Whatever their names are; among equals names decide, and one on no list weighs what its broker carries besides."""
+    """Whatever their names are; names decide among equals, and one on no list weighs its share of the rest."""
     world = World(brokers=3, sway=0.0)
     loads = {0: 1e6, 1: 5e6, 2: 3e6, 3: 3e6, 5: 2e6}
     for number in (*loads, 4):
@@ -311,62 +311,6 @@ def test_an_even_cluster_has_nothing_worth_moving(tmp_path: Path) -> None:
 
     assert plan.steps == ()
     assert plan.why.startswith("rebalance: balanced, or not for long enough out of balance (")
-
-
-def test_intervals_hold_what_the_loads_of_the_past_would_have_made(tmp_path: Path) -> None:
-    """The more loads sway the wider they are; without enough reports there are none, and the plan says why."""
-    calm, wild, early = World.crowded(), World.crowded(), World.crowded()
-    calm.sway, wild.sway, early.minutes = 0.01, 0.3, 2
-
-    plans = [_planned(world, tmp_path / str(number)) for number, world in enumerate((calm, wild, early))]
-    (low, high), (lower, higher), nothing = [(of.after["imbalance"].low, of.after["imbalance"].high) for of in plans]
-
-    assert low is not None
-    assert high is not None
-    assert lower is not None
-    assert higher is not None
-    assert high - low < (higher - lower) / 5
-    assert nothing == (None, None)
-    assert plans[2].covers.startswith("no intervals: 2 load reports of broker-0:8080")
-
-
-def test_intervals_leave_room_for_a_broker_that_is_measured_a_little_wrong(tmp_path: Path) -> None:
-    """However steady loads were and however even they become: 1 % less of the fuller broker is inside."""
-    world = World.crowded()
-    world.sway = 0.0
-    after = _planned(world, tmp_path, drain=(broker(0),)).after
-    fuller, other = 12e6 * 0.99, 12e6
-    mean = (fuller + other) / 2
-
-    for name, measured in {"imbalance": other / mean, "deviation": (other - fuller) / 2 / mean}.items():
-        low, high = after[name].low, after[name].high
-        assert low is not None
-        assert high is not None
-        assert low <= measured <= high < measured + 0.02
-
-
-def test_intervals_hold_what_bundles_without_report_may_carry(tmp_path: Path) -> None:
-    """However a broker's load is divided among those that it does not report, most results are inside."""
-    world, dice = World(), np.random.default_rng(5)
-    for number in range(24):
-        world.owners[bundle(number)] = broker(number % 3)
-    world.besides = dict.fromkeys(world.ids, 8e6)
-    plan = _planned(world, tmp_path, drain=(broker(0),))
-    destinations = [step.destination for step in plan.steps]
-    figure = plan.after["imbalance"]
-    assert figure.low is not None
-    assert figure.high is not None
-
-    inside = 0
-    for _ in range(200):
-        divided = 8e6 * dice.dirichlet(np.ones(8))
-        loads = [8e6 + divided[[to == name for to in destinations]].sum() for name in world.ids[1:]]
-        inside += figure.low <= max(loads) / 12e6 <= figure.high
-
-    assert len(destinations) == 8
-    assert inside >= 180
-    assert figure.high < 1.4
-    assert "of 8 bundles that move no load was reported" in plan.covers
 
 
 @pytest.mark.parametrize(

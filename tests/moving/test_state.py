@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lookup.errors import InputError
 from lookup.model.bundles import BundleRange
 from lookup.moving.reading import recorded
-from lookup.moving.state import Samples, state_of
+from lookup.moving.state import state_of
 from tests.moving.worlds import START_US, World, broker, bundle, with_owners
 
 
@@ -75,30 +74,6 @@ def test_a_manager_of_the_operators_own_can_be_steered(tmp_path: Path) -> None:
     assert world.state(tmp_path / "record").view.registered.all()
 
 
-def test_loads_are_compared_over_the_time_in_which_all_reported(tmp_path: Path) -> None:
-    """Each instant has the loads and owners of its time; the last one those of now."""
-    world = World.crowded()
-
-    samples = world.state(tmp_path / "record").samples
-
-    assert isinstance(samples, Samples)
-    column = samples.bundles[bundle(3)]
-    assert samples.reports == 10
-    assert samples.loads[-1, column] == pytest.approx(world.load(bundle(3), 9))
-    assert samples.loads[0, column] == pytest.approx(world.load(bundle(3), 0))
-    assert np.unique(samples.owners[:, column]).tolist() == [0]
-
-
-def test_few_reports_say_nothing_of_how_loads_vary(tmp_path: Path) -> None:
-    """Two reports of a broker are fewer than it takes, and that is the reason that is given."""
-    world = World.crowded()
-    world.minutes = 2
-
-    samples = world.state(tmp_path / "record").samples
-
-    assert samples == "2 load reports of broker-0:8080 are known, and 3 of each within 60 minutes say how loads vary"
-
-
 def test_children_of_a_split_have_the_owner_of_their_parent(tmp_path: Path) -> None:
     """The parent is gone, as the rows of OWNERSHIP have it."""
     rows = recorded(str(World.crowded().write(tmp_path / "record")))
@@ -109,14 +84,3 @@ def test_children_of_a_split_have_the_owner_of_their_parent(tmp_path: Path) -> N
     child = f"shop/orders/{BundleRange(0, 0x02000000)}"
     assert bundle(0) not in owners
     assert (owners[child].broker, owners[child].since_us) == (broker(0), START_US + 60_000_000)
-
-
-def test_owners_of_the_past_are_those_of_their_time(tmp_path: Path) -> None:
-    """A bundle that was moved after four minutes was elsewhere before."""
-    rows = recorded(str(World.crowded().write(tmp_path / "record")))
-
-    samples = state_of(with_owners(rows, {"ts": 4, "bundle": bundle(0), "event": "owned", "broker": broker(1)})).samples
-
-    assert isinstance(samples, Samples)
-    owners = samples.owners[:, samples.bundles[bundle(0)]].tolist()
-    assert (owners[0], owners[-1], sorted(owners) == owners) == (0, 1, True)

@@ -195,12 +195,8 @@ def test_a_broker_is_drained_as_planned_and_what_was_predicted_is_measured(world
     verified = typed("verify", "--plan", f"{folder}/plan.json.journal", "--format", "json")
     back = typed("apply", "--rollback", f"{folder}/plan.json.journal", "--yes", "--rate", "10/s")
 
-    # A plan has intervals if each broker has reported three times by then.
+    assert verified.returncode == 0, verified.stderr
     document = json.loads(verified.stdout)
-    figures = [(of["low"], of["measured"], of["high"]) for of in document["figures"].values()]
-    is_judged = all(low is not None for low, *_ in figures)
-    right = all(low <= measured <= high for low, measured, high in figures) if is_judged else None
-    assert (verified.returncode, document["right"]) == ({True: 0, False: 3, None: 4}[right], right), verified.stderr
     assert document["figures"]["imbalance"]["measured"] > 0.0
     assert {one["broker"] for one in document["brokers"]} == {broker.id for broker in world.cluster.running}
     assert back.returncode == 0, back.stdout

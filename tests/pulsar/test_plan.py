@@ -98,7 +98,7 @@ def planned(cluster: Cluster, crowded: list[str], tmp_path_factory: pytest.TempP
         document: dict[str, Any] = json.loads(done.stdout or "{}") | {"said": done.stderr}
         return document
 
-    made = ("--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--reports", "3", "--output", "plan")
+    made = ("--policy", "policy.toml", "--only", _NAMESPACE, "--max-moves", "3", "--output", "plan")
     before = cluster.owned(_NAMESPACE)
     document = awaited(
         lambda: run(*made, "--force"), "loads of all bundles", enough=lambda of: len(of.get("steps", ())) > 1
@@ -129,13 +129,9 @@ def test_brokers_are_those_of_the_registry(planned: _Planned) -> None:
         assert broker["load"] is not None
 
 
-def test_figures_have_intervals(planned: _Planned) -> None:
-    """Of three reports of each broker and more."""
-    after = planned.document["after"]["imbalance"]
-
-    assert after["low"] is not None
-    assert after["low"] <= after["value"] <= after["high"]
-    assert after["value"] < planned.document["before"]["imbalance"]
+def test_the_cluster_is_more_even_after_it(planned: _Planned) -> None:
+    """By the loads that brokers have reported."""
+    assert planned.document["after"]["imbalance"] < planned.document["before"]["imbalance"]
 
 
 def test_nothing_was_moved(planned: _Planned) -> None:

@@ -23,23 +23,21 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> MovePlan:
 
 
 def test_tables_say_what_the_plan_says(planned: MovePlan) -> None:
-    """Steps in their order, brokers with the bundles that they have then, figures with intervals."""
+    """Steps in their order, brokers with the bundles that they have then, figures before and after."""
     steps, brokers, figures = steps_table(planned), brokers_table(planned), figures_table(planned)
 
     assert [row[1] for row in steps.rows] == [step.bundle for step in planned.steps]
     assert [(row[0], row[3], row[4], row[5]) for row in brokers.rows][2] == (broker(2), "3", "0", "drained")
     assert sum(int(str(row[4])) for row in brokers.rows) == 24
     assert [row[0] for row in figures.rows] == ["imbalance", "deviation"]
-    assert " to " in str(figures.rows[0][3])
 
 
-def test_notes_say_why_and_how_sure(planned: MovePlan) -> None:
-    """The reason first, then whether any step makes it worse, and what intervals cover."""
+def test_notes_say_why(planned: MovePlan) -> None:
+    """The reason first, then whether any step makes it worse."""
     why, *notes = plan_notes(planned)
 
     assert why.startswith("3 of 3 bundles can leave broker-2:8080")
     assert "after no step is the cluster less even than at the start" in notes
-    assert any(note.startswith("intervals: 95% of measurements") for note in notes)
 
 
 def test_a_step_that_makes_it_worse_is_named(planned: MovePlan) -> None:
