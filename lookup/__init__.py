@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lookup.api.explaining import explain as explain
     from lookup.api.explaining_runs import explain_cycle as explain_cycle
     from lookup.api.explaining_runs import explain_decision as explain_decision
-    from lookup.api.explaining_runs import explain_difference as explain_difference
     from lookup.api.explaining_runs import explain_owners as explain_owners
     from lookup.api.generating import generate as generate
     from lookup.api.ingesting import ingest as ingest
@@ -52,7 +51,6 @@ _FUNCTIONS = {
     "explain": "lookup.api.explaining",
     "explain_cycle": "lookup.api.explaining_runs",
     "explain_decision": "lookup.api.explaining_runs",
-    "explain_difference": "lookup.api.explaining_runs",
     "explain_owners": "lookup.api.explaining_runs",
     "generate": "lookup.api.generating",
     "ingest": "lookup.api.ingesting",

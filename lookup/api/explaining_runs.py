@@ -1,11 +1,11 @@
-"""Explain what happened in a finished run: the owners of a bundle, a decision, a cycle, the difference of two policies.
+"""Explain what happened in a finished run: the owners of a bundle, a decision, a cycle.
 
 What a run recorded is read out of its folder. What it did not record, the load that policies saw and the answer of
 every part, is found by replaying the log once more up to that instant, and compared with the record.
 
-All four functions take the folder or URI that an evaluation has written, `cluster` and `policy`, which have to be given
-only if several are possible, and `seed`, by default the first replicate. Those that read the log again are given
-`workers`, a Spark session or `InProcess()`, by default what `evaluate` takes for the same log, and call `progress` with
+All functions take the folder or URI that an evaluation has written, `cluster` and `policy`, which have to be given only
+if several are possible, and `seed`, by default the first replicate. Those that read the log again are given `workers`,
+a Spark session or `InProcess()`, by default what `evaluate` takes for the same log, and call `progress` with
 one short sentence at each step. All raise a `PulsarLookupError`, a sentence, for whatever the caller has to change.
 """
 
@@ -41,8 +41,7 @@ from lookup.logs.sources import locate
 from lookup.model import Decision, LookupRequest, Unload
 from lookup.model.quoting import listed
 from lookup.model.time import time_text
-from lookup.replay.again import Again, find_difference, replay_again
-from lookup.replay.difference import Parting, PolicyDifference
+from lookup.replay.again import Again, replay_again
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
 from lookup.replay.shared import SharedReplay
@@ -65,8 +64,7 @@ from lookup.spark.choosing import rows_of
 from lookup.spark.cluster import check_reach, is_foreign, join_workers
 
 __all__ = [
-    "CycleExplained", "DecisionExplained", "DifferenceExplained", "explain_cycle", "explain_decision",
-    "explain_difference", "explain_owners",
+    "CycleExplained", "DecisionExplained", "explain_cycle", "explain_decision", "explain_owners",
 ]  # fmt: skip
 
 #: Columns of DECISIONS that a decision taken once more must agree on.
@@ -155,55 +153,6 @@ class CycleExplained:
             "memory": dict(self.memory),
             "edits": [[edit.document() for edit in edits] for edits in self.edits],
             "difference": self.difference,
-        }
-
-
-@dataclass(frozen=True)
-class DifferenceExplained:
-    """The lookups that two policies of a run answer by other brokers, by the first stage at which they part."""
-
-    difference: PolicyDifference
-
-    def document(self) -> dict[str, Any]:
-        """Return the difference as JSON has it."""
-        found = self.difference
-        return {
-            "policies": list(found.policies),
-            "seed": found.seed,
-            "lookups": found.lookups,
-            "weight": found.weight,
-            "parted": found.parted,
-            "causes": [
-                {
-                    "stage": count.cause.stage,
-                    "what": count.cause.what,
-                    "partings": count.partings,
-                    "lookups": count.lookups,
-                    "weight": count.weight,
-                    "examples": [self._example(parting) for parting in count.examples],
-                }
-                for count in found.causes
-            ],
-        }
-
-    def decisions(self, parting: Parting) -> list[str | None]:
-        """Return the ids of the decisions with which a parting began, None if no decision made the owner."""
-        return [
-            None if number is None else decision_id(RunName(parting.cluster, policy, self.difference.seed), number)
-            for policy, number in zip(self.difference.policies, parting.decisions, strict=True)
-        ]
-
-    def _example(self, parting: Parting) -> dict[str, Any]:
-        return {
-            "cluster": parting.cluster,
-            "bundle": parting.bundle,
-            "key": None if parting.key is None else json.loads(parting.key),
-            "from": time_text(parting.from_us),
-            "to": time_text(parting.to_us),
-            "brokers": list(parting.brokers),
-            "decisions": self.decisions(parting),
-            "lookups": parting.lookups,
-            "weight": parting.weight,
         }
 
 
@@ -326,42 +275,6 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     with _at_work(past, workers, progress) as (works, work):
         replay_again(works, again, work, ManagerObserver(before_cycle=look), progress=progress)
     return found[0]
-
-
-def explain_difference(  # noqa: PLR0913  what is compared, by keyword
-    run: str | os.PathLike[str],
-    versus: str,
-    *,
-    policy: str | Sequence[str] = (),
-    cluster: str | None = None,
-    seed: int | None = None,
-    workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda message: None,
-) -> DifferenceExplained:
-    """Explain which lookups two policies of a finished run answer by other brokers over the whole log, and why.
-
-    Args:
-        versus: the policy that is compared with `policy`.
-        cluster: default: all.
-    """
-    past = _opened(run, workers)
-    clusters = past.summary["inputs"]["clusters"]
-    known = [entry["name"] for entry in past.manifest["settings"]["policies"] if entry["name"] != versus]
-    named = list(dict.fromkeys(names_of("policy", policy))) or known
-    if len(named) != 1 or named[0] == versus:
-        raise SettingsError(
-            "which policies? give ", Argument("policy"), " once, another one than ", Argument("versus", versus)
-        )
-    first = name_of(past, cluster=cluster or clusters[0], policy=named[0], seed=seed)
-    try:
-        name_of(past, cluster=first.cluster, policy=versus, seed=seed)
-    except SettingsError as error:
-        raise SettingsError(Argument("versus"), str(error.problems[0]).removeprefix("policy")) from None
-    settings = _require_same_inputs(past)
-    pair = (first.policy, versus)
-    with _at_work(past, workers, progress) as (works, work):
-        found = find_difference(works, settings, pair, first.seed, work, cluster=cluster, progress=progress)
-    return DifferenceExplained(found)
 
 
 def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:

@@ -97,11 +97,6 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--decision", metavar="ID", help="of a run: one decision, CLUSTER/POLICY/SEED/NUMBER, its row in its file"
     )
-    parser.add_argument(
-        "--versus",
-        metavar="NAME",
-        help="of a run: compare --policy with this one over the whole log: at which stage they part, and how often",
-    )
     parser.add_argument("--seed", type=whole, metavar="N", help="of a run: the replicate; default: the first")
     parser.add_argument(
         "--candidate", type=whole, metavar="N", help="of a folder that `lookup tune` has written: one of its candidates"
@@ -112,7 +107,7 @@ def _add_arguments(parser: Parser) -> None:
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
-_OF_RUN = ("bundle", "decision", "versus", "seed", "candidate", "master", "wait_s")
+_OF_RUN = ("bundle", "decision", "seed", "candidate", "master", "wait_s")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -279,11 +274,8 @@ COMMAND = Command(
             "the decision that made the topic's owner of that moment: what was asked, seen, rejected, scored, rolled",
         ),
         ("lookup explain report --decision east/stock/1/42", "one decision by its id"),
-        (
-            "lookup explain report --policy stock --versus rack",
-            "where two policies part: filters, scores, odds, dice, owners that were kept, with counts and examples",
-        ),
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired={"--versus": "compare OWNERS and DECISIONS of the two policies, docs/explain.md has the queries"},
 )

@@ -21,7 +21,7 @@ from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 
 if TYPE_CHECKING:
-    from lookup.api.explaining_runs import CycleExplained, DecisionExplained, DifferenceExplained
+    from lookup.api.explaining_runs import CycleExplained, DecisionExplained
     from lookup.engine.explain import SeenBroker
     from lookup.logs.jobs import Workers
     from lookup.report.past import BundleHistory, OwnerStep
@@ -57,7 +57,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
             f"{folder}/sealed"
         )
     rows = read_run(folder).summary["inputs"]["rows"]
-    needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us", "versus"))
+    needs_log = any(getattr(arguments, name) is not None for name in ("decision", "at_us"))
     with ExitStack() as stack:
         report = stack.enter_context(progress("reading the run"))
         # The tables of a run are read here; what was not recorded is found by replaying the log.
@@ -77,15 +77,12 @@ def _explained(
     arguments: argparse.Namespace, workers: Workers, report: Callable[[str], None]
 ) -> tuple[Any, Callable[[Console], None]]:
     """Return what is asked about, as JSON has it, and what prints it."""
-    from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_difference, explain_owners
+    from lookup.api.explaining_runs import explain_cycle, explain_decision, explain_owners
 
     folder, at_us = arguments.run_dir, arguments.at_us
     which = {"policy": arguments.policy, "cluster": arguments.cluster, "seed": arguments.seed}
     subject = {"topic": arguments.topic, "bundle": arguments.bundle}
     has_subject = subject != {"topic": None, "bundle": None}
-    if arguments.versus is not None:
-        parted = explain_difference(folder, arguments.versus, **which, workers=workers, progress=report)
-        return parted.document(), partial(_print_difference, explained=parted)
     if arguments.decision is not None:
         decision = explain_decision(folder, arguments.decision, **which, workers=workers, progress=report)
         return decision.document(), partial(_print_decision, explained=decision)
@@ -207,50 +204,6 @@ def _about_edits(explained: CycleExplained) -> Iterator[str]:
             key = "" if edit.key is None else f"; {edit.key}"
             changes.append(f"{edit.setting} = {_figure(edit.after)} (is {_figure(edit.before)}{key})")
         yield f"  {' and '.join(changes)}"
-
-
-def _print_difference(console: Console, explained: DifferenceExplained) -> None:
-    found = explained.difference
-    first, second = found.policies
-    share = found.parted / found.lookups if found.lookups else 0.0
-    parted = f"{_count_text(found.parted)} of {quantity(found.lookups, 'lookup')} ({share:.1%})"
-    text = f"{first} and {second}, seed {found.seed}: {parted} are answered by other brokers."
-    console.print(plain(text), soft_wrap=not console.is_terminal)
-    if not found.causes:
-        return
-    rows = [
-        (
-            count.cause.stage,
-            _count_text(count.lookups),
-            f"{count.lookups / found.parted:.1%}",
-            f"{count.weight:,.6g}",
-            f"{count.partings:,}",
-            count.cause.what,
-        )
-        for count in found.causes
-    ]
-    plain_table(console, ("stage", "lookups", "share", "weight", "partings", "cause"), rows)
-    for count in found.causes:
-        console.print(plain(f"{count.cause.stage}: {count.cause.what}, for example"), soft_wrap=True)
-        for parting in count.examples:
-            ends = "the end of the log" if parting.to_us is None else time_text(parting.to_us)
-            owners = ", ".join(
-                f"{policy}: {broker or 'none'}{'' if identity is None else f' ({identity})'}"
-                for policy, broker, identity in zip(
-                    found.policies, parting.brokers, explained.decisions(parting), strict=True
-                )
-            )
-            when = f"from {time_text(parting.from_us)} to {ends}"
-            subject = parting.bundle or f"lookups with {parting.key}"
-            lookups = "lookup" if parting.lookups == 1 else "lookups"
-            console.print(
-                plain(f"  {subject} {when}, {_count_text(parting.lookups)} {lookups}; {owners}"), soft_wrap=True
-            )
-
-
-def _count_text(lookups: float) -> str:
-    """Write a number of lookups; expectations, as under shared ownership, have a digit behind the point."""
-    return f"{lookups:,}" if isinstance(lookups, int) else f"{lookups:,.1f}"
 
 
 def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> None:

@@ -156,7 +156,9 @@ class Parser(argparse.ArgumentParser):
                 words.append(f" {part.value}")
         return "".join(words)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # type: ignore[override]  # argparse gives one of two overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         """Parse arguments; refuse flags that are gone before their values are taken for commands."""
         for word in args or ():
             flag = word.partition("=")[0]

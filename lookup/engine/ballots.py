@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from lookup.hooks.protocols import Conf, Ge
 from lookup.model import Candidates, ClusterView, Decision, Reason, Roster, weighted_usage
 
-__all__ = ["TIED", "Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
+__all__ = ["Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
 
 #: Scores this close to the best are tied.
-TIED = 1e-9
+_TIED = 1e-9
 #: Odds are divided by the greatest above this, so that no sum of them overflows.
 _HUGE = 1e290
 
@@ -107,7 +107,7 @@ def tallied(
     if are_scored:
         # Sums of the same scores in another order differ in their last bits: such brokers are equals.
         best = float(scores[scores.argmax()])
-        tied = scores >= best - TIED
+        tied = scores >= best - _TIED
         ties = int(np.count_nonzero(tied))
         margin = None if ties == len(scores) else best - float(np.maximum.reduce(scores[~tied]))
     shares = odds / np.add.reduce(odds)

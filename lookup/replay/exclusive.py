@@ -6,7 +6,7 @@ equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,9 +61,6 @@ class ExclusiveReplay(PolicyWalk):
         observer: ManagerObserver | None = None,
     ) -> None:
         super().__init__(cluster, run, policy, seed=seed, observer=observer)
-        #: called with each change of an owner: the change, the bundle's atoms, the owner's number, -1 for none, and the
-        #: row of the slice from which on it holds; None is not called
-        self.on_change: Callable[[OwnershipChange, slice, int, int], None] | None = None
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals()
         #: number by broker id, -1 for no broker
@@ -239,8 +236,6 @@ class ExclusiveReplay(PolicyWalk):
         had_owner = change.broker is None and self._tally.owners[atoms.start] >= 0
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
-        if self.on_change is not None:
-            self.on_change(change, atoms, broker, row)
         # A release that is cut short takes the bundle from no broker: what began it did.
         if had_owner:
             # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.

@@ -424,7 +424,9 @@ def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str,
     if policy in scored.cannot_act:
         return f"it is not what it says on this log: {scored.cannot_act[policy]}", ""
     if found.fatal or (found.losses and not found.gains):
-        return "see where it parts from the incumbent", explanation(folder, policy, scored.incumbent)
+        return "compare the owners of a topic with those under the incumbent", explanation(
+            folder, policy, scored.incumbent
+        )
     if any(verdict.holds_for == "policy" for verdict in found.gains):
         return "first see with new seeds what was luck", confirmation(folder, candidate)
     needed = _needed(scored, policy, found)

@@ -22,6 +22,6 @@ def confirmation(folder: str, candidate: str | None, *, seeds: int | None = None
     return shlex.join([*words, "--output", "confirmed" if seeds is None and not on_other_log else "more"])
 
 
-def explanation(folder: str, policy: str, versus: str) -> str:
-    """Return the command that says at which stages two policies of a run part."""
-    return shlex.join(["lookup", "explain", folder, "--policy", policy, "--versus", versus])
+def explanation(folder: str, policy: str, incumbent: str) -> str:
+    """Return the command that lists the owners of a topic, for which it leaves a place, under two policies of a run."""
+    return shlex.join(["lookup", "explain", folder, "--policy", policy, "--policy", incumbent, "--topic", "TOPIC"])

@@ -1,4 +1,4 @@
-"""Owners, decisions, cycles and differences of a finished run, taken once more and compared with the record."""
+"""Owners, decisions and cycles of a finished run, taken once more and compared with the record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import lookup
 from lookup.engine.ballots import roll
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
-from lookup.model.time import time_text, to_us
+from lookup.model.time import to_us
 from lookup.replay.run import replay
 from lookup.report.folder import read_run
 from lookup.report.past import name_of, recorded_table
@@ -164,48 +164,12 @@ def test_under_shared_ownership_a_decision_is_named_by_its_id(shared_run: Path) 
         lookup.explain_decision(shared_run, topic="orders", at_us=rows[0]["ts"], policy=["rack"])
 
 
-def test_under_shared_ownership_a_difference_is_of_odds(shared_run: Path) -> None:
-    """An example names the key, and its decisions are those of that key in the tick with which it begins."""
-    found = lookup.explain_difference(shared_run, "even", policy="rack")
-    document = json.loads(json.dumps(found.document()))
-
-    (cause,) = document["causes"]
-    assert (cause["stage"], 0 < cause["lookups"] < document["lookups"]) == ("score", True)
-    for example in cause["examples"]:
-        for policy, identity in zip(document["policies"], example["decisions"], strict=True):
-            row = _rows(shared_run, policy, "decisions")[int(identity.rpartition("/")[2])]
-            assert time_text(row["ts"]) == example["from"]
-            assert json.loads(row["key"]).items() <= example["key"].items()
-        assert _odds(shared_run, example, 0) > _odds(shared_run, example, 1)
-
-
-def _odds(run: Path, example: dict[str, Any], place: int) -> float:
-    """Return the odds that one of the policies gave to the broker to which the first gives more."""
-    odds: dict[str, float] = dict(lookup.explain_decision(run, example["decisions"][place]).decision.odds)
-    return odds.get(example["brokers"][0], 0.0)
-
-
-def test_a_difference_has_causes_with_examples_that_are_decisions_of_the_run(run: Path) -> None:
-    """Lookups and weight by cause; the decisions of an example gave the bundle to the brokers it names."""
-    found = lookup.explain_difference(run, "fewest", policy="stock", seed=5)
-    document = json.loads(json.dumps(found.document()))
-
-    assert (document["policies"], document["seed"]) == (["stock", "fewest"], 5)
-    assert 0 < document["parted"] == sum(cause["lookups"] for cause in document["causes"]) <= document["lookups"]
-    assert [cause["lookups"] for cause in document["causes"]] == sorted(
-        (cause["lookups"] for cause in document["causes"]), reverse=True
-    )
-    example = next(cause for cause in document["causes"] if cause["stage"] == "score")["examples"][0]
-    for broker, identity in zip(example["brokers"], example["decisions"], strict=True):
-        assert lookup.explain_decision(run, identity).decision.broker == broker
-
-
 def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
     """Each in one sentence: what is missing, unknown, or not in the run."""
     first = _rows(run, "stock", "decisions")[0]
     bundle, ts = first["bundle"], first["ts"]
     owners, decision = lookup.explain_owners, lookup.explain_decision
-    cycle, difference = lookup.explain_cycle, lookup.explain_difference
+    cycle = lookup.explain_cycle
     asked: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         (owners, {}, "give topic or bundle"),
         (owners, {"topic": "t", "bundle": bundle}, "give topic or bundle, not both"),
@@ -222,8 +186,6 @@ def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
         (cycle, {"at_us": ts}, "which policy? give policy once; those with a shedder: stock, rack"),
         (cycle, {"at_us": 0, "policy": ["stock"]}, "at_us: there was no cycle up to 1970-01-01T00:00:00Z"),
         (cycle, {"at_us": ts, "policy": ["fewest"]}, "there are no cycles of policy 'fewest'"),
-        (difference, {"versus": "rack"}, "which policies? give policy once, another one than versus='rack'"),
-        (difference, {"versus": "rak", "policy": "stock"}, "versus: the run has no policy 'rak'; did you mean 'rack'?"),
     ]
     for explain, given, sentence in asked:
         with pytest.raises(SettingsError) as raised:

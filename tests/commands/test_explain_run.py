@@ -132,18 +132,6 @@ def test_the_owners_of_a_bundle_are_listed(lookup: Run, run: Path) -> None:
     assert "once more" not in ran.err
 
 
-def test_a_difference_is_a_table_of_causes(lookup: Run, run: Path) -> None:
-    """With the share of each cause and three examples at most, of which decisions have their ids."""
-    ran = lookup("explain", run, "--policy", "stock", "--versus", "fewest", "--master", "none")
-
-    assert ran.code == 0
-    assert ran.out.startswith("stock and fewest, seed 1: ")
-    assert "|stage" in ran.out
-    assert "score: no scorer in stock, fewest-bundles × 1 in fewest, for example" in ran.out
-    assert "stock: east-broker-" in ran.out
-    assert " (east/stock/1/" in ran.out
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -152,7 +140,6 @@ def test_a_difference_is_a_table_of_causes(lookup: Run, run: Path) -> None:
         (("--usage", "*=0.5"), "--usage: is about a made-up lookup, not about a run; see `lookup explain --help`"),
         (("--topic", "t", "--bundle", "b"), "give --topic or --bundle, not both"),
         (("--at", "2026-01-05T01:00:00Z"), "which policy? give --policy once; those with a shedder: stock, rack"),
-        (("--versus", "rack"), "which policies? give --policy once, another one than --versus rack"),
         (("--topic", "t", "--seed", "9"), "--seed: the run has no seed 9; known: 1, 5"),
     ],
 )

@@ -207,8 +207,8 @@ class TestNext:
         ]
 
     def test_a_loss_is_looked_into(self) -> None:
-        """Where the candidate parts from the incumbent."""
-        assert card(result(), 1).command == "lookup explain RUN_DIR --policy new --versus stock"
+        """By the owners of a topic under the candidate and under the incumbent."""
+        assert card(result(), 1).command == "lookup explain RUN_DIR --policy new --policy stock --topic TOPIC"
 
     def test_one_placement_asks_for_seeds(self) -> None:
         """Ten of them cost seconds, and say whether it was luck."""

@@ -65,7 +65,10 @@ def test_a_card_has_its_figures_below_its_sentence() -> None:
         ),
         "* cost: moved bundles (`moves`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200), worse",
         "* how sure: sure (if both were equal, chance would show each difference in fewer than 1 of 200 evaluations)",
-        "* next: see where it parts from the incumbent: `lookup explain RUN_DIR --policy new --versus stock`",
+        (
+            "* next: compare the owners of a topic with those under the incumbent: "
+            "`lookup explain RUN_DIR --policy new --policy stock --topic TOPIC`"
+        ),
     ]
 
 

@@ -22,7 +22,7 @@ from lookup.report.steps import confirmation, explanation
             confirmation("report", None, on_other_log=True),
             "lookup evaluate --confirm report --lookups LOG --output more",
         ),
-        (explanation("report", "rack", "stock"), "lookup explain report --policy rack --versus stock"),
+        (explanation("report", "rack", "stock"), "lookup explain report --policy rack --policy stock --topic TOPIC"),
     ],
 )
 def test_a_command_is_one_that_a_shell_takes(

@@ -1,0 +1,19 @@
+"""Flags and commands that are gone: each is refused with what does its work now."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.projects import Run
+
+
+@pytest.mark.parametrize(
+    ("words", "gone", "instead"),
+    [("explain run --versus rack", "--versus", "docs/explain.md")],
+)
+def test_the_sentence_names_what_to_do_instead(lookup: Run, words: str, gone: str, instead: str) -> None:
+    """One sentence, which begins with what was typed."""
+    (mistake,) = lookup(*words.split()).mistakes
+
+    assert mistake.startswith(f"{gone} is gone; ")
+    assert instead in mistake
