@@ -45,7 +45,6 @@ _MODULES = {
     "evaluate": ("evaluate",),
     "report": ("report",),
     "diff": ("report",),
-    "history": ("history",),
     "ingest": ("ingest",),
     "inspect": ("inspect",),
     "collect": ("collect",),
@@ -70,7 +69,7 @@ _GROUPS = {
     "topics properties": "properties of topics",
 }
 #: What to do instead, by command that is gone.
-_RETIRED: Mapping[str, str] = {}
+_RETIRED: Mapping[str, str] = {"history": "query the metrics.parquet of all runs, docs/report.md has the query"}
 _INTERRUPTED = 130
 #: Rights that files and folders of a command never have: those of others, and to write for the group.
 _MASK = 0o027

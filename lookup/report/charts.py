@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = [
     "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec",
     "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec",
-    "setting_spec", "topology_spec", "trade_spec", "trends_spec",
+    "setting_spec", "topology_spec", "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -28,7 +28,6 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 _ROWS = {"name": "rows"}
 _WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
-_DASHES = [[1, 0], [6, 3], [2, 2]]
 #: Width of a chart in pixels; beside it stand the names of brokers.
 CHART_WIDTH = 720
 #: Colours of points by what they are; the last three are of a search.
@@ -293,30 +292,6 @@ def loads_spec(brokers: int) -> dict[str, Any]:
     }
     bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
     return {**bars, "height": 26 * brokers, "width": CHART_WIDTH, "$schema": _SCHEMA}
-
-
-def trends_spec(policies: Sequence[str]) -> dict[str, Any]:
-    """Values over time with their intervals, one panel per figure, one line per policy and stretch."""
-    # More policies than colours differ in their dashes.
-    looks = [divmod(number, len(_CATEGORIES)) for number in range(len(policies))]
-    colours = {"domain": list(policies), "range": [_CATEGORIES[colour] for _, colour in looks]}
-    dashes = {"domain": list(policies), "range": [_DASHES[dash % len(_DASHES)] for dash, _ in looks]}
-    legend = {"columns": 6, "orient": "top", "symbolOpacity": 1}
-    color = _name("policy", scale=colours, title=None, legend=legend)
-    x = _time(tickCount=4)
-    y = _amount("value", scale={"zero": False}, title=None, axis={"tickCount": 4})
-    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}
-    line = {"x": x, "y": y, "color": color, "strokeDash": {**color, "scale": dashes}, "detail": _name("stretch")}
-    point = {"x": x, "y": y, "color": color, "tooltip": [_name("policy"), _name("said")]}
-    layers = [
-        _layer(_mark("rule", color="@quiet", strokeDash=[4, 3]), {"x": x}, {"filter": "datum.is_first"}),
-        _layer(_mark("rule", opacity=0.4), ends, {"filter": "isValid(datum.low)"}),
-        _layer(_mark("line", strokeWidth=1.5), line),
-        _layer(_mark("circle", opacity=1, size=22), point),
-    ]
-    panel = {"layer": layers, "height": 110, "width": CHART_WIDTH // 2 - 70}
-    resolve = {"axis": {"x": "independent"}, "scale": {"y": "independent"}}
-    return _panels("figure", panel, columns=2, resolve=resolve)
 
 
 def topology_spec(leaves: int, depth: float) -> dict[str, Any]:

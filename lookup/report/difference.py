@@ -30,7 +30,7 @@ from lookup.score.luck import Estimate
 __all__ = [
     "FIGURE_HEADS", "MOST_ROWS", "SETTING_HEADS", "Change", "Difference", "cautions", "check_comparable",
     "check_same_world", "compare_runs", "difference_markdown", "fingerprints_of", "headline", "legend",
-    "primary_names", "rest_in_words", "sentences", "settings_in_words", "why_incomparable", "with_unit",
+    "rest_in_words", "sentences", "settings_in_words", "why_incomparable",
 ]  # fmt: skip
 
 #: Heads of the two tables, behind the names of the runs.
@@ -106,7 +106,7 @@ class Change:
         change = "not comparable" if self.unlike else f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
         half = NOTHING if self.unlike else value_text(self.half, self.unit)
-        return self.policy, with_unit(self.name, self.unit), *values, change, half
+        return self.policy, _with_unit(self.name, self.unit), *values, change, half
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON has it; None for what there is not."""
@@ -196,7 +196,8 @@ def compare_runs(first: Run, second: Run) -> Difference:
     tables = {table: (counts[table], of) for table, of in Counter(map(_table_of, entries)).items() if counts[table]}
     shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
     figures = [run.scored.pooled for run in (first, second)]
-    metrics, primary = {**second.scored.metric, **first.scored.metric}, primary_names(second)
+    metrics = {**second.scored.metric, **first.scored.metric}
+    primary = {(verdict.metric, verdict.key) for verdict in second.scored.verdicts if verdict.primary}
     changes = []
     for policy in shared:
         for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
@@ -219,11 +220,6 @@ def compare_runs(first: Run, second: Run) -> Difference:
                 )
             )
     return Difference((first, second), settings, tables, tuple(changes))
-
-
-def primary_names(run: Run) -> set[tuple[str, str | None]]:
-    """Return metric and key of the figures that may decide the exit code of a run."""
-    return {(verdict.metric, verdict.key) for verdict in run.scored.verdicts if verdict.primary}
 
 
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
@@ -489,7 +485,7 @@ def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable
     return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
 
 
-def with_unit(name: str, unit: str) -> str:
+def _with_unit(name: str, unit: str) -> str:
     """Return a figure's name with its unit, unless that is a ratio's or stands in the name."""
     return name if unit == "ratio" or name.startswith(unit) else f"{name} ({unit})"
 

@@ -9,7 +9,10 @@ from tests.commands.projects import Run
 
 @pytest.mark.parametrize(
     ("words", "gone", "instead"),
-    [("explain run --versus rack", "--versus", "docs/explain.md")],
+    [
+        ("explain run --versus rack", "--versus", "docs/explain.md"),
+        ("history nightly", "history", "docs/report.md"),
+    ],
 )
 def test_the_sentence_names_what_to_do_instead(lookup: Run, words: str, gone: str, instead: str) -> None:
     """One sentence, which begins with what was typed."""

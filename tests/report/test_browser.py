@@ -23,10 +23,7 @@ from lookup.report.charts import Box, parallel_spec
 from lookup.report.folder import read_run
 from lookup.report.html import html_page
 from lookup.report.page import html_report
-from lookup.report.trends import read_trends
-from lookup.report.trends_page import html_trends
-from tests.report.results import result
-from tests.report.runs import broad, edit, write_run
+from tests.report.runs import broad
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the extra `test`, is not installed")
 
@@ -344,32 +341,6 @@ def test_a_narrow_window_has_no_scrollbar_of_its_own(watched: _Watched) -> None:
     box = "one => [one.clientWidth <= 400, one.scrollWidth > one.clientWidth]"
     assert page.locator(".scroll:has(#load-chart)").evaluate(box) == [True, True]
     assert page.locator(".scroll:not([tabindex='0'])").count() == 0
-
-
-def test_figures_over_time_are_drawn_in_either_theme(browser: Any, tmp_path: Path) -> None:
-    """One panel per figure, one line per policy and stretch, a dashed line before each run of another meaning."""
-    for day, balance_s in enumerate((300, 300, 600, 600), start=1):
-        run = write_run(tmp_path / str(day), result(), wall_clock={"started": f"2026-11-{day:02}T02:00:00+00:00"})
-        edit(run, "manifest.settings.evaluation.balance_s", balance_s)
-    page = tmp_path / "history.html"
-    page.write_text(html_trends(read_trends([str(tmp_path)], pytest.fail), is_whole=True), encoding="utf-8")
-    figures = {"answered_ratio": 3, "imbalance_cv": 2, "moves": 3, "agreement_ratio": 3, "network_covered_ratio": 3}
-    for scheme in ("light", "dark"):
-        watched = _Watched(browser, page, color_scheme=scheme)
-        chart = watched.page.locator("#trend-chart svg")
-        drawn = [chart.locator(f"g.mark-{kind} path").count() for kind in ("line", "symbol.role-mark")]
-        dashed = chart.locator("g.mark-rule line[stroke-dasharray]").count()
-        title = chart.locator(".role-row-header text, .role-column-title text, text", has_text="imbalance_cv").first
-        ink = title.evaluate("text => getComputedStyle(text).fill")
-        _screenshot(watched.page, page, f"history-{scheme}")
-        found = _violations(watched)
-
-        assert ink == watched.colours()[1]
-        watched.close()
-        assert found == []
-        # Two of a figure that means something else from the third run on.
-        assert drawn == [sum(figures.values()) + figures["imbalance_cv"], 4 * sum(figures.values())]
-        assert dashed == figures["imbalance_cv"]
 
 
 def test_nothing_keeps_readers_out(browser: Any, report: Path) -> None:
