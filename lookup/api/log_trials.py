@@ -62,9 +62,7 @@ class LogTrials:
         settings = selection.settings
         section, rules = settings.evaluation, settings.verdict
         check_inputs(settings)
-        spaces = spaces_of(
-            file, settings.policies, section.incumbent, selection.registry, bundles=section.default_bundles
-        )
+        spaces = spaces_of(file, settings, selection.registry)
         check_bundles(spaces, settings, file.tune.candidates)
         check_figures(file.tune, settings, selection.registry)
         incumbent = next(policy for policy in selection.policies if policy.name == section.incumbent)
@@ -104,7 +102,6 @@ class LogTrials:
     def span(self) -> Span:
         """Return what is searched and what is sealed."""
         return Span(
-            "days",
             time_text(self.seal.first_us),
             time_text(self.seal.from_us) if self.has_holdout else None,
             time_text(self.seal.last_us),

@@ -1,8 +1,7 @@
 """Search for settings: try candidates in batches on one part of a log, and judge the best on the part that is sealed.
 
 Which candidates there are, which go on and what is recommended is decided in `lookup.tuning`; a log is replayed by
-`log_trials`, scenarios in its place are run by `lookup.tuning.scenarios`. After every batch `search.json` has what is
-known, so that a search that was stopped goes on where it was.
+`log_trials`. After every batch `search.json` has what is known, so that a search that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lookup.api.given import BrokerTable, Table, given_tables
 from lookup.api.log_trials import SEALED, LogTrials
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
-from lookup.errors import Argument, InputError, SettingsError
+from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
@@ -42,9 +41,7 @@ from lookup.tuning.document import (
     standing,
 )
 from lookup.tuning.effects import settings_document
-from lookup.tuning.scenarios import ScenarioTrials
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.sought import given_evaluation
 from lookup.tuning.trials import Shown
 from lookup.tuning.wording import reopened
 
@@ -102,7 +99,7 @@ class Tuning:
         """Return the evaluation of the finalists over the sealed days.
 
         Raises:
-            InputError: if there is none, as after a search over scenarios.
+            InputError: if there is none, as after a search without finalists.
         """
         return open_run(f"{self.folder}/{SEALED}")
 
@@ -156,8 +153,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     """Search for settings that do better than the incumbent's, on one part of a log, and confirm them on the other.
 
     Args:
-        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it; with `[[scenarios]]` it is
-            over these, and needs none of the tables.
+        settings: path of a search (`[tune]` and `[[spaces]]`), or what would stand in it.
         lookups: the log, as for `evaluate`, like the other tables; default: those of the evaluation that it names.
         output: folder for the results; one with a search that was stopped is gone on with; default: a temporary one.
         force: begin anew, in the place of earlier results.
@@ -180,19 +176,11 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     file = load_tuning(settings, own)
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     with result_folder(output) as (folder, ties), given_tables(tables) as given:
-        if file.scenarios:
-            unread = [name for name, table in tables.items() if table is not None] + sorted(rest)
-            if unread or no_holdout:
-                raise SettingsError(
-                    f"{(unread or ['no_holdout'])[0]}: a search over scenarios reads no log; leave it out"
-                )
-            run = TuneRun.of(file, ScenarioTrials.of(file, warn), folder, force=force)
-        else:
-            selection = given.select(given_evaluation(file), rest, warn)
-            trials = LogTrials.of(file, selection, holdout=not no_holdout)
-            run = TuneRun.of(file, trials, folder, force=force)
-            trials.workers = workers_for(workers, lambda: size_of(selection.settings), progress)
-            join_workers(trials.workers, say=warn)
+        selection = given.select(file.tune.evaluation, rest, warn)
+        trials = LogTrials.of(file, selection, holdout=not no_holdout)
+        run = TuneRun.of(file, trials, folder, force=force)
+        trials.workers = workers_for(workers, lambda: size_of(selection.settings), progress)
+        join_workers(trials.workers, say=warn)
         tuning = run.finish(progress=progress, warn=warn)
         ties(tuning)
     return tuning
@@ -218,10 +206,10 @@ def has_tuning(folder: str) -> bool:
 
 @dataclass
 class TuneRun:
-    """A search on a log or on scenarios, in its folder."""
+    """A search on a log, in its folder."""
 
     file: TuneFile
-    trials: LogTrials | ScenarioTrials
+    trials: LogTrials
     search: Search
     folder: str
     #: what tells this search, and what it seals, from others
@@ -234,7 +222,7 @@ class TuneRun:
     records: dict[int, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, file: TuneFile, trials: LogTrials | ScenarioTrials, folder: str, *, force: bool) -> TuneRun:
+    def of(cls, file: TuneFile, trials: LogTrials, folder: str, *, force: bool) -> TuneRun:
         """Look at the folder: it is free, or has this search as far as it came.
 
         Raises:
@@ -336,8 +324,8 @@ class TuneRun:
             self.opened, self.has_opened = self.opened + 1, True
             self._keep()
         if self.opened > 1:
-            warn(reopened(span.unit, self.opened))
-        where = f"the same {span.unit}, with other luck" if span.sealed_from is None else f"the sealed {span.unit}"
+            warn(reopened(self.opened))
+        where = "the same days, with other luck" if span.sealed_from is None else "the sealed days"
         progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
         return self.trials.confirmed(finalists, self.search, progress, warn)
 
@@ -377,7 +365,6 @@ class TuneRun:
                 search, first, gains, {(one["space"], key) for one in best for key in one["changes"]}
             ),
             **aims_document(aims),
-            "unit": span.unit,
             "first": span.first,
             "sealed_from": span.sealed_from,
             "last": span.last,

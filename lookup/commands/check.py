@@ -126,20 +126,15 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
         SettingsError: all mistakes of the search, or of its evaluation, together.
     """
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
-    from lookup.tuning.scenarios import ScenarioTrials
-    from lookup.tuning.sought import check_figures, given_evaluation, spaces_of
+    from lookup.tuning.sought import check_figures, spaces_of
 
     if arguments.against is not None:
         raise SettingsError("--against: holds an evaluation against a log; this is a search, which names one")
     own, rest = apart(settings_flags(arguments))
     file = load_tuning(arguments.config, own)
-    if file.scenarios:
-        spaces = ScenarioTrials.of(file, warn).spaces
-    else:
-        selection = select(given_evaluation(file), rest, warn, source=COMMAND_LINE)
-        policies, incumbent = selection.settings.policies, selection.settings.evaluation.incumbent
-        spaces = spaces_of(file, policies, incumbent, selection.registry)
-        check_figures(file.tune, selection.settings, selection.registry)
+    selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
+    spaces = spaces_of(file, selection.settings, selection.registry)
+    check_figures(file.tune, selection.settings, selection.registry)
     varied = quantity(sum(len(space.axes) for space in spaces), "setting")
     stdout().write(f"{arguments.config}: no mistakes in the search; {quantity(len(spaces), 'space')}, {varied}\n")
     return 0

@@ -9,7 +9,6 @@ import argparse
 from collections.abc import Sequence
 from typing import get_args
 
-from lookup.api.arguments import require_apart
 from lookup.api.simulating import (
     NO_SHEDDER,
     ScenarioRun,
@@ -19,10 +18,8 @@ from lookup.api.simulating import (
     run_scenario,
     selectors_of,
 )
-from lookup.commands.failures import interrupted_later
-from lookup.commands.options import Command, Parser, add_plugin_files, require_extra, settings_path
-from lookup.commands.streams import data_console, plain_table, progress, say, stdout, warn, write_whole
-from lookup.commands.tune import deliver
+from lookup.commands.options import Command, Parser, add_plugin_files, settings_path
+from lookup.commands.streams import data_console, plain_table, say, stdout, warn, write_whole
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
@@ -51,20 +48,8 @@ def _add_arguments(parser: Parser) -> None:
         "--figures", metavar="NAMES", help="with --matrix: these figures; else those the scenario asserts something of"
     )
     parser.add_argument(
-        "--format",
-        choices=("table", "markdown", "json"),
-        metavar="FORM",
-        help="with --matrix: table (default) or markdown; with --tune: table or json",
+        "--format", choices=("table", "markdown"), metavar="FORM", help="with --matrix: table (default) or markdown"
     )
-    parser.add_argument(
-        "--tune",
-        type=settings_path,
-        metavar="FILE",
-        help="search for better settings over the scenarios that FILE names",
-    )
-    parser.instead["scenarios"] = "tune"
-    parser.add_argument("--output", metavar="DIR", help="with --tune: folder for the results")
-    parser.add_argument("--force", action="store_true", help="with --tune: replace earlier results")
     add_plugin_files(parser)
 
 
@@ -74,19 +59,12 @@ def _run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 1 if an assertion does not hold or the output differs from what a file expects.
     """
-    if arguments.tune is not None:
-        return _tune(arguments)
-    for flag in ("output", "force"):
-        if getattr(arguments, flag):
-            arguments.parser.error(f"--{flag} needs --tune")
     registry, files = load_plugins(arguments.plugin_file), read_scenarios(arguments.scenarios)
     if arguments.matrix and arguments.rewrite:
         arguments.parser.error("--matrix and --rewrite cannot be given together")
     for flag in ("selectors", "figures", "format"):
         if getattr(arguments, flag) is not None and not arguments.matrix:
             arguments.parser.error(f"--{flag} needs --matrix")
-    if arguments.format == "json":
-        arguments.parser.error("--format json needs --tune; --matrix prints a table or markdown")
     if arguments.matrix:
         _print_matrices(files, registry, arguments)
         return 0
@@ -96,33 +74,6 @@ def _run(arguments: argparse.Namespace) -> int:
         for file, built in zip(files, policies, strict=True)
     ]
     return max(codes, default=0)
-
-
-def _tune(arguments: argparse.Namespace) -> int:
-    """Search over scenarios, print what was found, and return 0 with a recommendation or 4 with none."""
-    for flag in ("scenarios", "rewrite", "matrix", "selectors", "figures", "plugin_file"):
-        if getattr(arguments, flag):
-            name = flag if flag == "scenarios" else f"--{flag.replace('_', '-')}"
-            arguments.parser.error(f"{name} cannot be given together with --tune, whose file says what is run")
-    if arguments.format == "markdown":
-        arguments.parser.error("--format markdown needs --matrix; --tune prints a table or json")
-    if arguments.output is None:
-        arguments.parser.error("--tune needs --output DIR")
-    require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
-    with interrupted_later():
-        from lookup.api.tuning import TuneRun
-        from lookup.settings.loader import load_tuning
-        from lookup.tuning.scenarios import ScenarioTrials
-
-    file = load_tuning(arguments.tune)
-    if not file.scenarios:
-        raise SettingsError(f"{arguments.tune}: names no [[scenarios]]; `lookup tune --config` searches over a log")
-    scenarios = {f"scenarios[{index}].file": entry.file for index, entry in enumerate(file.scenarios)}
-    require_apart({"output": arguments.output}, {"tune": arguments.tune, **scenarios})
-    with progress("checking the scenarios") as report_stage:
-        run = TuneRun.of(file, ScenarioTrials.of(file, warn), arguments.output, force=arguments.force)
-        found = run.finish(progress=report_stage, warn=warn)
-    return deliver(found, arguments.format)
 
 
 def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
@@ -186,11 +137,11 @@ COMMAND = Command(
             "lookup simulate configs/scenarios/pip-364-*.scenario --matrix --format markdown",
             "every shedder with every placement, as the docs print it",
         ),
-        (
-            "lookup simulate --tune tune.toml --output tuned",
-            "search for better settings over scenarios; 0 with a recommendation, 4 with none",
-        ),
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired=dict.fromkeys(
+        ("--tune", "--output", "--force"),
+        "write the settings to compare as policies of a scenario, or search over a log with `lookup tune`",
+    ),
 )

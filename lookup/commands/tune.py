@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     # It needs what only `run` asks for.
     from lookup.api.tuning import Tuning
 
-__all__ = ["COMMAND", "deliver", "explain_candidate"]
+__all__ = ["COMMAND", "explain_candidate"]
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -69,14 +69,14 @@ def _run(arguments: argparse.Namespace) -> int:
         from lookup.logs.jobs import watched_by
         from lookup.settings.loader import load_tuning
         from lookup.settings.tuning import apart
-        from lookup.tuning.sought import from_broker_conf, given_evaluation
+        from lookup.tuning.sought import from_broker_conf
 
     tables = {f"inputs.{name}": path for name in ("lookups", "brokers") if (path := getattr(arguments, name))}
     own, rest = apart({**settings_flags(arguments), **tables})
     file = load_tuning(
         arguments.config if arguments.broker_conf is None else from_broker_conf(arguments.broker_conf), own
     )
-    selection = select(given_evaluation(file), rest, warn, source=COMMAND_LINE)
+    selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
     inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
     if isinstance(file.tune.evaluation, str):
         inputs["tune.evaluation"] = file.tune.evaluation
@@ -96,10 +96,10 @@ def _run(arguments: argparse.Namespace) -> int:
         )
         stack.enter_context(watched_by(report_stage.done))
         found = search.finish(progress=report_stage, warn=warn)
-    return deliver(found, arguments.format)
+    return _deliver(found, arguments.format)
 
 
-def deliver(found: Tuning, form: str | None) -> int:
+def _deliver(found: Tuning, form: str | None) -> int:
     """Print what a search has found, and where it is; return its exit code."""
     from lookup.api.tuning import TUNE_PAGE
     from lookup.logs.outputs import keeps
@@ -114,8 +114,8 @@ def deliver(found: Tuning, form: str | None) -> int:
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
-        is_judged = document["unit"] == "days" and document["finalists"]
-        sealed = f", and in sealed/ the report of the finalists on {confirmation(document)}" if is_judged else ""
+        judged = document["finalists"]
+        sealed = f", and in sealed/ the report of the finalists on {confirmation(document)}" if judged else ""
         note(f"results are in {found.folder}: {page}tune.json for programs{sealed}")
     return found.exit_code
 

@@ -134,14 +134,11 @@ class Chart:
     table: Table | None = None
     #: on which screens it is shown; a "narrow" one stands in for the chart before it
     screen: Literal["every", "wide", "narrow"] = "every"
-    #: id of a table with fields above its columns: rows whose first value names none of its rows left are not drawn
-    narrowed_by: str | None = None
 
     @property
     def data(self) -> dict[str, Any]:
         """Return what the page's script draws it from."""
-        narrowed = {} if self.narrowed_by is None else {"narrowed_by": self.narrowed_by}
-        return {"id": self.id, "spec": self.spec, "fields": self.fields, "rows": self.rows, **narrowed}
+        return {"id": self.id, "spec": self.spec, "fields": self.fields, "rows": self.rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec",
-    "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "parallel_spec", "place", "rejection_spec",
-    "setting_spec", "topology_spec", "trade_spec",
+    "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec",
+    "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
@@ -112,55 +112,6 @@ def _best_line(best: float, y: dict[str, Any]) -> dict[str, Any]:
     """Return the layer of a line at the best figure, with data of its own."""
     rule = _layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y})
     return {**rule, "data": {"values": [{"y": best}]}}
-
-
-def setting_spec(
-    figure: str, scale: Literal["linear", "log", "choices"], today: float, domain: tuple[float, float]
-) -> dict[str, Any]:
-    """A figure of candidates by their value of one setting, with intervals, and a dashed line at today's figure.
-
-    Args:
-        scale: of the setting.
-        domain: of the figure; what goes beyond it is cut off.
-    """
-    if scale == "choices":
-        x = {"axis": {"labelAngle": 0, "labelLimit": 80}, **_row("value")}
-    else:
-        x = _amount(
-            "value", scale={"type": scale, "zero": False}, title=None, axis={"tickCount": 4, "labelOverlap": True}
-        )
-    y = _amount("at", scale={"domain": list(domain), "nice": False, "zero": False}, title=figure, axis={"tickCount": 4})
-    role = _by_role()
-    tooltip = [_name("candidate"), _name("said")]
-    layers = [
-        _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": {"datum": today}}),
-        _layer(
-            _mark("rule", clip=True, opacity=0.45),
-            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": role},
-        ),
-        _layer(_mark("circle", clip=True, opacity=0.9, size=36), {"x": x, "y": y, "color": role, "tooltip": tooltip}),
-    ]
-    return {"layer": layers, "data": _ROWS, "height": 130, "width": 250, "$schema": _SCHEMA}
-
-
-def parallel_spec(axes: Sequence[str]) -> dict[str, Any]:
-    """A line per candidate over axes that stand side by side, each from its least to its largest value.
-
-    Args:
-        axes: names in their order; a | breaks a line.
-    """
-    names = {"labelAngle": 0, "labelExpr": "split(datum.label, '|')", "grid": True, "domain": False}
-    x = _name("axis", sort=list(axes), title=None, axis=names, scale={"type": "point", "padding": 0.5})
-    y = _amount("share", axis=None, scale={"domain": [0, 1]})
-    role = _by_role()
-    tooltip = [_name("candidate"), _name("said")]
-    layers = [
-        _layer(
-            _mark("line", opacity=0.6, strokeWidth=1), {"x": x, "y": y, "detail": _name("candidate"), "color": role}
-        ),
-        _layer(_mark("circle", opacity=0.9, size=30), {"x": x, "y": y, "color": role, "tooltip": tooltip}),
-    ]
-    return {"layer": layers, "data": _ROWS, "height": 200, "width": CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:

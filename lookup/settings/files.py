@@ -40,7 +40,6 @@ _PATHS = (
     "from_broker_conf",
     "plugin_files.[]",
     "tune.evaluation",
-    "scenarios.[].file",
     "spaces.[]",
     "collect.tls_ca",
     "collect.tls_cert",

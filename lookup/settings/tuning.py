@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WrapValidator, model_validator
 
 from lookup.model.quoting import shown
-from lookup.settings.base import Above0, Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
-from lookup.settings.policy import PolicySpec
+from lookup.settings.base import Number, Positive, Ratio, Share, Strict, Text, WholeFile, refuse
 from lookup.settings.problems import LIST, TABLE, Loc, place
 from lookup.settings.pulsar_keys import BUNDLES_KEY, Scalar
 
-__all__ = ["RangeEntry", "ScenarioEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
+__all__ = ["RangeEntry", "SpaceEntry", "TuneFile", "TuneSection", "apart"]
 
 
 def _as_written(value: object, check: Callable[[object], float]) -> float:
@@ -96,16 +95,16 @@ class SpaceEntry(Strict):
 class TuneSection(Strict):
     """What is sought, and how much may be spent on it."""
 
-    evaluation: Text | Mapping[str, Any] | None = None
+    retired: ClassVar[Mapping[str, str]] = {"seeds": "a search has those of its evaluation, evaluation.seeds"}
+
+    evaluation: Text | Mapping[str, Any]
     """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
 
-    A program may give what would stand in it. Absent if there are `[[scenarios]]`."""
+    A program may give what would stand in it."""
     objectives: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label.
-
-    Of scenarios their own figures; absent: `balance`."""
+    """Figures to improve, `metric` or `metric:key`; absent: `imbalance_max_mean`, and `match_ratio` of each label."""
     prices: tuple[str, ...] | None = None
-    """Figures that may get worse where an objective gets better; absent: `moved_weight`, of scenarios `moved_load`."""
+    """Figures that may get worse where an objective gets better; absent: `moved_weight`."""
     limits: Mapping[str, Share] = {}
     """By figure, how many times the incumbent's a candidate's may be at most, or at least if it should rise."""
     tolerance: Ratio = 0.05
@@ -118,23 +117,17 @@ class TuneSection(Strict):
     """Replicates in which a candidate near the best is tried first; those all over the spaces have half of them."""
     finalists: Annotated[int, Field(strict=True, ge=1, le=8)] = 3
     """How many are judged on the sealed days, at most."""
-    seeds: Annotated[int, Field(strict=True, ge=5, le=100)] = 10
-    """Seeds over which finalists are judged if there are `[[scenarios]]`."""
     holdout: Annotated[float, Field(strict=True, ge=0.1, le=0.9)] = 0.3
     """Share of the log, its last part, that is sealed."""
 
 
-class ScenarioEntry(Strict):
-    """A scenario over which candidates are compared."""
-
-    file: Text
-    """Path of the scenario, or `shipped:NAME`; its policies and assertions are not looked at."""
-    weight: Above0 = 1.0
-    """How much its figures count beside those of others."""
-
-
 class TuneFile(WholeFile):
     """Everything that a search needs besides the evaluation it names."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "scenarios": "a search is over a log; compare policies over scenarios with `lookup simulate`",
+        "policies": "they are those of the evaluation that tune.evaluation names",
+    }
 
     tune: TuneSection
     """What is sought, and where."""
@@ -144,43 +137,20 @@ class TuneFile(WholeFile):
         BeforeValidator(lambda given: given, json_schema_input_type=list[SpaceEntry | str]),
     ]
     """What is varied; tables, or paths of files with one."""
-    scenarios: tuple[ScenarioEntry, ...] = ()
-    """Scenarios in place of an evaluation, for those without a log."""
-    policies: tuple[PolicySpec, ...] = ()
-    """With scenarios: the incumbent, which comes first, and other policies that spaces change."""
 
     @classmethod
     def problems_between(cls, tables: Mapping[str, Any]) -> list[tuple[Loc, str]]:
         """Return the mistakes between tables."""
-        problems: list[tuple[Loc, str]] = []
-        for table in ("spaces", "policies"):
-            for name, count in Counter(entry.name for entry in tables.get(table) or ()).items():
-                if count > 1:
-                    problems.append(((table,), f"{count} are named {shown(name)}; a name should occur once"))
-        section, scenarios = tables.get("tune"), tables.get("scenarios")
-        # None of those that are wrong: nothing follows from them.
-        if section is not None and scenarios is not None and (section.evaluation is None) == (not scenarios):
-            problems.append((("tune", "evaluation"), "name either an evaluation or, with [[scenarios]], none"))
-        # A default is no wish.
-        given = section.model_fields_set if isinstance(section, TuneSection) else set[str]()
-        if scenarios and "holdout" in given:
-            problems.append((("tune", "holdout"), "is a share of a log; with [[scenarios]] seeds are sealed: `seeds`"))
-        if scenarios == () and "seeds" in given:
-            problems.append((("tune", "seeds"), "are those of [[scenarios]]; a log has those of its evaluation"))
-        if None not in (scenarios, tables.get("policies")) and bool(scenarios) != bool(tables["policies"]):
-            what = "with scenarios the first is the incumbent" if scenarios else "an evaluation has policies of its own"
-            problems.append((("policies",), what))
-        problems += [
-            (("policies", index, "bundles"), f"{policy.bundles} have no effect; scenarios say how many there are")
-            for index, policy in enumerate(tables.get("policies") or ())
-            if policy.bundles is not None
+        names = Counter(entry.name for entry in tables.get("spaces") or ())
+        return [
+            (("spaces",), f"{count} are named {shown(name)}; a name should occur once")
+            for name, count in names.items()
+            if count > 1
         ]
-        return problems
 
 
 def apart(overrides: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Return the settings of a search among others by key path, and those of the evaluation that it names."""
-    # Policies are those of the evaluation: with scenarios it has none.
-    heads = TuneFile.model_fields.keys() - {"policies"}
+    heads = TuneFile.model_fields.keys()
     own = {key: value for key, value in overrides.items() if key.partition(".")[0] in heads}
     return own, {key: value for key, value in overrides.items() if key not in own}

@@ -136,7 +136,7 @@ def conclusion(
         best = recommended[0]
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
         seen = "that the search has not seen" if opened == 1 else f"that were opened {quantity(opened, 'time')}"
-        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on {span.unit} {seen}"
+        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on days {seen}"
     if not judged:
         return "keep what you have: of nothing that was tried the search could tell a gain from luck"
     if span.sealed_from is None:
@@ -151,7 +151,7 @@ def conclusion(
         is_gap = any(figure["gap"] == least for figure in apart)
         smallest += [f"{name} {least:.2g}{' (the fidelity gap)' if is_gap else ''}"] if effects else []
     could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
-    return f"keep what you have: the sealed {span.unit} confirm none of {quantity(len(judged), 'finalist')}{could}"
+    return f"keep what you have: the sealed days confirm none of {quantity(len(judged), 'finalist')}{could}"
 
 
 def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:

@@ -6,15 +6,13 @@ their luck, differences within one do not.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from lookup.model.quoting import quantity
-from lookup.report.blocks import Block, Bullets, Cell, Chart, Fold, Paragraph, Section, Table
-from lookup.report.charts import PANEL, extent, parallel_spec, setting_spec
+from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Section, Table
+from lookup.report.charts import PANEL, extent
 from lookup.report.comparison import ARROWS, NOTHING, number_text
 from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
@@ -26,8 +24,6 @@ __all__ = ["tuning_page"]
 
 _TITLE = "Settings searched"
 _TABLE = "candidates-table"
-#: Characters of a line of a name over an axis.
-_LINE = 14
 _PARTS = ("search", "sealed")
 #: Points farther from the others than so many times what the named ones span would press these into one.
 _MOST_SPAN = 1.5
@@ -49,7 +45,7 @@ def tuning_page(document: _Document) -> str:
         [
             Section("answer", "The answer", list(_answer(document))),
             Section("front", _front_title(document), list(_front(document))),
-            Section("settings", "What each setting does", list(_settings(document))),
+            Section("settings", "Which settings matter", list(_settings(document))),
             Section("candidates", "Candidates", list(_candidates(document))),
         ],
         title=_TITLE,
@@ -165,7 +161,7 @@ def _front(document: _Document) -> Iterator[Block]:
     yield Paragraph(
         f"{kinds}; the larger a point, the more bundles it moves. Lines are 95 % intervals of the difference from "
         "today; those of the search do not know that the best of many was chosen, which is what sealed "
-        f"{document['unit']} are for.{left_out}",
+        f"days are for.{left_out}",
         "note",
     )
     if not judged:
@@ -210,97 +206,16 @@ def _span(figures: _Document, name: str, document: _Document, *, has_width: bool
 
 
 def _settings(document: _Document) -> Iterator[Block]:
-    name = document["objectives"][0]
-    words = words_of(name_of(name)).name
     yield Paragraph(
-        f"Each point is a candidate: its value of one setting to the right, its {words} upwards "
-        f"({'higher' if name in document['rising'] else 'lower'} is better), as a line the width that luck has, 95 %. "
-        "One that was replayed once has none. Other settings differ as well from point to point. The dashed line is "
-        "today."
+        "A setting matters if a figure that is aimed at depends on its value in the first batch, if taking its change "
+        "back makes a difference, or if the change that is recommended first needs it."
     )
-    idle = [one for one in document["settings"] if one["matters"] is False]
-    yield from (_picture(one, name, document) for one in document["settings"] if one not in idle)
-    if idle:
-        keys = ", ".join(f"`{one['key']}`" for one in idle)
-        yield Paragraph(
-            f"No effect of these could be told from luck: {keys}. No figure that is aimed at depends on their values "
-            "in the first batch, taking a change of them back makes no difference, and the change that is "
-            "recommended first does without them."
-        )
-        yield from (_picture(one, name, document) for one in idle)
-
-
-def _picture(setting: _Document, name: str, document: _Document) -> Chart:
-    key, today = setting["key"], document["incumbent"]["search"][name]["value"]
-    rows = []
-    for one in document["candidates"]:
-        value = one["changes"].get(key, setting["today"])
-        figures = one["search"]
-        if one["space"] != setting["space"] or value is None or figures is None or figures[name]["delta"] is None:
-            continue
-        at, low, high = _span(figures, name, document)
-        role = _role(one, document)
-        rows.append(
-            [_name(one), role, _plain(value), at, low, high, f"{_plain(value)}: {_text(figures[name]['value'])}"]
-        )
-    domain = extent([*(row[3] for row in rows), today])
-    spec = setting_spec(words_of(name_of(name)).name, setting["scale"], today, domain)
-    title = f"{setting['space']}: {key}{_caution(document)}"
-    number = document["settings"].index(setting)
-    description = f"{quantity(len(rows), 'candidate')} by their value of this setting."
-    fields = ["candidate", "role", "value", "at", "low", "high", "said"]
-    return Chart(f"setting-{number}-chart", title, description, spec, fields, rows, narrowed_by=_TABLE)
-
-
-def _lines(space: str, document: _Document) -> Chart:
-    """Return the candidates of a space as lines over its settings and the figures that are aimed at."""
-    settings = [one for one in document["settings"] if one["space"] == space]
-    names = [*document["objectives"], *document["prices"]]
-    axes: dict[str, dict[str, Any]] = {}
-    known = [one for one in document["candidates"] if one["space"] in (space, None) and one["search"] is not None]
-    for one in settings:
-        values = {_name(other): _plain(other["changes"].get(one["key"], one["today"])) for other in known}
-        axes[_broken(one["key"])] = _shares(values, is_log=one["scale"] == "log")
-    for name in names:
-        figures = {_name(one): one["search"][name]["value"] for one in known}
-        axes[_broken(name)] = _shares(figures, is_log=False)
+    answers = {True: "matters", False: "no effect could be told from luck", None: "too few candidates to tell"}
     rows = [
-        [_name(one), _role(one, document), axis, *shares[_name(one)]]
-        for axis, shares in axes.items()
-        for one in known
-        if _name(one) in shares
+        [one["key"], one["space"], _text(_plain(one["today"])), answers[one["matters"]]] for one in document["settings"]
     ]
-    number = list(dict.fromkeys(one["space"] for one in document["settings"])).index(space)
-    return Chart(
-        f"lines-{number}-chart",
-        f"{space}: settings and figures of {quantity(len(known), 'candidate')}{_caution(document)}",
-        "A line for each candidate, over an axis for each setting and each figure.",
-        parallel_spec(list(axes)),
-        ["candidate", "role", "axis", "share", "said"],
-        rows,
-        narrowed_by=_TABLE,
-    )
-
-
-def _shares(values: Mapping[str, Any], *, is_log: bool) -> dict[str, tuple[float, str]]:
-    """Return by name where a value stands between the least and the largest, and the value as a text."""
-    known = {name: value for name, value in values.items() if value is not None}
-    if any(isinstance(value, str) for value in known.values()):
-        order = sorted({str(value) for value in known.values()})
-        places = {name: float(order.index(str(value))) for name, value in known.items()}
-    else:
-        places = {name: math.log(value) if is_log and value > 0 else float(value) for name, value in known.items()}
-    least = min(places.values(), default=0.0)
-    width = max(places.values(), default=0.0) - least
-    return {name: ((place - least) / width if width else 0.5, _text(known[name])) for name, place in places.items()}
-
-
-def _broken(name: str) -> str:
-    """Return a long name in short lines, parted by |, at its capitals and marks."""
-    lines = [""]
-    for part in re.findall(r"[A-Z]?[^A-Z_.:]*[_.:]?", name):
-        lines[-1:] = [lines[-1] + part] if len(lines[-1] + part) <= _LINE else [lines[-1], part]
-    return "|".join(filter(None, lines))
+    caption = f"Settings that were varied{_caution(document)}"
+    yield Table(["setting", "space", "today", "answer"], rows, "settings-table", caption, texts=(0, 1, 3))
 
 
 def _candidates(document: _Document) -> Iterator[Block]:
@@ -325,11 +240,9 @@ def _candidates(document: _Document) -> Iterator[Block]:
     yield Paragraph(
         "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
         "its 95 % interval; each figure is today's with this gain. Fields above the columns narrow the table: a text, "
-        "or `<5`, `>=0.3`, `2..4`; the lines, from the least to the largest value of each setting and figure, and the "
-        "pictures above show what is left."
+        "or `<5`, `>=0.3`, `2..4`."
     )
     choices = {one["key"] for one in document["settings"] if one["scale"] == "choices"}
-    yield from (_lines(space, document) for space in dict.fromkeys(one["space"] for one in document["settings"]))
     texts = [*range(4), *(place + 4 for place, key in enumerate(keys) if key in choices)]
     yield Table(heads, rows, _TABLE, f"Candidates{_caution(document)}", texts=texts, is_filtered=True)
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from lookup.engine.measuring import bounds_of
 from lookup.engine.plugins import Registry
@@ -21,15 +20,13 @@ from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile
 from lookup.settings.broker_conf import read_today
 from lookup.settings.evaluation import OTHER_BUNDLES
-from lookup.settings.policy import PolicySpec
 from lookup.settings.resolve import require_few_ranges
 from lookup.settings.tuning import TuneFile, TuneSection
 from lookup.tuning.racing import Aims, figure_name
 from lookup.tuning.space import Space, build_space, spread
 
 __all__ = [
-    "aims_on", "check_bundles", "check_figures", "from_broker_conf", "given_evaluation", "prices_of", "require_acting",
-    "require_reachable", "spaces_of",
+    "aims_on", "check_bundles", "check_figures", "from_broker_conf", "require_acting", "spaces_of",
 ]  # fmt: skip
 
 #: What gets worse for the sake of an objective unless prices are named.
@@ -55,40 +52,22 @@ def from_broker_conf(path: str) -> dict[str, object]:
     }
 
 
-def given_evaluation(file: TuneFile) -> str | Mapping[str, Any]:
-    """Return the evaluation that a search names.
-
-    Raises:
-        SettingsError: if it is over scenarios.
-    """
-    if file.tune.evaluation is None:
-        raise SettingsError(
-            "[[scenarios]]: this search is over scenarios and names no evaluation; `lookup simulate` runs it"
-        )
-    return file.tune.evaluation
-
-
-def spaces_of(
-    file: TuneFile, policies: Sequence[PolicySpec], incumbent: str, registry: Registry, *, bundles: int | None = None
-) -> tuple[Space, ...]:
-    """Return the spaces of a search, which change some of these policies.
-
-    Args:
-        bundles: that a namespace has unless a policy says it; None: scenarios say it.
+def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> tuple[Space, ...]:
+    """Return the spaces of a search, which change some policies of its evaluation.
 
     Raises:
         SettingsError: for a policy that there is not, and settings that cannot be varied so; all mistakes together.
     """
     problems: list[str] = []
     spaces: list[Space] = []
-    by_name = {policy.name: policy for policy in policies}
+    by_name = {policy.name: policy for policy in settings.policies}
     for given in file.spaces:
-        name = incumbent if given.policy is None else given.policy
+        name = settings.evaluation.incumbent if given.policy is None else given.policy
         if name not in by_name:
             problems.append(f"space {shown(given.name)}: no policy is named {shown(name)}; {suggestion(name, by_name)}")
             continue
         try:
-            spaces.append(build_space(given, by_name[name], registry, bundles=bundles))
+            spaces.append(build_space(given, by_name[name], registry, bundles=settings.evaluation.default_bundles))
         except SettingsError as error:
             problems += error.problems
     if problems:
@@ -96,9 +75,9 @@ def spaces_of(
     return tuple(spaces)
 
 
-def prices_of(own: TuneSection, usual: str) -> tuple[str, ...]:
+def _prices_of(own: TuneSection) -> tuple[str, ...]:
     """Return the figures that may get worse: those named, else the usual one unless it is an objective."""
-    return tuple({usual} - {*(own.objectives or ())}) if own.prices is None else own.prices
+    return tuple({_PRICE} - {*(own.objectives or ())}) if own.prices is None else own.prices
 
 
 def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry) -> None:
@@ -107,7 +86,7 @@ def check_figures(own: TuneSection, settings: EvaluationFile, registry: Registry
     Raises:
         SettingsError: all wrong names together.
     """
-    prices = prices_of(own, _PRICE)
+    prices = _prices_of(own)
     named = tuple(dict.fromkeys([*(own.objectives or ()), *prices, *own.limits]))
     metrics = [metric() for metric in registry.classes["metrics"].values()]
     rules = settings.verdict.model_copy(update={"primary": named, "margins": {}})
@@ -168,7 +147,7 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
         if of.series.policy == scored.incumbent and math.isfinite(of.value)
     ]
     labels = [name for key in scored.plan.labels if (name := f"match_ratio:{key}") in known]
-    objectives, prices = own.objectives or ("imbalance_max_mean", *labels), prices_of(own, _PRICE)
+    objectives, prices = own.objectives or ("imbalance_max_mean", *labels), _prices_of(own)
     problems = [
         f"tune: {name!r} has no value on this log; {suggestion(name, known)}"
         for name in (*objectives, *prices, *own.limits)
@@ -180,11 +159,11 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
     aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, prices)), limits, own.tolerance, frozenset())
     aims = replace(aims, rising=frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up"))
     bounds = {name: bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf) for name in limits}
-    require_reachable(aims, bounds, {name: scored.pooled[(scored.incumbent, *name)].value for name in limits})
+    _require_reachable(aims, bounds, {name: scored.pooled[(scored.incumbent, *name)].value for name in limits})
     return aims
 
 
-def require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
+def _require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
     """Refuse limits that no value of their figure, within its bounds, meets; the values are today's.
 
     Raises:

@@ -193,11 +193,11 @@ def _once(points: Iterable[Point]) -> Iterator[Point]:
             yield point
 
 
-def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int | None = None) -> Space:
+def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int) -> Space:
     """Return a space that can be searched.
 
     Args:
-        bundles: that a namespace has unless the policy says it; None: scenarios say it.
+        bundles: that a namespace has unless the policy says it.
 
     Raises:
         SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
@@ -222,19 +222,13 @@ def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bund
             # An end that is the part's own says by its type whether what lies between is whole.
             is_whole = (len(written) == 2 or known.is_whole) and all(isinstance(end, int) for end in written)
             axes.append(Axis(key, (), low, high, is_log=values.scale == "log", is_whole=is_whole))
-    if bundles is None:
-        problems += [
-            f"{where}: {key}: scenarios say how many bundles a namespace has; leave it out"
-            for key in (*entry.set, *entry.vary)
-            if key in _BUNDLES
-        ]
     problems += [
         f"{where}: {table}.name: is what reports call the policy, and changes nothing; leave it out"
         for table, keys in (("set", entry.set), ("vary", entry.vary))
         if "name" in keys
     ]
     # Both keys are one setting.
-    implied = {} if bundles is None else dict.fromkeys(_BUNDLES, base.bundles or bundles)
+    implied = dict.fromkeys(_BUNDLES, base.bundles or bundles)
     space = Space(entry.name, base, entry.set, tuple(axes), implied)
     if not problems:
         problems = [f"{where}: {problem}" for problem in _problems(space, allowed, registry)]

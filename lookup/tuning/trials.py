@@ -1,8 +1,4 @@
-"""What trials of a batch have shown: on a log, one part of which is sealed, or on scenarios, of which other seeds are.
-
-Both kinds of trials, `ScenarioTrials` and `lookup.api.log_trials`, have the same methods; the same batch shows the
-same, wherever it is tried.
-"""
+"""What trials of a batch have shown, which `lookup.api.log_trials` makes on a log, one part of which is sealed."""
 
 from __future__ import annotations
 
@@ -67,8 +63,6 @@ def shown_of_batch(
 class Span:
     """What is searched, and what is sealed, as texts for people."""
 
-    #: "days" or "seeds"
-    unit: str
     first: str
     #: None if nothing is sealed
     sealed_from: str | None

@@ -32,14 +32,14 @@ def beside_today(one: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
     return {**one, "search": figures}
 
 
-def reopened(unit: str, times: int) -> str:
-    """Say what days or seeds are worth that were opened before."""
-    return f"these {unit} were opened {times} times: they confirm nothing that was chosen by what they had shown"
+def reopened(times: int) -> str:
+    """Say what days are worth that were opened before."""
+    return f"these days were opened {times} times: they confirm nothing that was chosen by what they had shown"
 
 
 def confirmation(document: Mapping[str, Any]) -> str:
     """Return what finalists were tried on after the search."""
-    return f"the sealed {document['unit']}" if document["sealed_from"] else f"the same {document['unit']}, other luck"
+    return "the sealed days" if document["sealed_from"] else "the same days, other luck"
 
 
 def restart_text(lines: Sequence[str]) -> str:
@@ -51,11 +51,10 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
     tried = sum(1 for one in document["candidates"] if one["search"] is not None)
     sealed = document["sealed_from"]
-    unit = document["unit"]
-    days = f"sealed from {sealed} to {document['last']}" if sealed else f"no {unit} were sealed"
+    days = f"sealed from {sealed} to {document['last']}" if sealed else "no days were sealed"
     yield f"{tried} candidates from {document['first']} on; {days}"
     if document["opened"] > 1:
-        yield reopened(unit, document["opened"])
+        yield reopened(document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
     idle: dict[str, str] = {}

@@ -24,7 +24,6 @@ from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.loader import load_tuning
-from lookup.tuning.sought import given_evaluation
 from tests.replay.layouts import write_rows
 
 _HOURS = 48
@@ -277,7 +276,7 @@ def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path
     search["tune"]["evaluation"]["evaluation"]["warmup_s"] = _HOURS // 2 * 3600
     file = load_tuning(search, {})
     with given_tables({}) as given:
-        trials = LogTrials.of(file, given.select(given_evaluation(file), {}, print), holdout=False)
+        trials = LogTrials.of(file, given.select(file.tune.evaluation, {}, print), holdout=False)
 
     assert trials.span.days == pytest.approx(_HOURS / 48, rel=0.02)
 
@@ -364,6 +363,27 @@ def test_a_limit_that_no_value_meets_is_refused(log: Path, tmp_path: Path, limit
     """As soon as today's figure is known, and not after a search in which nothing is within it."""
     with pytest.raises(SettingsError, match=sentence):
         _tuned(_search(log, _WEIGHT, limits=limits, candidates=3), tmp_path / "out")
+
+
+def test_when_time_is_up_what_there_is_races(log: Path, tmp_path: Path) -> None:
+    """No batch around the best is begun then; the answer is confirmed as ever."""
+    kinds = {}
+    for minutes in (1e-6, 60.0):
+        found = _tuned(_search(log, _WEIGHT, minutes=minutes, candidates=16), tmp_path / f"{minutes}")
+        assert found.recommended
+        kinds[minutes] = [batch["kind"] for batch in found.document()["batches"]]
+
+    assert kinds[1e-6] == ["wide", "race"]
+    assert "near" in kinds[60.0]
+
+
+def test_an_objective_is_no_price_by_default(log: Path, tmp_path: Path) -> None:
+    """To move less is then what is sought."""
+    search = _search(log, _WEIGHT, ownership="exclusive", objectives=["moved_weight"], candidates=2)
+
+    document = _tuned(search, tmp_path / "out").document()
+
+    assert (document["objectives"], document["prices"]) == (["moved_weight"], [])
 
 
 def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> None:

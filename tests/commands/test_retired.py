@@ -11,6 +11,7 @@ from tests.commands.projects import Run
     ("words", "gone", "instead"),
     [
         ("explain run --versus rack", "--versus", "docs/explain.md"),
+        ("simulate --tune tune.toml", "--tune", "lookup tune"),
         ("history nightly", "history", "docs/report.md"),
     ],
 )

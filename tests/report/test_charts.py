@@ -30,9 +30,6 @@ SPECIFICATIONS = {
     "matrix": charts.matrix_spec("from", "to", "share"),
     "rejections": charts.rejection_spec([f"reason {number}" for number in range(10)]),
     "topology": charts.topology_spec(7, 3.0),
-    "parallel": charts.parallel_spec(["shedder|Threshold", "imbalance"]),
-    "setting": charts.setting_spec("imbalance", "log", 1.2, (1.0, 1.4)),
-    "setting with choices": charts.setting_spec("imbalance", "choices", 1.2, (1.0, 1.4)),
 }
 
 

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from lookup.settings import EvaluationFile, EvaluationSection, InputsSection, VerdictSection, examine_settings
 from lookup.settings.base import WholeFile
 from lookup.settings.serving import ServingFile
-from lookup.settings.tuning import TuneFile
 from tests.settings.files import MINIMAL, mistakes, write
 
 
@@ -206,7 +205,7 @@ bundles = 4
 """
 
 
-@pytest.mark.parametrize("kind", [EvaluationFile, ServingFile, TuneFile])
+@pytest.mark.parametrize("kind", [EvaluationFile, ServingFile])
 def test_bundles_beside_wrong_policies_are_not_compared(tmp_path: Path, kind: type[WholeFile]) -> None:
     """What is wrong in a policy is said, and nothing of the bundles of the others."""
     text = _WRONG_DEFAULT + '[[policies]]\nname = "q"\nselector = "best"\nbundles = 0\n'

@@ -293,9 +293,3 @@ def test_a_range_of_bundles_has_whole_numbers() -> None:
     points = spread(space_of({"bundles": {"low": 2, "high": 64, "scale": "log"}}, bundles=4), 15)
 
     assert {type(value) for point in points for value in point.changes.values()} == {int}
-
-
-def test_the_bundles_of_a_scenario_are_not_varied() -> None:
-    """It says itself how many there are."""
-    with pytest.raises(SettingsError, match="bundles: scenarios say how many bundles a namespace has; leave it out"):
-        space_of({"bundles": [4, 8]})

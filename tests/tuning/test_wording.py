@@ -36,7 +36,7 @@ def test_a_candidate_stands_beside_today_as_it_did_in_its_own_batch() -> None:
 )
 def test_nothing_is_called_sealed_that_was_not(sealed: str | None, said: str) -> None:
     """Without sealed days finalists are replayed on the same ones."""
-    assert confirmation({"unit": "days", "sealed_from": sealed}) == said
+    assert confirmation({"sealed_from": sealed}) == said
 
 
 def test_keys_that_need_a_restart_are_named() -> None:
@@ -48,4 +48,4 @@ def test_keys_that_need_a_restart_are_named() -> None:
 
 def test_what_was_opened_before_is_worth_less() -> None:
     """How often it was opened is part of the answer."""
-    assert reopened("seeds", 3).startswith("these seeds were opened 3 times")
+    assert reopened(3).startswith("these days were opened 3 times")

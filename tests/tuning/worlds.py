@@ -18,9 +18,7 @@ IMBALANCE, MOVED = ("imbalance_max_mean", None), ("moved_weight", None)
 AIMS = Aims((IMBALANCE,), (MOVED,), {}, 0.05, frozenset({ANSWERED}))
 
 
-def space_of(
-    vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, *, bundles: int | None = None, **keys: Any
-) -> Space:
+def space_of(vary: Mapping[str, Any], today: Mapping[str, Any] = TODAY, *, bundles: int = 4, **keys: Any) -> Space:
     """Return a space of settings of a policy; `bundles` are those of an evaluation."""
     entry = SpaceEntry.model_validate({"name": "space", "vary": vary, **keys})
     return build_space(entry, PolicySpec.model_validate(today), load_plugins(), bundles=bundles)

@@ -71,12 +71,10 @@
     });
     return rows;
   };
-  // By table, the names of the rows that its fields have left.
-  const left = {};
   const valuesOf = (chart) =>
     chart.values
       ? matrixRows(chart)
-      : chart.rows.filter((row) => left[chart.narrowed_by]?.has(row[0]) ?? true).map((row) => Object.fromEntries(chart.fields.map((field, place) => [field, row[place]])));
+      : chart.rows.map((row) => Object.fromEntries(chart.fields.map((field, place) => [field, row[place]])));
   const drawOne = async (chart) => {
     const place = document.getElementById(chart.id).firstElementChild;
     const spec = { ...coloured(chart.spec), datasets: { rows: valuesOf(chart) } };
@@ -188,10 +186,8 @@
       const wanted = [...line.cells].map((cell) => cell.firstChild.value.trim());
       const rows = [...table.tBodies[0].rows];
       for (const row of rows) row.hidden = wanted.some((want, column) => want && !fits(want, textOf(row, column)));
-      const names = rows.filter((row) => !row.hidden).map((row) => textOf(row, 0));
-      shown.textContent = names.length < rows.length ? ` · ${names.length} of ${rows.length}` : "";
-      left[table.id] = new Set(names);
-      draw(charts.filter((chart) => chart.narrowed_by === table.id));
+      const count = rows.filter((row) => !row.hidden).length;
+      shown.textContent = count < rows.length ? ` · ${count} of ${rows.length}` : "";
     };
     for (const head of table.tHead.rows[0].cells) {
       const field = element("input", null, { type: "search", "aria-label": `narrow by ${head.textContent}` });
