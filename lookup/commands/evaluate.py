@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from lookup.api.arguments import require_apart
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
-from lookup.commands.gates import Demands, add_gate
+from lookup.commands.gates import RETIRED, Demands, add_gate
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace) -> int:
     check_by(arguments.by, settings.evaluation.balance_s * MICRO)
     given = {name: getattr(arguments, name) for name in ("config", "confirm", "against", "budget")}
     inputs = {f"inputs.{name}": path for name, path in given_inputs(settings).items()}
-    require_apart({name: getattr(arguments, name) for name in ("output", "junit", "comment")}, given | inputs)
+    require_apart({name: getattr(arguments, name) for name in ("output", "junit")}, given | inputs)
     with ExitStack() as stack:
         # Entered first, so left last: Spark has stopped writing when the draft is published or removed.
         target = stack.enter_context(draft(arguments.output, OUTPUTS, force=arguments.force))
@@ -167,4 +167,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired=RETIRED,
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from lookup.api.arguments import require_apart
-from lookup.api.files import OUTPUTS, PAGE
+from lookup.api.files import OUTPUTS
 from lookup.commands.options import Parser
 from lookup.commands.streams import data_console, plain, plain_table, say, write_whole
 from lookup.errors import SettingsError
@@ -23,12 +21,16 @@ if TYPE_CHECKING:
     from lookup.report.difference import Difference
     from lookup.report.folder import Run
 
-__all__ = ["Demands", "add_gate", "diff_command", "print_difference"]
+__all__ = ["RETIRED", "Demands", "add_gate", "diff_command", "print_difference"]
 
 #: Characters of a setting in a table.
 _WIDEST = 60
-#: Flags that name files to be written.
-_FILES = ("junit", "comment")
+#: What to do instead of flags that are gone.
+RETIRED = {
+    "--annotations": "JUnit XML has the same checks, --junit FILE",
+    "--comment": "the first paragraph of report.md fits a comment, docs/ci.md has the step",
+    "--page-url": "the first paragraph of report.md fits a comment, docs/ci.md has the step",
+}
 
 
 def add_gate(parser: Parser) -> None:
@@ -43,14 +45,6 @@ def add_gate(parser: Parser) -> None:
         help="an earlier run over the same log and brokers: changes since then are printed, and the budget is theirs",
     )
     group.add_argument("--junit", metavar="FILE", help="write what decides the exit code as JUnit XML")
-    group.add_argument("--comment", metavar="FILE", help="write a short comment for a pull request, in Markdown")
-    group.add_argument("--page-url", metavar="URL", help="where the page will be, for the comment; default: its path")
-    group.add_argument(
-        "--annotations",
-        choices=("github", "none"),
-        metavar="FORM",
-        help="annotations on stderr: github or none; default: github if GITHUB_ACTIONS is true, as in its runners",
-    )
 
 
 #: Above the checks of a budget, below what a run prints without one.
@@ -65,21 +59,14 @@ class Demands:
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self._files = {name: getattr(arguments, name) for name in _FILES if getattr(arguments, name) is not None}
-        for name, path in self._files.items():
-            if not path or Path(path).is_dir():
-                raise SettingsError(f"--{name}: {path or 'an empty path'} is no file; name one to be written")
-            others = {"--budget": arguments.budget}
-            others |= {f"--{other}": file for other, file in self._files.items() if other != name}
-            for flag, other in others.items():
-                if other is not None and Path(other).resolve() == Path(path).resolve():
-                    raise SettingsError(f"--{name}: {path} is that of {flag} as well; name a file of its own")
+        self._junit: str | None = arguments.junit
+        if self._junit is not None and (not self._junit or Path(self._junit).is_dir()):
+            raise SettingsError(f"--junit: {self._junit or 'an empty path'} is no file; name one to be written")
         # What a run leaves is read again, by a report of it at the latest.
         run = (getattr(arguments, "folder", None) or arguments.output).rstrip("/")
         results = {f"the {name} of a run": f"{run}/{name}" for name in OUTPUTS}
-        require_apart(self._files, {"against": arguments.against, **results})
-        if arguments.page_url is not None and arguments.comment is None:
-            raise SettingsError("--page-url: is for a comment; give --comment FILE as well")
+        given = {"against": arguments.against, "budget": arguments.budget}
+        require_apart({"junit": self._junit}, given | results)
         self._earlier = None
         # Loaded if asked for: a parser of these flags needs none of it.
         if arguments.against is not None:
@@ -91,14 +78,11 @@ class Demands:
             from lookup.settings import load_budget
 
             self.budget = load_budget(arguments.budget)
-        self._page_url = arguments.page_url
-        in_actions = os.environ.get("GITHUB_ACTIONS") == "true"
-        self._has_annotations = in_actions if arguments.annotations is None else arguments.annotations == "github"
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing is asked."""
-        return not (self.budget or self._earlier or self._files or self._has_annotations)
+        return not (self.budget or self._earlier or self._junit)
 
     def check(
         self, metrics: Sequence[Metric], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
@@ -132,7 +116,7 @@ class Demands:
             SettingsError: if the budget names what the run does not have.
         """
         from lookup.report.difference import compare_runs, sentences
-        from lookup.report.gate import CHECK_HEADS, comment_markdown, gate_of, github_annotations, junit_xml
+        from lookup.report.gate import CHECK_HEADS, gate_of, junit_xml
 
         difference = None if self._earlier is None else compare_runs(self._earlier, run)
         gate = gate_of(run.scored, self.budget, difference)
@@ -153,16 +137,9 @@ class Demands:
         else:
             for text in (*(() if difference is None else sentences(difference)), *([gate.headline] * gate.has_budget)):
                 say(text)
-        page = self._page_url or f"{run.path.rstrip('/')}/{PAGE}"
-        notes = () if difference is None else sentences(difference)
-        contents = {"junit": lambda: junit_xml(gate)}
-        contents["comment"] = lambda: comment_markdown(run.scored, gate, page, notes).encode()
-        for name, path in self._files.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(Path(path), contents[name]())
-        if self._has_annotations:
-            # At the beginning of lines, where GitHub looks for them; stdout may be data.
-            sys.stderr.write("".join(f"{line}\n" for line in github_annotations(gate)))
+        if self._junit is not None:
+            Path(self._junit).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(Path(self._junit), junit_xml(gate))
         return gate.exit_code
 
 

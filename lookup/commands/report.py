@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lookup.api.files import PAGE, PAGE_PACKAGES
-from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
+from lookup.commands.gates import RETIRED, Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
 from lookup.errors import SettingsError
@@ -83,12 +83,13 @@ COMMANDS = (
         examples=(
             ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
             (
-                "lookup report report --budget budget.toml --against main-report --comment comment.md",
-                "judge the run by a budget of changes since an earlier one; a comment for the pull request",
+                "lookup report report --budget budget.toml --against main-report --junit junit.xml",
+                "judge the run by a budget of changes since an earlier one; JUnit XML for the build",
             ),
         ),
         add_arguments=_add_arguments,
         run=_run,
+        retired=RETIRED,
     ),
     Command(
         name="diff",

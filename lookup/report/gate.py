@@ -3,7 +3,7 @@
 A budget is judged by intervals. What is beyond it with certainty fails, what is within it with certainty passes, and
 everything else is undecided; so two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
 
-A pipeline reads the outcome as JUnit XML, as annotations of GitHub Actions, or as a comment on a pull request.
+A pipeline reads the outcome as JUnit XML.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from lookup.engine.measuring import question_of
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import one_line, quantity, suggestion
-from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
-from lookup.report.cards import sentences
 from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
 from lookup.report.difference import Change, Difference
-from lookup.report.markdown import markdown
 from lookup.report.wording import is_open, opening
 from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import name_of
@@ -32,8 +29,7 @@ from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
 __all__ = [
-    "CHECK_HEADS", "COMMENT_MARK", "EXCEEDED", "Check", "Gate", "Outcome", "check_budget", "comment_markdown",
-    "gate_of", "github_annotations", "junit_xml",
+    "CHECK_HEADS", "EXCEEDED", "Check", "Gate", "Outcome", "check_budget", "gate_of", "junit_xml",
 ]  # fmt: skip
 
 Outcome = Literal["passed", "failed", "undecided", "not judged"]
@@ -86,14 +82,8 @@ class Gate:
     headline: str
     #: those that failed first
     checks: tuple[Check, ...]
-    #: what changes are from
-    reference: str
     has_budget: bool
     exit_code: int
-
-    def of(self, outcome: Outcome) -> tuple[Check, ...]:
-        """Return the checks that came out so."""
-        return tuple(check for check in self.checks if check.outcome == outcome)
 
 
 def check_budget(budget: Mapping[str, float], metrics: Sequence[Metric], names: Sequence[str] | None = None) -> None:
@@ -146,7 +136,7 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     if budget is None:
         checks = [_by_verdict(verdict, scored) for verdict in scored.verdicts if verdict.primary]
         headline, code = " ".join(opening(scored)), scored.exit_code
-        return Gate(headline, _in_order(checks), f"the incumbent {scored.incumbent}", has_budget=False, exit_code=code)
+        return Gate(headline, _in_order(checks), has_budget=False, exit_code=code)
     check_budget(budget, scored.metrics, _names(scored))
     if difference is None:
         checks = list(_named([_candidate(verdict, scored) for verdict in scored.verdicts], _names(scored), budget))
@@ -168,8 +158,7 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
     code = 4 if is_unguarded or (open_ and scored.plan.rules.require_decision) else 0
     if any(check.outcome == "failed" for check in checks):
         code = EXCEEDED
-    reference = f"the incumbent {scored.incumbent}" if difference is None else difference.first
-    return Gate(_headline(checks, code), _in_order(checks), reference, has_budget=True, exit_code=code)
+    return Gate(_headline(checks, code), _in_order(checks), has_budget=True, exit_code=code)
 
 
 def _in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
@@ -330,13 +319,6 @@ def _headline(checks: Sequence[Check], code: int) -> str:
     return f"{text} Undecided: {open_} of {quantity(len(checks), 'figure')}." if open_ else text
 
 
-#: Last line of a comment, which no reader sees: a workflow finds its comment of the run before by it.
-COMMENT_MARK = "<!-- pulsar-lookup -->"
-#: Rows of a comment's table; GitHub refuses comments of more than 65,536 characters.
-_MOST_ROWS = 40
-_LEVELS = {"failed": "error", "undecided": "warning", "not judged": "warning"}
-
-
 def junit_xml(gate: Gate) -> bytes:
     """Write the checks as JUnit XML, a suite per policy; what is undecided is skipped, with the reason."""
     root = ET.Element("testsuites", _counts(gate, None) | {"name": one_line(gate.headline)})
@@ -359,46 +341,3 @@ def _counts(gate: Gate, policy: str | None) -> dict[str, str]:
     failed, passed = outcomes_of.count("failed"), outcomes_of.count("passed")
     counts = {"tests": len(outcomes_of), "failures": failed, "errors": 0, "skipped": len(outcomes_of) - failed - passed}
     return {name: str(count) for name, count in counts.items()}
-
-
-def github_annotations(gate: Gate) -> Iterator[str]:
-    """Yield workflow commands: the headline, and one for each policy and outcome that is not passed.
-
-    GitHub shows ten annotations of a kind for a step, so that one for each figure would hide some.
-    """
-    level = "error" if gate.of("failed") else "warning" if len(gate.checks) > len(gate.of("passed")) else "notice"
-    yield _command(level, "lookup", gate.headline)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for check in (check for check in gate.checks if check.outcome in _LEVELS):
-        groups.setdefault((check.outcome, check.policy), []).append(f"{check.name}: {check.reason}")
-    for (outcome, policy), texts in groups.items():
-        yield _command(_LEVELS[outcome], f"{policy}: {quantity(len(texts), 'figure')} {outcome}", "\n".join(texts))
-
-
-def _command(level: str, title: str, message: str) -> str:
-    # GitHub: actions/toolkit, escapeData and escapeProperty of packages/core/src/command.ts
-    text = "\n".join(map(one_line, message.split("\n"))).replace("%", "%25").replace("\n", "%0A")
-    name = one_line(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={name}::{text}"
-
-
-def comment_markdown(scored: Scored, gate: Gate, page: str, notes: Sequence[str] = ()) -> str:
-    """Write a short comment on a pull request: the headline, the checks, the candidates, where the page is.
-
-    Args:
-        page: a URL, which becomes a link, or a path.
-        notes: further sentences, of what differs from an earlier run.
-    """
-    blocks: list[Block] = [Heading(gate.headline, 3)]
-    if gate.checks:
-        interval = "intervals hold together with 95 %" if gate.has_budget else "95 % intervals"
-        rows = [(*check.row, check.reason) for check in gate.checks[:_MOST_ROWS]]
-        blocks.append(Table((*CHECK_HEADS, "why"), rows))
-        blocks.append(Paragraph(f"Changes are from {gate.reference}; {interval}."))
-    if len(gate.checks) > _MOST_ROWS:
-        blocks.append(Paragraph(f"{len(gate.checks) - _MOST_ROWS} more figures are left out."))
-    texts = [*sentences(scored), *notes]
-    if texts:
-        blocks.append(Bullets(texts))
-    link = f"[The page of this run]({page})" if "://" in page else f"The page of this run is `{page}`."
-    return f"{markdown(blocks)}\n{link}\n\n{COMMENT_MARK}\n"

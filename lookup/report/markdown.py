@@ -6,10 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from lookup.model.quoting import printed_line
+from lookup.model.quoting import printed_line, quantity
 from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Paragraph, Table
-from lookup.report.cards import facet_text
+from lookup.report.cards import facet_text, sentences
 from lookup.report.caveats import caveats
 from lookup.report.comparison import NOTHING, Scope, apart, parts
 from lookup.score.scoring import Scored
@@ -20,6 +20,8 @@ __all__ = ["markdown", "markdown_report"]
 _ADDRESS = re.compile(r"(https?|ftp)(?=://)|www(?=\.)", re.IGNORECASE)
 #: Parts of the demand shown in the report; the others are in `summary.json` and `metrics.parquet`.
 _SHOWN_PARTS = 12
+#: Candidates in the first paragraph, the best first.
+_MOST_TOLD = 5
 #: Characters of a line of a paragraph that is wrapped.
 _WIDTH = 111
 
@@ -31,6 +33,8 @@ def markdown_report(scored: Scored) -> str:
 
 def _outcome(scored: Scored) -> Iterator[Block]:
     yield Heading("Placement policies compared", 1)
+    if scored.candidates:
+        yield Paragraph(_in_short(scored))
     yield from document.answer(scored)
     yield from document.decision(scored)
     counted = [*wording.outcomes(scored), *wording.comparisons(scored)]
@@ -43,6 +47,13 @@ def _outcome(scored: Scored) -> Iterator[Block]:
     read = document.input_table(scored)
     if read.rows:
         yield from (Heading("Inputs"), read)
+
+
+def _in_short(scored: Scored) -> str:
+    """Return the outcome with a sentence for each candidate, short enough for a comment on a pull request."""
+    told = sentences(scored)
+    more = [f"{quantity(len(told) - _MOST_TOLD, 'more candidate')} below."] if len(told) > _MOST_TOLD else []
+    return " ".join([wording.conclusion(scored), *told[:_MOST_TOLD], *more])
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:

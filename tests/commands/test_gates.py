@@ -23,40 +23,15 @@ def budget(tmp_path: Path) -> Path:
 
 
 def test_a_finished_run_is_judged_without_replaying(lookup: Run, tmp_path: Path, budget: Path) -> None:
-    """The code is 5, and every file is written, folders above it included."""
-    run, junit, comment = write_run(tmp_path / "run", result()), tmp_path / "ci" / "junit.xml", tmp_path / "comment.md"
+    """The code is 5, and the file is written, folders above it included."""
+    run, junit = write_run(tmp_path / "run", result()), tmp_path / "ci" / "junit.xml"
 
-    ran = lookup("report", run, "--budget", budget, "--junit", junit, "--comment", comment, "--annotations", "github")
+    ran = lookup("report", run, "--budget", budget, "--junit", junit)
 
     assert ran.code == 5
     assert "The budget alone decides the exit code, in place of the primary metrics (*):\n" in ran.out
     assert ran.out.splitlines()[-1] == "The budget is exceeded by moves of new (exit code 5)."
     assert ET.parse(junit).getroot().get("failures") == "1"
-    assert comment.read_text().startswith("### The budget is exceeded by moves of new (exit code 5).\n")
-    assert "::error title=lookup::The budget is exceeded" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("value", "flags", "expected"),
-    [("true", (), True), ("false", (), False), (None, (), False), ("true", ("--annotations", "none"), False)],
-)
-def test_annotations_are_printed_by_runners_of_github(
-    lookup: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    value: str | None,
-    flags: tuple[str, ...],
-    *,
-    expected: bool,
-) -> None:
-    """They say so in the environment; the flag wins."""
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    if value is not None:
-        monkeypatch.setenv("GITHUB_ACTIONS", value)
-
-    ran = lookup("report", write_run(tmp_path / "run", result()), *flags)
-
-    assert (ran.code, "::error title=" in ran.err) == (0, expected)
 
 
 def test_a_run_over_another_log_is_refused(lookup: Run, tmp_path: Path) -> None:
@@ -123,16 +98,14 @@ def test_a_wrong_budget_is_one_sentence(lookup: Run, tmp_path: Path, content: st
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--comment", "{budget}"), "--comment: {budget} is that of --budget as well; name a file of its own"),
-        (("--junit", "{folder}/x", "--comment", "{folder}/x"), "--junit: {folder}/x is that of --comment as well"),
+        (("--junit", "{budget}"), "--junit: {budget} is {budget}, which is --budget; "),
         (("--junit", "{folder}"), "--junit: {folder} is no file; name one to be written"),
-        (("--page-url", "https://ci.example.org"), "--page-url: is for a comment; give --comment FILE as well"),
     ],
 )
-def test_files_of_a_pipeline_are_checked_first(
+def test_the_file_of_a_pipeline_is_checked_first(
     lookup: Run, tmp_path: Path, budget: Path, flags: tuple[str, ...], sentence: str
 ) -> None:
-    """Nothing that is read is replaced, and no flag is without effect."""
+    """Nothing that is read is replaced."""
     names = {"folder": str(tmp_path), "budget": str(budget)}
     words = [word.format(**names) for word in flags]
 
@@ -185,13 +158,13 @@ def test_a_budget_is_checked_before_anything_is_replayed(
     ("flags", "sentence"),
     [
         (
-            ("--comment", "{0}/run/report.md"),
-            "--comment: {0}/run/report.md is {0}/run/report.md, which is the report.md ",
+            ("--junit", "{0}/run/report.md"),
+            "--junit: {0}/run/report.md is {0}/run/report.md, which is the report.md ",
         ),
         (("--junit", "{0}/run/cells/x.xml"), "--junit: {0}/run/cells/x.xml lies in {0}/run/cells, which is the cells "),
         (
-            ("--against", "{0}/main", "--comment", "{0}/main/comment.md"),
-            "--comment: {0}/main/comment.md lies in {0}/main, which is --against; name a file apart from the inputs",
+            ("--against", "{0}/main", "--junit", "{0}/main/junit.xml"),
+            "--junit: {0}/main/junit.xml lies in {0}/main, which is --against; name a file apart from the inputs",
         ),
     ],
 )
@@ -219,11 +192,11 @@ def test_an_output_does_not_replace_the_run_that_it_is_compared_with(lookup: Run
     assert mistake == f"--output: {run} is {run}, which is --against; name a folder apart from the inputs"
 
 
-def test_a_comment_does_not_replace_what_is_read(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
+def test_junit_does_not_replace_what_is_read(lookup: Run, tmp_path: Path, replayed: tuple[Path, Path]) -> None:
     """Neither the settings nor a table."""
     config, _ = replayed
-    flags = ("--comment", config, "--master", "none")
+    flags = ("--junit", config, "--master", "none")
 
     (mistake,) = lookup("evaluate", "--config", config, "--output", tmp_path / "o", *flags).mistakes
 
-    assert mistake == f"--comment: {config} is {config}, which is --config; name a file apart from the inputs"
+    assert mistake.startswith(f"--junit: {config} is {config}, which is --config; ")

@@ -66,9 +66,9 @@ def test_a_long_example_is_broken_before_its_flags(lookup: Run, monkeypatch: pyt
     printed = lookup("report", "--help").out
     assert (
         "  lookup report report --budget budget.toml \\\n"
-        "      --against main-report --comment comment.md\n"
+        "      --against main-report --junit junit.xml\n"
         "      judge the run by a budget of changes since an\n"
-        "      earlier one; a comment for the pull request\n"
+        "      earlier one; JUnit XML for the build\n"
     ) in printed
 
 

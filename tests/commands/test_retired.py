@@ -12,6 +12,9 @@ from tests.commands.projects import Run
     [
         ("explain run --versus rack", "--versus", "docs/explain.md"),
         ("simulate --tune tune.toml", "--tune", "lookup tune"),
+        ("evaluate --annotations github", "--annotations", "--junit"),
+        ("report run --comment comment.md", "--comment", "report.md"),
+        ("report run --page-url https://ci.example.org", "--page-url", "report.md"),
         ("history nightly", "history", "docs/report.md"),
     ],
 )

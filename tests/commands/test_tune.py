@@ -64,7 +64,7 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     page.unlink()
     redrawn = lookup("report", tmp_path / "out")
     assert (redrawn.code, page.read_bytes() == drawn) == (0, True)
-    refused = lookup("report", tmp_path / "out", "--comment", tmp_path / "comment.md")
+    refused = lookup("report", tmp_path / "out", "--junit", tmp_path / "junit.xml")
     assert (refused.code, "holds a search, which no budget is about" in refused.err) == (2, True)
     explained = lookup("explain", tmp_path / "out", "--candidate", "1")
     assert explained.out.startswith("candidate 1, wide, of the space nearness\nscorers[0].weight = ")

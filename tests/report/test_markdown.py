@@ -7,7 +7,7 @@ import re
 from lookup.replay.outcome import InputFacts
 from lookup.report.markdown import markdown_report
 from tests.report.results import placed_once, result, varied
-from tests.score.cases import plan, ratios, scored, sums
+from tests.score.cases import decided, moves, plan, ratios, scored, sums
 
 
 def section(text: str, heading: str) -> str:
@@ -34,10 +34,14 @@ def test_sections() -> None:
 
 
 def test_the_outcome_stands_first() -> None:
-    """Before any table."""
-    head = markdown_report(result()).partition("##")[0]
+    """A paragraph of one line for a comment, then the cards, before any table."""
+    title, short, head = markdown_report(result()).partition("##")[0].split("\n\n", 2)
 
-    assert head.startswith("# Placement policies compared\n\n* **twin** (best of 2 against stock): ")
+    assert title == "# Placement policies compared"
+    assert "\n" not in short
+    assert "(exit code 3)" in short
+    assert "new: Moves twice as many bundles, which" in short
+    assert head.startswith("* **twin** (best of 2 against stock): ")
     order = [
         "* **twin** (best of 2 against stock): ",
         "* **new**: Moves twice as many bundles, which",
@@ -49,6 +53,16 @@ def test_the_outcome_stands_first() -> None:
     assert places == sorted(places)
     assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
     assert "* 2 comparisons decide the exit code (*), judged together:" in head
+
+
+def test_the_first_paragraph_has_few_candidates() -> None:
+    """The best five; the rest is counted."""
+    policies = [f"p{number}" for number in range(8)]
+    found = decided([moves(policy, [10 * number] * 40) for number, policy in enumerate(policies)], *policies)
+
+    short = markdown_report(found).split("\n\n", 2)[1]
+
+    assert short.endswith("2 more candidates below.")
 
 
 def test_a_card_has_its_figures_below_its_sentence() -> None:
