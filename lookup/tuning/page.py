@@ -173,7 +173,7 @@ def _dots(
 ) -> Iterator[list[Any]]:
     """Yield the points of a chart as `trade_chart` has them, those with names first."""
     today = document["incumbent"][days]
-    if today is None:
+    if today is None or any(today[name]["value"] is None for name in chosen):
         return
     ends = {name: today[name]["value"] for name in chosen}
     moves = today["moves"]["value"]
