@@ -2,8 +2,8 @@
 
     python benchmarks/run.py                      all of it, about twenty minutes on two cores
     python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
-                                                  small, tables, steady, shared, closed, decision, serving,
-                                                  topics, watches, tuning, plan, live
+                                                  small, tables, steady, closed, decision, serving, topics,
+                                                  watches, tuning, plan, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -118,10 +118,11 @@ class _Bench:
             variables = {**table_variables(path, lookups), **seeds_variable(whole.seeds)}
             return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
 
-    def steady(self, config: str) -> list[tuple[float, float]]:
+    def steady(self) -> list[tuple[float, float]]:
         """Return the seconds of several evaluations in one session, and of a bare loop after each."""
-        arguments = [str(_HERE / "steady.py"), "--config", str(_HERE / config), "--lookups", str(self.log())]
-        measured = self._once(f"steady {config}", lambda: run_measured([*arguments, "--master", _MASTER]))
+        config, log = str(_HERE / "evaluation-4.toml"), str(self.log())
+        arguments = [str(_HERE / "steady.py"), "--config", config, "--lookups", log, "--master", _MASTER]
+        measured = self._once("steady", lambda: run_measured(arguments))
         return [(float(spent), float(loop)) for spent, loop in json.loads(measured.output.splitlines()[-1])]
 
     def evaluated(
@@ -291,19 +292,12 @@ def _tables(bench: _Bench) -> Iterator[Figure]:
 
 
 def _steady(bench: _Bench) -> Iterator[Figure]:
-    return _rates("four policies, session up", bench.rows, bench.steady("evaluation-4.toml"), 3.0)
-
-
-def _shared(bench: _Bench) -> Iterator[Figure]:
-    return _rates("shared ownership, session up", bench.rows, bench.steady("evaluation-shared-4.toml"), 6.0)
-
-
-def _rates(what: str, rows: int, rounds: Sequence[tuple[float, float]], least: float) -> Iterator[Figure]:
-    (first, _), *later = rounds
+    (first, _), *later = bench.steady()
     best, loop = min(later)
     note = f"best of {len(later)}; a bare loop on both cores: {loop:.2f} s beside it, {_spread(later)} in all"
-    yield Figure(f"{what}, first evaluation", rows / first / 1e6, "M lookups/s")
-    yield Figure(what, rows / best / 1e6, "M lookups/s", least, least=True, note=note)
+    what = "four policies, session up"
+    yield Figure(f"{what}, first evaluation", bench.rows / first / 1e6, "M lookups/s")
+    yield Figure(what, bench.rows / best / 1e6, "M lookups/s", 3.0, least=True, note=note)
 
 
 def _spread(rounds: Sequence[tuple[float, float]]) -> str:
@@ -399,7 +393,6 @@ _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
     "small": _small,
     "tables": _tables,
     "steady": _steady,
-    "shared": _shared,
     "closed": _closed,
     "decision": _decision,
     "serving": _serving,

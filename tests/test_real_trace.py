@@ -340,25 +340,6 @@ def test_half_a_day_is_too_short_to_choose_settings_by(tables: Path, tmp_path: P
     assert found["recommended"] == found["finalists"] == []
 
 
-@pytest.mark.thorough
-def test_deciding_every_row_anew_overstates_the_gain(tables: Path, evaluated: Results) -> None:
-    """Without owners the same rules match several times as many requests; the page says how many."""
-    rules = (
-        '[{ name = "random", selector = "random" },'
-        ' { name = "rack-only", scorers = ["property-match"], selector = "best" }]'
-    )
-    naive = _evaluate(
-        tables, "evaluation.ownership=shared", "evaluation.incumbent=random", f"policies={rules}", code=_WORSE
-    )
-    gains = []
-    for run, row in zip((naive, evaluated), _cells(_PAGE, "| `random`"), strict=True):
-        matched = [run.value(policy, "match_ratio", "rack") for policy in ("random", "rack-only")]
-        gains.append(matched[1] - matched[0])
-        assert row[1:] == [f"{figure:.3f}" for figure in (*matched, gains[-1])]
-
-    assert gains[0] > 5 * gains[1]
-
-
 def test_no_owner_is_near_to_a_mixed_public(source: Path) -> None:
     """The page's limits of locality follow from the file: per request, and with one owner for each bundle."""
     requests = [row for row in _requests(source) if int(row["time"]) >= _SCORED_S]

@@ -12,7 +12,6 @@ one short sentence at each step. All raise a `PulsarLookupError`, a sentence, fo
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import tempfile
@@ -44,7 +43,6 @@ from lookup.model.time import time_text
 from lookup.replay.again import Again, replay_again
 from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
-from lookup.replay.shared import SharedReplay
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
 from lookup.report.folder import Run, read_run, settings_of
@@ -208,9 +206,6 @@ def explain_decision(  # noqa: PLR0913  what names a decision, by keyword
     if at_us is None:
         raise SettingsError("which decision? give ", Argument("decision"), " or ", Argument("at_us"))
     name = name_of(past, cluster=cluster, policy=_one_policy(past, named, with_shedder=False), seed=seed)
-    if _is_shared(past):
-        what = "under shared ownership every lookup is decided alone, and no decision makes an owner: name one by "
-        raise SettingsError(what, Argument("decision"))
     number = decision_at(past, history_of(past, name, topic=topic, bundle=bundle), at_us)
     return _decision(past, name, number, workers, progress)
 
@@ -319,47 +314,29 @@ def _decision(
 ) -> DecisionExplained:
     """Take one decision of a run once more, and compare it with the record."""
     recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
-    is_shared = _is_shared(run)
     again = _again(run, name, recorded["ts"])
-    key = json.loads(recorded["key"]) if is_shared else {}
-    wanted = tuple(_hashable(key[field]) for field in again.policy.request_reads) if is_shared else ()
     taken = 0
     #: what was asked about, and how often dice were rolled for its bundle before
     asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
 
-    def look(manager: LoadManager, request: LookupRequest, ts_us: int) -> None:
-        """Keep what the policy sees, and the answer of every part: before an assignment changes owners and memory."""
-        view = manager.view()
-        rolls = manager.draws.rolls(request.bundle)
-        asked.append((ts_us, request, seen_brokers(view), explain(manager.policy, request, view), rolls))
-
-    def choosing(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
-        """Look at the decision if it has the number that is meant."""
+    def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
+        """Keep what the policy sees, and the answer of every part, if the decision has the number that is meant."""
         nonlocal taken
         if taken == number and not is_repeated:
-            look(manager, request, ts_us)
+            # Before the decision: an assignment changes owners and memory.
+            view = manager.view()
+            rolls = manager.draws.rolls(request.bundle)
+            asked.append((ts_us, request, seen_brokers(view), explain(manager.policy, request, view), rolls))
         taken += not is_repeated
 
-    def asking(manager: LoadManager, request: LookupRequest) -> None:
-        """Look at the ballot if it is about the key that is meant; the last one is that of the record."""
-        if manager.policy.decision_key(request) == wanted:
-            look(manager, request, manager.view().now_us)
-
     with _at_work(run, workers, progress) as (works, work):
-        observer = ManagerObserver(before_ballot=asking) if is_shared else ManagerObserver(before_decision=choosing)
-        replay = replay_again(works, again, work, observer, progress=progress)
+        replay = replay_again(works, again, work, ManagerObserver(before_decision=look), progress=progress)
     if not asked:
         text = decision_id(name, number)
         raise InputError(f"{run.path}: decision {text} was not taken when the log was replayed once more")
     ts_us, request, seen, explanation, rolls = asked[-1]
-    if isinstance(replay, SharedReplay):
-        ballot, now = replay.manager.decide(request)
-        decision, has_dice = ballot.decision(name.policy, request.bundle, now), False
-    else:
-        decision = replay.decisions[number].decision
-        has_dice = len(decision.odds) > 1
-    # Under shared ownership no broker is drawn.
-    columns = [column for column in _DECIDED if not (is_shared and column in ("broker", "propensity"))]
+    decision = replay.decisions[number].decision
+    has_dice = len(decision.odds) > 1
     return DecisionExplained(
         id=decision_id(name, number),
         name=name,
@@ -370,7 +347,7 @@ def _decision(
         decision=decision,
         rolls=rolls if has_dice else None,
         dice=roll(name.seed, name.cluster, request.bundle, rolls) if has_dice else None,
-        difference=_difference(recorded, {column: getattr(decision, column) for column in columns}),
+        difference=_difference(recorded, {column: getattr(decision, column) for column in _DECIDED}),
     )
 
 
@@ -418,10 +395,6 @@ def _require_same_inputs(run: Run) -> EvaluationFile:
     return settings
 
 
-def _is_shared(run: Run) -> bool:
-    return bool(run.manifest["settings"]["evaluation"]["ownership"] == "shared")
-
-
 def _again(run: Run, name: RunName, until_us: int) -> Again:
     settings = _require_same_inputs(run)
     policy = next(policy for policy in built_here(settings) if policy.name == name.policy)
@@ -450,7 +423,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value

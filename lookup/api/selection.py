@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
-from lookup.engine.policy import Policy, shared_problems
+from lookup.engine.policy import Policy
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.documents import TableName
 from lookup.replay.timeline import Registration
@@ -127,8 +127,6 @@ def examine(
             policies += build_policies(registry, [spec], conf, sources)
         except SettingsError as error:
             problems += error.problems
-    if getattr(findings.sound.get("evaluation"), "ownership", None) == "shared":
-        problems += shared_problems(tuple(policies))
     rules = findings.sound.get("verdict")
     if not isinstance(rules, VerdictSection):
         # Of a table that is wrong only the right keys are known.

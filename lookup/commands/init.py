@@ -46,7 +46,6 @@ policies = [
 
 {plugins}[evaluation]
 incumbent = "stock"             # the policy that the others are compared with: what your cluster runs today
-ownership = "exclusive"         # a bundle has one owner, as in Pulsar
 load = "simulated"              # each policy sees the load that it has brought about itself
 default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
 {balance}

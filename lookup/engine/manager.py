@@ -57,8 +57,6 @@ class ManagerObserver:
     #: before an owner is chosen: the request, when it came in µs, and whether it was declined before under the same
     #: fingerprint, so that it is only counted once more
     before_decision: Callable[[LoadManager, LookupRequest, int, bool], None] | None = None
-    #: before odds are stated without choosing an owner
-    before_ballot: Callable[[LoadManager, LookupRequest], None] | None = None
     #: before the shedder is asked
     before_cycle: Callable[[LoadManager], None] | None = None
 
@@ -272,8 +270,6 @@ class LoadManager:
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
-        if self._observer.before_ballot is not None:
-            self._observer.before_ballot(self, request)
         return self._decided(request, self.policy.decision_key(request))
 
     def _decided(self, request: LookupRequest, key: Hashable) -> tuple[Ballot, str]:

@@ -32,7 +32,7 @@ from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Spl
 from lookup.hooks.raised import raised
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
 
-__all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key", "shared_problems"]
+__all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key"]
 
 #: Answers of filters and scorers that hold for a registry epoch, by what they depend on.
 Standing: TypeAlias = dict[Hashable, NDArray[Any]]
@@ -505,21 +505,3 @@ def _read_only_copy(answer: NDArray[Any]) -> NDArray[Any]:
 def memory_key(part: object) -> str:
     """Return the name under which a part's memory is kept."""
     return str(getattr(part, "memory_key", getattr(part, "name", "")))
-
-
-def shared_problems(policies: Iterable[Policy]) -> list[str]:
-    """Return why policies cannot be replayed under shared ownership, a sentence each; empty if they can."""
-    problems: list[str] = []
-    for policy in policies:
-        needs = []
-        if policy.shedder is not None:
-            needs.append(f"has a shedder, {policy.shedder.name!r}, and no bundle has an owner to be taken from")
-        if policy.is_stateful:
-            needs.append("keeps memory between decisions, whose order is not defined")
-        declared = zip(policy.parts, policy.part_reads, strict=True)
-        readers = [part.name for part, reads in declared if "view.ownership" in reads]
-        if readers:
-            needs.append(f"reads view.ownership ({', '.join(readers)}), and nobody owns anything")
-        beginning = f'policy {policy.name!r} cannot be replayed under ownership = "shared": it '
-        problems.extend(beginning + need for need in needs)
-    return problems

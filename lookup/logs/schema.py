@@ -57,8 +57,7 @@ QUARANTINE = schema_of("table source line:integer reason text")
 
 # A run's tables begin with the columns of the simulation that a row is of: `cluster policy seed`.
 
-#: One row per decision; under shared ownership one per tick and decision key (`key`, with `weight` and without
-#: `bundle`).
+#: One row per decision; `key` and `weight` are null.
 DECISIONS = schema_of("""
     cluster policy seed:integer ts:time bundle key broker propensity:number declined count:integer weight:number
     odds:numbers rejected:counts margin:number ties:integer fingerprint

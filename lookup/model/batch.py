@@ -56,10 +56,7 @@ class ClientClass:
 
 @dataclass(frozen=True, eq=False)
 class Served(_Columns):
-    """Lookups by bundle, client class and answering broker; columns of shape (n_groups,).
-
-    Under shared ownership figures are expectations, so lookups need not be whole.
-    """
+    """Lookups by bundle, client class and answering broker; columns of shape (n_groups,)."""
 
     #: unit that intervals vary: number of the bundle as it was when the run began, in [0, n_bundles)
     bundle: IndexArray
@@ -147,7 +144,7 @@ class Batch(_Columns):
     #: lookups answered with a logged broker, and of these the ones answered as logged, shape (n_bundles,)
     logged: FloatArray
     agreed: FloatArray
-    #: None under shared ownership
+    #: None for the brokers that the log says were answered, and for a part of the clients
     changes: OwnerChanges | None
     cells: Cells
     topology: Topology

@@ -122,7 +122,7 @@ class Load:
     bundle_unit: Literal["weight/s", "bytes/s"] = "weight/s"
     #: by client property, then bundle, then value: weight per second of the lookups of the time that loads of bundles
     #: are of (in a scenario, their load), owned or not; a bundle whose clients say nothing is not named. Empty unless a
-    #: part declares `view.load.origins`, under shared ownership, and in the decision server, which sees too few lookups
+    #: part declares `view.load.origins`, and in the decision server, which sees too few lookups
     origins: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @classmethod

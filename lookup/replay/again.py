@@ -18,7 +18,6 @@ from lookup.replay.coding import EXTRA_FIELDS
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.records import RunName
 from lookup.replay.run import prepare
-from lookup.replay.shared import SharedReplay
 from lookup.replay.walk import walk_slices
 from lookup.replay.work import WorkDir
 from lookup.settings.evaluation import EvaluationFile
@@ -44,7 +43,7 @@ def replay_again(
     observer: ManagerObserver,
     *,
     progress: Callable[[str], None] = lambda message: None,
-) -> ExclusiveReplay | SharedReplay:
+) -> ExclusiveReplay:
     """Replay a run up to an instant; the log is coded by the workers, the run itself is replayed here.
 
     Args:
@@ -61,8 +60,7 @@ def replay_again(
         hint = suggestion(again.name.cluster, by_name)
         raise InputError(f"the log has no lookups of cluster {again.name.cluster!r}; {hint}")
     cluster = by_name[again.name.cluster]
-    kind = SharedReplay if run.is_shared else ExclusiveReplay
-    replay = kind(cluster, run, again.policy, seed=again.name.seed, observer=observer)
+    replay = ExclusiveReplay(cluster, run, again.policy, seed=again.name.seed, observer=observer)
     progress(f"replaying {again.policy.name} over {cluster.name} once more")
     for ticks in walk_slices(cluster, run, work):
         due = [tick for tick in ticks if tick.start_us <= again.until_us]

@@ -266,14 +266,10 @@ class CellLedger:
         time.known_s[known] += (end_us - start_us) / MICRO
         time.overloaded_s[known & (usage > self._run.overload_threshold)] += (end_us - start_us) / MICRO
 
-    def serve(self, start_us: int, micro: Floats) -> None:
-        """Add what each broker served in a tick, micro-units, shape (n_brokers,), if groups do not say it."""
-        cell = self._run.cell_of(start_us)
-        self._served[cell] = self._served[cell] + micro if cell in self._served else micro
-
-    def serve_groups(self, group: Groups) -> None:
+    def serve(self, group: Groups) -> None:
         """Add what each broker served by the groups of one cell."""
-        self.serve(group.cell_us, self._by_broker(group).astype(np.float64))
+        cell, micro = group.cell_us, self._by_broker(group).astype(np.float64)
+        self._served[cell] = self._served[cell] + micro if cell in self._served else micro
 
     def _by_broker(self, group: Groups) -> NDArray[Any]:
         # -1 stands for no broker: the first sum is left out.
@@ -283,7 +279,7 @@ class CellLedger:
         """Put broker-time and the weight served together.
 
         Args:
-            groups: give the weight served, if ticks or groups did not give it before.
+            groups: give the weight served, if they did not give it before.
             is_known: whether usage means something.
         """
         starts = sorted(self._times)
@@ -367,7 +363,7 @@ class Counted:
     rosters: Sequence[Roster]
     groups: Sequence[Groups]
     cells: CellLedger
-    #: None under shared ownership and for the logged choice
+    #: None for the logged choice
     changes: Sequence[ChangeRecord] | None
     #: lookups answered with a logged broker, and answered as logged, shape (n_bundles,)
     logged: Floats

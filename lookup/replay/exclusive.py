@@ -1,4 +1,4 @@
-"""Replay one policy over one cluster under exclusive ownership: ask the engine, tick by tick, whenever Pulsar would.
+"""Replay one policy over one cluster: ask the engine, tick by tick, whenever Pulsar would.
 
 Only lookups of bundles without owner reach the engine; all others are hits and are counted by `tally.py`. The result
 equals, row for row, a loop that calls `LoadManager.assign` once per lookup.
@@ -17,15 +17,16 @@ from lookup.engine.ledger import MICRO
 from lookup.engine.manager import ManagerObserver
 from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
+from lookup.engine.reporting import ReportBoard
 from lookup.model.batch import UNLOADED_BY
 from lookup.replay.counted import ChangeRecord, Counted
 from lookup.replay.days import Span, outlive
 from lookup.replay.grouping import compacted
 from lookup.replay.loads import AtomLoads, BrokerLoads, Demand
-from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
 from lookup.replay.records import Cycle, OwnerInterval, OwnerIntervals
 from lookup.replay.tally import OwnerTally
-from lookup.replay.walk import PolicyWalk, Tick
+from lookup.replay.walk import ClusterWalk, RequestMaker, Tick
 
 __all__ = ["ExclusiveReplay"]
 
@@ -44,7 +45,7 @@ class _GridInstant:
     demand: Demand
 
 
-class ExclusiveReplay(PolicyWalk):
+class ExclusiveReplay(ClusterWalk):
     """One policy, cluster and seed.
 
     Args:
@@ -60,7 +61,18 @@ class ExclusiveReplay(PolicyWalk):
         seed: int,
         observer: ManagerObserver | None = None,
     ) -> None:
-        super().__init__(cluster, run, policy, seed=seed, observer=observer)
+        super().__init__(cluster, run)
+        self.manager = new_manager(cluster, run, policy, seed, observer)
+        self._bundles = cluster.first_bundles(policy.bundles)
+        self._requests = RequestMaker(cluster, self._bundles)
+        self._usage = np.full(len(cluster.timeline.roster), np.nan)
+        #: None: policies see load as it is. Published load is what they see only: the ledger, and with it every metric,
+        #: stays what was measured (`docs/decisions/load-reports.md`)
+        self._board: ReportBoard | None = None
+        if run.is_published:
+            self._board = ReportBoard(len(self._usage), int(cluster.timeline.bounds[0]), policy.cadence)
+        #: capacities are given, so that usage has a meaning and is counted in every tick
+        self._has_usage = cluster.assumed_capacity is None
         self.decisions: list[Decided] = []
         self.intervals = OwnerIntervals()
         #: number by broker id, -1 for no broker
@@ -113,7 +125,8 @@ class ExclusiveReplay(PolicyWalk):
             self._loads.add(tick.rows, tick.low, tick.high)
             self._spans.append((tick.rows, tick.low, tick.high))
             if self._is_scored:
-                self._add_time(tick)
+                usage = self._usage if self._has_usage else None
+                self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)
                 self._tally.end(tick.low, tick.high)
             self.decisions.extend(self.manager.take_decisions())
         # What needs the rows of a slice is settled, so that they need not be held beside those of the next.
@@ -131,7 +144,10 @@ class ExclusiveReplay(PolicyWalk):
             self._settle_load()
         self.manager.begin_tick(tick.start_us)
         if events.registry is not None:
-            self._begin_epoch(tick, events.registry)
+            self._registry.apply(events.registry)
+            self.manager.set_registry(*events.registry)
+            if self._board is not None:
+                self._board.leave(~self._registry.registered, tick.start_us)
             self._follow(tick.low)
             # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
             for atom in np.flatnonzero(~self._is_free).tolist():
@@ -195,7 +211,9 @@ class ExclusiveReplay(PolicyWalk):
                 demand=instant.demand,
             )
             self._usage = figures.usage
-            self._show(figures, self.manager.ownership.bundles(), instant.now_us)
+            if self._board is not None:
+                figures = self._board.shown(figures, self.manager.ownership.bundles(), instant.now_us)
+            self.manager.set_load(figures)
 
     def _take_lookups(self, tick: Tick) -> None:
         """Let the engine decide about bundles without owner."""

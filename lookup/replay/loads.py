@@ -18,9 +18,9 @@ from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.origins import OriginWindow
 from lookup.replay.plan import BundleReports, ClusterPlan, RunPlan
-from lookup.replay.walk import SliceReports, Tick
+from lookup.replay.walk import SliceReports
 
-__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "SharedLoads", "set_spans"]
+__all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "set_spans"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -309,7 +309,7 @@ def set_spans(current: Ints, first: Ints, stop: Ints, values: Ints) -> None:
 
 
 class BrokerLoads:
-    """The load of each broker at grid instants, under exclusive ownership."""
+    """The load of each broker at grid instants."""
 
     def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap) -> None:
         self._topics_by_atom = cluster.words.topics
@@ -364,55 +364,6 @@ class BrokerLoads:
             self._seen = owners
             self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
         return self._topics
-
-
-class SharedLoads:
-    """The load of each broker at grid instants, under shared ownership: the weight it was expected to serve."""
-
-    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
-        self._cluster, self._run = cluster, run
-        self._n_brokers = len(cluster.timeline.roster)
-        self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
-        self._window: deque[Floats] = deque(maxlen=run.session_us // run.tick_us)
-        self._open = np.zeros(self._n_brokers)
-        self._spans: list[Span] = []
-        self._demand = Demand(cluster, [], run.tick_us / MICRO)
-        self._closed_at = -1
-        self._figures = Load.unknown(self._n_brokers)
-
-    def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
-        """Add the reports of a slice; from now on only instants from `reached_us` on are asked for."""
-        if self._reported is not None and reports.loads is not None:
-            self._reported.begin_slice(reports.loads, reached_us)
-
-    def serve(self, tick: Tick, served: Floats) -> None:
-        """Add what each broker served in a tick, micro-units, shape (n_brokers,)."""
-        self._open = self._open + served
-        self._spans.append((tick.rows, tick.low, tick.high))
-
-    def end_slice(self, rows: SliceRows) -> None:
-        """Let go of a slice but for its rows since the last grid instant but one."""
-        outlive(rows, [self._spans, self._demand.spans])
-
-    def figures(self, tick: Tick, capacity: Floats, registered: NDArray[np.bool_]) -> Load:
-        """Return what the view shows of load at a tick that begins at a grid instant; instants must not go back."""
-        if self._closed_at != tick.start_us:
-            self._closed_at = tick.start_us
-            if tick.number:
-                self._window.append(self._open)
-                self._open = np.zeros(self._n_brokers)
-            demand = self._demand = Demand(self._cluster, self._spans, self._run.tick_us / MICRO)
-            self._spans = []
-            if self._reported is not None:
-                figures = self._reported.figures(tick.start_us, replace(self._figures, demand=demand))
-                self._figures = figures if figures.rates is None else _with_bundle_rates(figures, None)
-            elif self._window:
-                micro = np.add.accumulate(list(self._window), axis=0)[-1]
-                load = np.where(registered, micro / self._run.session_us, np.nan)
-                self._figures = replace(self._figures, usage=load / capacity, throughput=load, demand=demand)
-            else:
-                self._figures = Load.unknown(self._n_brokers)
-        return self._figures
 
 
 class _BundleLoads:
@@ -481,13 +432,13 @@ class _BundleRates(Mapping[str, float]):
         return self._known
 
 
-def _with_bundle_rates(figures: Load, bundles: _BundleLoads | None) -> Load:
+def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
     """Return load figures that have rates of messages with those of bundles, or without both.
 
     A broker's rate of messages counts for shedding only if those of bundles are known as well: bundles that seem
     idle would be moved for nothing.
     """
-    if bundles is None or not bundles.has_rates:
+    if not bundles.has_rates:
         return replace(figures, rates=None, long_term_rates=figures.rates, long_term_bundle_rates={})
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 

@@ -121,7 +121,6 @@ class InputFacts:
     failures: Mapping[str, int] = field(default_factory=dict)
     first_failure: str | None = None
     load: str | None = None
-    ownership: str | None = None
     #: by policy with a shedder, over all clusters and seeds, after the warm-up
     cycles: Mapping[str, CycleSums] = field(default_factory=dict)
     #: by policy, of a run in which hand-overs take time

@@ -40,7 +40,6 @@ class RunPlan:
     balance_us: int
     warmup_us: int
     owner_loss: OwnerLoss
-    is_shared: bool
     is_reported: bool
     #: policies see load as it was last published, not as it is
     is_published: bool

@@ -69,8 +69,7 @@ def about_proportions(
         yield from _about_load(settings, policies, clusters, quiet)
         yield from _about_capacities(settings, clusters)
         yield from _about_missing_capacities(clusters)
-    if settings.evaluation.ownership == "exclusive":
-        yield from _about_places(policies, clusters)
+    yield from _about_places(policies, clusters)
 
 
 # Time

@@ -14,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lookup.engine.ballots import Ballot, Decided
+from lookup.engine.ballots import Decided
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, OwnershipChange
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
-from lookup.model import CycleReason, Decision, Unload
+from lookup.model import CycleReason, Unload
 from lookup.model.batch import Batch
 from lookup.model.broker import Location
 from lookup.model.topology import LEVELS
 from lookup.replay.grouping import column_keys, ranges
 
 __all__ = [
-    "Cycle", "KeyDecision", "OwnerInterval", "OwnerIntervals", "RunName", "cell_table", "cycle_table",
-    "decision_table", "flow_table", "key_decision_table", "owner_table",
+    "Cycle", "OwnerInterval", "OwnerIntervals", "RunName", "cell_table", "cycle_table", "decision_table", "flow_table",
+    "owner_table",
 ]  # fmt: skip
 
 _OWNED = str(ServiceUnitState.OWNED)
@@ -40,20 +40,6 @@ class RunName:
     cluster: str
     policy: str
     seed: int
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class KeyDecision:
-    """A policy's answer to one decision key in some ticks, and its lookups; arrays of shape (n_ticks,)."""
-
-    #: start of each tick
-    ts_us: NDArray[np.int64]
-    key: str
-    ballot: Ballot
-    fingerprint: str
-    count: NDArray[np.int64]
-    #: weight of these lookups
-    weight: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +138,7 @@ def _in_transit(bundle: str, broker: str | None, hand_over: HandOver | None) -> 
 
 
 def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
-    """Return DECISIONS of a replay under exclusive ownership, one row per decision."""
+    """Return DECISIONS of a replay, one row per decision."""
     answers = [entry.decision for entry in decisions]
     columns = {
         "ts": [entry.ts_us for entry in decisions],
@@ -161,27 +147,13 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
         "propensity": [answer.propensity for answer in answers],
         "count": [entry.count for entry in decisions],
         "fingerprint": [answer.fingerprint for answer in answers],
-        **_reasons(answers),
+        "declined": [answer.declined for answer in answers],
+        "odds": _maps([answer.odds for answer in answers], DECISIONS.field("odds").type),
+        "rejected": _maps([answer.rejected for answer in answers], DECISIONS.field("rejected").type),
+        "margin": [answer.margin for answer in answers],
+        "ties": [answer.ties for answer in answers],
     }
     return _table(DECISIONS, name, len(answers), columns)
-
-
-def key_decision_table(name: RunName, decisions: Sequence[KeyDecision]) -> pa.Table:
-    """Return DECISIONS of a replay under shared ownership, one row per tick and decision key."""
-    # A decision is laid out once, and its row taken for every tick in which it held.
-    rows = np.repeat(np.arange(len(decisions)), [len(decision.ts_us) for decision in decisions])
-    by_decision = {
-        "key": [decision.key for decision in decisions],
-        "fingerprint": [decision.fingerprint for decision in decisions],
-        **_reasons([decision.ballot for decision in decisions]),
-    }
-    columns: dict[str, Any] = {
-        key: _array(values, DECISIONS.field(key).type).take(rows) for key, values in by_decision.items()
-    }
-    for column, attribute in (("ts", "ts_us"), ("count", "count"), ("weight", "weight")):
-        parts = [getattr(decision, attribute) for decision in decisions]
-        columns[column] = np.concatenate(parts) if parts else []
-    return _table(DECISIONS, name, len(rows), columns)
 
 
 def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
@@ -267,29 +239,14 @@ def flow_table(name: RunName, batches: Sequence[Batch]) -> pa.Table:
     return _table(FLOWS, name, len(rows), columns)
 
 
-def _reasons(answers: Sequence[Decision | Ballot]) -> dict[str, Any]:
-    """Return the columns about how policies decided, the same for a decision and for a ballot."""
-    return {
-        "declined": [answer.declined for answer in answers],
-        "odds": _maps([answer.odds for answer in answers], DECISIONS.field("odds").type),
-        "rejected": _maps([answer.rejected for answer in answers], DECISIONS.field("rejected").type),
-        "margin": [answer.margin for answer in answers],
-        "ties": [answer.ties for answer in answers],
-    }
-
-
 def _table(schema: pa.Schema, name: RunName, count: int, columns: Mapping[str, Any]) -> pa.Table:
     """Return rows of one run; columns that are not given are null."""
     fixed = {"cluster": name.cluster, "policy": name.policy, "seed": name.seed}
     arrays = []
     for entry in schema:
         values = [fixed[entry.name]] * count if entry.name in fixed else columns.get(entry.name, [None] * count)
-        arrays.append(_array(values, entry.type))
+        arrays.append(values if isinstance(values, pa.Array) else pa.array(values, entry.type))
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
 def _maps(mappings: Sequence[Mapping[Any, Any]], kind: pa.MapType) -> pa.Array:

@@ -343,28 +343,21 @@ def _single_rows(
 
 #: Figures that a part may read and a run may lack, in the words of a warning.
 _GAPS = {
-    "view.load.origins": "the clients of each bundle, whom a replay without owners does not count; it sees none",
     "view.load.rates": (
         "rates of messages, which are known where BUNDLES, and with reported load LOADS too, gives msgRateIn or "
         "msgRateOut; load or its own default stands in"
     ),
     "view.load.resources": "single resources, of which LOADS gives none; usage as a whole stands in",
-    "view.load.topics": "topics, of which LOADS gives none and a replay without owners counts none; it sees 0",
 }
 
 
 def known_figures(run: RunPlan, tables: Tables) -> frozenset[str]:
     """Return the details of load that policies will see, in the words of `reads`."""
     reported = {name for name, keys in DETAILS.items() if tables.gives("loads", keys)}
-    rates = (
-        tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported) and not run.is_shared
-    )
     known = {
-        "view.load.origins": not run.is_shared,
-        "view.load.rates": rates,
+        "view.load.rates": tables.gives("bundles", DETAILS["rates"]) and (not run.is_reported or "rates" in reported),
         # Simulated load has one usage by definition.
         "view.load.resources": not run.is_reported or "resources" in reported,
-        "view.load.topics": not run.is_shared or "topics" in reported,
     }
     return frozenset(name for name, is_known in known.items() if is_known)
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from lookup.engine.ledger import MICRO
-from lookup.engine.policy import Policy, shared_problems
+from lookup.engine.policy import Policy
 from lookup.engine.salting import probe_requests, unsalted_parts
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of
-from lookup.errors import Argument, InputError, SettingsError
+from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers, parallelism, run_tasks
 from lookup.logs.sources import list_log, share_out
 from lookup.model.quoting import quantity
@@ -67,8 +67,6 @@ _ROWS_PER_BUNDLE = 5_000
 #: What a task does before its first run, and a run with a shedder, which is asked in every tick and moves bundles: how
 #: many times as long as a run without shedder they take (measured: `benchmarks/`).
 _PREPARING, _SHEDDING = 1.0, 3.0
-#: The same of preparing if every lookup is decided alone: runs are short there, since rows are counted before them.
-_PREPARING_SHARED = 5.0
 #: The same of the facts about a cluster.
 _GATHERING = 1.0
 
@@ -141,7 +139,6 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         balance_us=section.balance_s * MICRO,
         warmup_us=section.warmup_s * MICRO,
         owner_loss=section.owner_loss,
-        is_shared=section.ownership == "shared",
         is_reported=section.load == "reported",
         is_published=section.load_reports == "published",
         overload_threshold=section.overload_threshold,
@@ -174,9 +171,6 @@ class _EvaluationRun:
         run = run_plan(self.settings, self.by)
         check_by(self.by, run.balance_us)
         policies = built_here(self.settings)
-        problems = shared_problems(policies) if run.is_shared else []
-        if problems:
-            raise SettingsError(problems)
         recipe = ship(self.settings)
         tables = self.tables(run)
         for sentence in unknown_figures(policies, known_figures(run, tables)):
@@ -289,7 +283,7 @@ class _EvaluationRun:
         tasks = divide(
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
             Costs(
-                _PREPARING_SHARED if run.is_shared else _PREPARING,
+                _PREPARING,
                 _GATHERING,
                 [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
             ),
@@ -433,7 +427,6 @@ def _input_facts(
         failures=dict(+failures),
         first_failure=next((run.first_failure for run in replayed if run.first_failure), None),
         load=settings.load,
-        ownership=settings.ownership,
         cycles=cycles_by_policy((run.policy, run.cycles) for run in replayed),
         # Which bundles are in flight differs between policies, and so do the events of the log that these delay.
         late_splits=dict(+late_splits) if settings.handover_s else None,

@@ -83,7 +83,7 @@ class CellTally(ABC):
         self.groups.add(group)
         # Without `by` groups of cells are added up, so what each broker served is kept before.
         if not self._run.by:
-            self._cells.serve_groups(group)
+            self._cells.serve(group)
 
 
 class LoggedTally(CellTally):
@@ -96,7 +96,7 @@ class LoggedTally(CellTally):
 
 
 class OwnerTally(CellTally):
-    """Counts rows under exclusive ownership.
+    """Counts rows by the owners of their atoms.
 
     Most atoms keep their owner through a balance cell: their rows were counted for all policies at once. Rows of the
     others are looked at one by one, in numpy.

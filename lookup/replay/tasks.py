@@ -30,16 +30,7 @@ from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.facts import ClusterFacts, FactsWalk
 from lookup.replay.outcome import LOGGED, MetricSums
 from lookup.replay.plan import ClusterPlan, RunPlan
-from lookup.replay.records import (
-    RunName,
-    cell_table,
-    cycle_table,
-    decision_table,
-    flow_table,
-    key_decision_table,
-    owner_table,
-)
-from lookup.replay.shared import SharedReplay
+from lookup.replay.records import RunName, cell_table, cycle_table, decision_table, flow_table, owner_table
 from lookup.replay.walk import walk_together
 from lookup.replay.work import WorkDir, write_table
 from lookup.settings.evaluation import EvaluationFile
@@ -253,34 +244,35 @@ def replay_runs(
         The results of the runs, in order of the task's runs, and the cluster's facts.
     """
     policies, metrics = built(recipe)
-    kind = SharedReplay if run.is_shared else ExclusiveReplay
-    replays = [kind(cluster, run, policies[number], seed=seed) for number, seed in task.runs]
+    replays = [ExclusiveReplay(cluster, run, policies[number], seed=seed) for number, seed in task.runs]
     walk_together([*replays, *([facts] if facts else ())], cluster, run, output.work)
     replayed = []
     for replay, (number, seed) in zip(replays, task.runs, strict=True):
         policy = replay.manager.policy
         name, file = RunName(cluster.name, policy.name, seed), f"{cluster.place:04d}-{number:04d}-{seed}.parquet"
         # Every run leaves all tables: a reader of a folder finds the columns even if no run has rows.
-        late = refused = 0
-        cycles, cycle_sums, owners = [], None, []
-        if isinstance(replay, ExclusiveReplay):
-            decisions, owners, cycles = decision_table(name, replay.decisions), replay.owners, replay.cycles
-            late, refused = replay.late_splits, replay.refused_unloads
-            if policy.shedder is not None:
-                scored = (cycle.report for cycle in cycles if cycle.ts_us >= replay.scored_from)
-                cycle_sums = CycleSums.of(policy.shedder.name, scored)
-        else:
-            decisions = key_decision_table(name, replay.decisions)
-        write_table(decisions, f"{output.folder}/decisions", file)
-        write_table(owner_table(name, owners), f"{output.folder}/owners", file)
-        write_table(cycle_table(name, cycles), f"{output.folder}/cycles", file)
+        write_table(decision_table(name, replay.decisions), f"{output.folder}/decisions", file)
+        write_table(owner_table(name, replay.owners), f"{output.folder}/owners", file)
+        write_table(cycle_table(name, replay.cycles), f"{output.folder}/cycles", file)
         counted = replay.counted()
         write_table(cell_table(name, counted.batches), f"{output.folder}/cells", file)
         write_table(flow_table(name, counted.batches), f"{output.folder}/flows", file)
+        cycle_sums = None
+        if policy.shedder is not None:
+            scored = (cycle.report for cycle in replay.cycles if cycle.ts_us >= replay.scored_from)
+            cycle_sums = CycleSums.of(policy.shedder.name, scored)
         failures = replay.manager.failures
-        sums = metric_sums(counted, metrics, (policy.name, seed))
         replayed.append(
-            Replayed(policy.name, sums, decisions.num_rows, failures.count, failures.first, late, refused, cycle_sums)
+            Replayed(
+                policy.name,
+                metric_sums(counted, metrics, (policy.name, seed)),
+                len(replay.decisions),
+                failures.count,
+                failures.first,
+                replay.late_splits,
+                replay.refused_unloads,
+                cycle_sums,
+            )
         )
     if facts is None:
         return replayed, None

@@ -13,10 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.manager import ManagerObserver
-from lookup.engine.policy import Policy
-from lookup.engine.reporting import ReportBoard
-from lookup.model import Load, Roster
+from lookup.model import Roster
 from lookup.model.request import LookupRequest
 from lookup.replay.atoms import BundleMap
 from lookup.replay.counted import CellLedger
@@ -31,13 +28,12 @@ from lookup.replay.days import (
     slices_of_day,
     standing,
 )
-from lookup.replay.plan import ClusterPlan, RunPlan, new_manager
+from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
     "ClusterWalk",
-    "PolicyWalk",
     "RegistryEpochs",
     "RequestMaker",
     "SliceReports",
@@ -219,42 +215,3 @@ class RequestMaker:
             return make(**{name: texts[rows.value(name, row)] for name, texts in words.extras.items()})
         # Without topics and clients requests are few, and the policies that share a slice meet the same ones.
         return rows.once(("request", bundle, code), make)
-
-
-class PolicyWalk(ClusterWalk):
-    """The state of a policy's walk: its load manager, the bundles, and load as it was reported."""
-
-    def __init__(
-        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, observer: ManagerObserver | None = None
-    ) -> None:
-        super().__init__(cluster, run)
-        self._usage = np.full(len(cluster.timeline.roster), np.nan)
-        self.manager = new_manager(cluster, run, policy, seed, observer)
-        self._bundles = cluster.first_bundles(policy.bundles)
-        self._requests = RequestMaker(cluster, self._bundles)
-        first_us = int(cluster.timeline.bounds[0])
-        #: None: policies see load as it is. Published load is what they see only: the ledger, and with it every metric,
-        #: stays what was measured (`docs/decisions/load-reports.md`)
-        self._board = ReportBoard(len(self._usage), first_us, policy.cadence) if run.is_published else None
-        #: capacities are given, so that usage has a meaning and is counted in every tick
-        self._has_usage = cluster.assumed_capacity is None
-
-    def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
-        """Apply a change of the registry at the start of a tick."""
-        self._registry.apply(registry)
-        self.manager.set_registry(*registry)
-        if self._board is not None:
-            self._board.leave(~self._registry.registered, tick.start_us)
-
-    def _show(self, load: Load, bundles: NDArray[np.int64], now_us: int) -> None:
-        """Show the policy the load that brokers measure at a grid instant, as it is or as they last published it.
-
-        Args:
-            bundles: how many bundles each broker owns, shape (n_brokers,).
-        """
-        self.manager.set_load(load if self._board is None else self._board.shown(load, bundles, now_us))
-
-    def _add_time(self, tick: Tick) -> None:
-        """Add the broker-time of a tick that is scored."""
-        usage = self._usage if self._has_usage else None
-        self._cells.add(tick.start_us, tick.end_us, self._registry.registered, usage)

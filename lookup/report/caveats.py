@@ -125,8 +125,6 @@ def _input(scored: Scored) -> Iterator[str]:
         )
     if inputs.quarantined:
         yield f"{quantity(inputs.quarantined, 'record')} could not be used and went to the quarantine table."
-    if evaluation.ownership == "shared":
-        yield "Ownership is shared: no bundle has an owner, so metrics of assignments and moves have no meaning."
     for finding in inputs.findings or ():
         yield f"{finding.sentence}."
 

@@ -101,7 +101,7 @@ def trade_spec(
             _mark("rule", color="@quiet"), {"x": x, "y": y, "y2": {"field": "y_high"}}, _computed("y", "datum.y_low")
         ),
         rims,
-        # Without a number of moves, as under shared ownership, a point has the least size.
+        # Without a number of moves a point has the least size.
         _layer(_mark("circle", opacity=0.75), point, _computed("size", "isValid(datum.moves) ? datum.moves : 0")),
         words,
     ]

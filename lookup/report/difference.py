@@ -443,7 +443,6 @@ _LOAD = frozenset({"moved_weight", "overload_ratio"})
 _NETWORK = frozenset({"network_covered_ratio", "network_cost", "network_ms_mean", "network_ms_p95"})
 #: By key of `[evaluation]` the metrics that mean something else if it differs; all of them for the empty set.
 _MEANINGS: Mapping[str, frozenset[str]] = {
-    "ownership": _EVERY,
     "warmup_s": _EVERY,
     "scored_from": _EVERY,
     "balance_s": _BALANCE,

@@ -83,7 +83,6 @@ _INPUTS: Mapping[str, str | None] = {
     "failures": "failures that on_error let pass",
     "first_failure": "the first of them",
     "load": None,
-    "ownership": None,
     "cycles": None,
     "findings": None,
 }
@@ -223,7 +222,7 @@ def setup(scored: Scored) -> Bullets:
     phrases = [
         f"incumbent: `{evaluation.incumbent}`, replayed like the others",
         f"candidates: {candidates}",
-        f"ownership: {evaluation.ownership}; load seen by the policies: {load}",
+        f"load seen by the policies: {load}",
         f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
         f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
         *([f"scored from {evaluation.scored_from.isoformat()} on"] if evaluation.scored_from is not None else []),

@@ -37,8 +37,7 @@ def _replayed(scored: Scored) -> str:
     """Return how much was replayed, and how often."""
     evaluation, lookups = scored.plan.evaluation, scored.inputs.lookups
     what = "a log" if lookups is None else quantity(lookups, "lookup")
-    times = quantity(len(evaluation.drawn), "seed")
-    return f"{what}, {times}{', without owners' if evaluation.ownership == 'shared' else ''}"
+    return f"{what}, {quantity(len(evaluation.drawn), 'seed')}"
 
 
 def _period(scored: Scored) -> str:

@@ -51,9 +51,7 @@ def pictures(run: Run, rejections: Mapping[str, Mapping[str, float]]) -> list[Se
     flows = read_flows(run.path, seeds=len(evaluation.drawn), most=_MOST_PLACES)
     return [
         Section("load", "Load of brokers over time", list(_load(history))),
-        Section(
-            "owners", "Owners and moves over time", list(_owners(history, is_shared=evaluation.ownership == "shared"))
-        ),
+        Section("owners", "Owners and moves over time", list(_owners(history))),
         Section("flows", "From clients to brokers", list(_flows(flows))),
         Section("topology", "Topology", list(_topology(run, history))),
         Section("rejections", "Brokers that filters kept out", list(_rejections(run, rejections))),
@@ -84,10 +82,7 @@ def _load(history: History | None) -> Iterator[Block]:
     )
 
 
-def _owners(history: History | None, *, is_shared: bool) -> Iterator[Block]:
-    if is_shared:
-        yield Paragraph("Under shared ownership no bundle has an owner, so nothing moves.", "note")
-        return
+def _owners(history: History | None) -> Iterator[Block]:
     if history is None:
         yield Paragraph(_NO_TABLES, "note")
         return

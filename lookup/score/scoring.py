@@ -214,7 +214,7 @@ def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -
             reasons[policy] = f"{' and '.join(unsalted)} {tell} equal brokers apart by their names, whatever the salt"
         elif len({seed for figure in own for seed in figure.seeds}) == 1:
             reasons[policy] = "it was replayed with one seed"
-        elif plan.evaluation.ownership == "exclusive" and _are_equal_replicates(own):
+        elif _are_equal_replicates(own):
             reasons[policy] = "all its replicates are the same"
     return reasons
 

@@ -32,10 +32,9 @@ from lookup.settings.pulsar_keys import MOST_BUNDLES
 
 __all__ = [
     "OTHER_BUNDLES", "SLICE_ROWS", "EvaluationFile", "EvaluationSection", "InputsSection", "LintRule", "LintSection",
-    "LoadReports", "LoadSource", "OwnerLoss", "Ownership", "Seed", "VerdictSection",
+    "LoadReports", "LoadSource", "OwnerLoss", "Seed", "VerdictSection",
 ]  # fmt: skip
 
-Ownership = Literal["exclusive", "shared"]
 OwnerLoss = Literal["next-lookup", "leader"]
 LoadSource = Literal["simulated", "reported"]
 LoadReports = Literal["instant", "published"]
@@ -83,12 +82,13 @@ SLICE_ROWS = 4_000_000
 class EvaluationSection(Strict):
     """Rules of the replay."""
 
-    retired: ClassVar[Mapping[str, str]] = {"bounds": "leave it out; reports have the best locality `at best`"}
+    retired: ClassVar[Mapping[str, str]] = {
+        "bounds": "leave it out; reports have the best locality `at best`",
+        "ownership": "leave it out, a bundle has one owner as in Pulsar",
+    }
 
     incumbent: str
     """Name of the policy the others are compared with."""
-    ownership: Ownership = "exclusive"
-    """A bundle has one owner (Pulsar's bundles), or each lookup is decided alone."""
     owner_loss: OwnerLoss = "next-lookup"
     """Assigner of a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
     handover_s: ShareS = 0.0
@@ -147,10 +147,6 @@ class EvaluationSection(Strict):
             problems.append(f"seeds: each should occur once, not {list(self.drawn)}")
         if self.draw and isinstance(self.seeds, tuple):
             problems.append(f"draw: {self.draw} should be 0 with a list of seeds; a number of seeds is drawn")
-        if self.handover_s and self.ownership == "shared":
-            problems.append(
-                f"handover_s: {self.handover_s:g} should be 0 under shared ownership: nobody owns a bundle to hand over"
-            )
         if self.load == "reported" and self.load_reports == "published":
             problems.append('load_reports: LOADS says what was published; "published" needs load = "simulated"')
         refuse(problems)

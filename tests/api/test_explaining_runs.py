@@ -139,31 +139,6 @@ def test_a_topic_and_an_instant_name_a_decision(run: Path) -> None:
     assert found.request.topic == topic
 
 
-@pytest.fixture(scope="module")
-def shared_run(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Evaluate two policies under shared ownership."""
-    settings = {
-        "evaluation": {"incumbent": "rack", "seeds": [1], "ownership": "shared"},
-        "inputs": {name: str(log / name) for name in ("lookups", "brokers")},
-        "policies": [
-            {"name": "rack", "scorers": ["property-match", "headroom"], "selector": "best"},
-            {"name": "even", "selector": "random"},
-        ],
-    }
-    folder = tmp_path_factory.mktemp("shared") / "run"
-    lookup.evaluate(settings, output=folder)
-    return folder
-
-
-def test_under_shared_ownership_a_decision_is_named_by_its_id(shared_run: Path) -> None:
-    """Its key is asked about once more; a topic and an instant name no decision there."""
-    rows = _rows(shared_run, "rack", "decisions")
-
-    assert lookup.explain_decision(shared_run, f"east/rack/1/{len(rows) - 1}").difference is None
-    with pytest.raises(SettingsError, match="under shared ownership every lookup is decided alone"):
-        lookup.explain_decision(shared_run, topic="orders", at_us=rows[0]["ts"], policy=["rack"])
-
-
 def test_mistakes_name_arguments(run: Path, tmp_path: Path) -> None:
     """Each in one sentence: what is missing, unknown, or not in the run."""
     first = _rows(run, "stock", "decisions")[0]

@@ -41,6 +41,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         brokers=6,
         topics=1_000,
         zipf=0.2,
+        rack_affinity=1.0,
         losses=0,
         logging_policy="none",
         seed=3,
@@ -48,9 +49,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _evaluation(log: Path, ownership: str) -> dict[str, Any]:
+def _evaluation(log: Path) -> dict[str, Any]:
     nearest = {"use": "property-match", "key": "rack", "weight": 0.0}
-    rules = {"ownership": ownership, "session_s": 3600, "balance_s": 3600, "tick_s": 600, "seeds": 5}
+    rules = {"session_s": 3600, "balance_s": 3600, "tick_s": 600, "seeds": 5}
     return {
         "evaluation": {"incumbent": "today", **rules},
         "inputs": {"lookups": str(log / "lookups"), "brokers": str(log / "brokers")},
@@ -58,12 +59,11 @@ def _evaluation(log: Path, ownership: str) -> dict[str, Any]:
     }
 
 
-def _search(log: Path, vary: Mapping[str, Any], *, ownership: str = "shared", **tune: Any) -> dict[str, Any]:
-    """Return a search; by default every lookup is decided alone, so that nothing moves."""
-    prices = {} if ownership == "exclusive" else {"prices": []}
-    sought = {"candidates": 8, "objectives": ["match_ratio:rack"], **prices}
+def _search(log: Path, vary: Mapping[str, Any], **tune: Any) -> dict[str, Any]:
+    """Return a search in which moves are free, unless it says otherwise."""
+    sought = {"candidates": 8, "objectives": ["match_ratio:rack"], "prices": []}
     return {
-        "tune": {"evaluation": _evaluation(log, ownership), **sought, **tune},
+        "tune": {"evaluation": _evaluation(log), **sought, **tune},
         "spaces": [{"name": "nearness", "vary": vary}],
     }
 
@@ -133,7 +133,7 @@ def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path
 def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
     """Its table is a policy of an evaluation, which does what was promised."""
     table = found.recommended[0]["policy"]
-    settings = _evaluation(log, "shared")
+    settings = _evaluation(log)
     settings["policies"].append(table)
 
     evaluation = lookup.evaluate(settings, workers=InProcess())
@@ -240,7 +240,7 @@ def test_too_few_replicates_are_refused_before_any_work(log: Path, tmp_path: Pat
 def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
     """Waiting longer or shorter changes nothing where nothing is unloaded."""
     vary = {"grace_s": {"low": 60, "high": 7200}}
-    search = _search(log, vary, ownership="exclusive", objectives=["imbalance_max_mean"])
+    search = _search(log, vary, objectives=["imbalance_max_mean"])
     search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "threshold": 50.0}
 
     found = _tuned(search, tmp_path / "out")
@@ -272,7 +272,7 @@ def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -
 
 def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path: Path) -> None:
     """A warm-up of half the log moves nothing that is counted."""
-    search = _search(log, {"grace_s": [0, 60]}, ownership="exclusive", objectives=["answered_ratio"])
+    search = _search(log, {"grace_s": [0, 60]}, objectives=["answered_ratio"])
     search["tune"]["evaluation"]["evaluation"]["warmup_s"] = _HOURS // 2 * 3600
     file = load_tuning(search, {})
     with given_tables({}) as given:
@@ -388,7 +388,7 @@ def test_an_objective_is_no_price_by_default(log: Path, tmp_path: Path) -> None:
 
 def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> None:
     """Everything would look better than it; the remedy is said."""
-    search = _search(log, _WEIGHT, ownership="exclusive")
+    search = _search(log, _WEIGHT)
     search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "min_offload": 1e7}
 
     with pytest.raises(
@@ -435,7 +435,7 @@ def test_days_without_a_broker_are_refused_before_any_work(
 
 def _search_for_bundles(log: Path) -> dict[str, Any]:
     """Return a search for how many bundles a namespace should have, of which there is one."""
-    search = _search(log, {"bundles": [1, 16, 64]}, ownership="exclusive", objectives=["imbalance_max_mean"])
+    search = _search(log, {"bundles": [1, 16, 64]}, objectives=["imbalance_max_mean"])
     search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 1
     return search
 

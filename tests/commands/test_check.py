@@ -119,25 +119,23 @@ def test_all_mistakes_are_found_at_once(lookup: Run, tmp_path: Path) -> None:
 def test_a_mistake_hides_no_part_and_no_metric(lookup: Run, tmp_path: Path) -> None:
     """Misspelt names are told beside what is wrong with a policy, the replay or the verdict as such."""
     start = """
-    evaluation = { incumbent = "stock", ownership = "shared", tick_s = "60" }
+    evaluation = { incumbent = "stock", tick_s = "60" }
     verdict = { primary = ["match_ratoi:rack"], margin = -1.0 }
     policies = [
         { name = "stock", selector = 3 },
         { name = "other", selector = "bets" },
-        { name = "turns", selector = "round-robin" },
     ]
     """
 
     mistakes = lookup("config", "check", "--config", evaluation(tmp_path, start=start)).mistakes
 
-    assert len(mistakes) == 6
+    assert len(mistakes) == 5
     for sentence in (
         "evaluation.tick_s: should be a whole number, not '60'",
         "verdict.margin: should be greater than or equal to 0, not -1.0",
         "policies[0].selector: should be a part's name or a table like",
         "policy 'other' selector: no selector named 'bets'; did you mean 'best'?",
         "verdict.primary: no metric is named 'match_ratoi'; did you mean 'match_ratio'?",
-        "policy 'turns' cannot be replayed under ownership = \"shared\": it keeps memory between decisions",
     ):
         assert any(sentence in mistake for mistake in mistakes), (sentence, mistakes)
 
@@ -150,7 +148,7 @@ def test_a_mistake_hides_no_part_and_no_metric(lookup: Run, tmp_path: Path) -> N
         ('plugin_files = ["nowhere.py"]\n' + EVALUATION, "plugin_files: there is no file"),
         (EVALUATION + '[topology]\nfile = "nowhere.toml"\n', "nowhere.toml: there is no such file"),
         (EVALUATION + '[[policies]]\nname = "stock"\nselector = "best"\n', "2 policies are named 'stock'"),
-        (EVALUATION.replace("default_bundles = 4", 'ownership = "share"'), "evaluation.ownership: should be"),
+        (EVALUATION.replace("default_bundles = 4", 'owner_loss = "leadr"'), "evaluation.owner_loss: should be"),
     ],
     ids=["no-toml", "empty", "no-plug-in-file", "no-topology", "twice", "wrong-word"],
 )

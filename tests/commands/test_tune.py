@@ -25,7 +25,6 @@ name = "nearness"
 _EVALUATION = """
 [evaluation]
 incumbent = "today"
-ownership = "shared"
 seeds = 5
 tick_s = 600
 session_s = 3600

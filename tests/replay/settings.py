@@ -21,7 +21,7 @@ def _matching(**parameters: Any) -> dict[str, Any]:
     return {"use": "property-match", "key": "rack", **parameters}
 
 
-_STATELESS: tuple[dict[str, Any], ...] = (
+_PARTS: tuple[dict[str, Any], ...] = (
     {"scorers": [_matching()], "selector": {"use": "best", "min_score": 1.0}},
     {"filters": ["load-manager-class", "version", "isolation"], "selector": "random"},
     {"filters": ["max-topics"], "selector": {"use": "least-resource-usage", "difference": 0.01}},
@@ -43,8 +43,6 @@ _STATELESS: tuple[dict[str, Any], ...] = (
         "selector": "random",
         "second_choice": {"filters": 1, "overloaded": 0.3},
     },
-)
-_OWNING: tuple[dict[str, Any], ...] = (
     {"scorers": ["fewest-bundles"], "selector": "best"},
     {"filters": ["anti-affinity"], "selector": "random"},
     {"filters": [{"use": "anti-affinity", "failure_domains_enabled": True}], "selector": "best"},
@@ -100,14 +98,13 @@ _CADENCES: tuple[dict[str, Any], ...] = (
 )
 
 
-def section_of(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
-    """Draw `[evaluation]`, under exclusive or shared ownership (`mode`)."""
+def section_of(dice: Random, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
+    """Draw `[evaluation]`."""
     # Instants are half a tick, 3 s or a microsecond apart: hand-overs end at them, between them, and after the log.
     durations = [0.0, 0.0, 1e-6, 3.0, tick_s / 2, tick_s, 1.5 * tick_s, 4000.0]
     return {
-        "handover_s": 0.0 if mode == "shared" else dice.choice(durations),
+        "handover_s": dice.choice(durations),
         "incumbent": "p0",
-        "ownership": mode,
         "owner_loss": dice.choice(["next-lookup", "leader"]),
         "load": (load := dice.choice(["simulated", "reported"]) if has_loads else "simulated"),
         "load_reports": dice.choice(["instant", "published"]) if load == "simulated" else "instant",
@@ -126,8 +123,7 @@ def section_of(dice: Random, mode: str, tick_s: int, *, has_loads: bool) -> dict
 
 def settings_of(dice: Random, section: dict[str, Any], *, has_registry: bool) -> dict[str, Any]:
     """Draw policies and brokers that suit an `[evaluation]`; brokers may be absent where a registry names them."""
-    pool = _STATELESS if section["ownership"] == "shared" else _STATELESS + _OWNING
-    chosen = dice.sample(pool, dice.randint(1, 3))
+    chosen = dice.sample(_PARTS, dice.randint(1, 3))
     return {
         "evaluation": section,
         "policies": [

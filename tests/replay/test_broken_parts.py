@@ -54,17 +54,16 @@ _BODIES: Sequence[tuple[str, type[PulsarLookupError], str]] = (
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
 @pytest.mark.parametrize(("body", "kind", "sentence"), _BODIES)
 def test_a_part_that_fails_on_a_worker_is_one_sentence(
-    spark: SparkSession, tmp_path: Path, body: str, kind: type[PulsarLookupError], sentence: str, mode: str
+    spark: SparkSession, tmp_path: Path, body: str, kind: type[PulsarLookupError], sentence: str
 ) -> None:
     """A plug-in that raises, or answers what it may not, ends the run on Spark with a sentence that names it."""
     (tmp_path / "broken.py").write_text(_PART.format(body=body))
     write_log(tmp_path, {}, {"ts": START_US + 90 * MICRO})
     policies = [{"name": "p", "selector": "broken"}]
     files = [str(tmp_path / "broken.py")]
-    settings = evaluation_in(tmp_path, policies=policies, plugin_files=files, evaluation={"ownership": mode})
+    settings = evaluation_in(tmp_path, policies=policies, plugin_files=files)
 
     with pytest.raises(kind, match=sentence) as raised:
         replay(spark, settings, str(tmp_path / "output"))

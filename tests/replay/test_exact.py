@@ -33,10 +33,6 @@ _METRICS = {metric.name: metric() for metric in lookup_register_metrics()}
 _BY = ("tenant", "namespace", "rack")
 _PLUGIN = Path(__file__).parent.parent / "assets" / "sample_plugin" / "lookup_sample_plugin.py"
 _RACK = {"use": "property-match", "key": "rack"}
-_SHARED_POLICIES = (
-    {"name": "rack", "scorers": [_RACK], "selector": "best"},
-    {"name": "usage", "selector": {"use": "power-of-two", "by": "usage"}},
-)
 _POLICIES = (
     {"name": "rack", "scorers": [_RACK], "selector": "best", "shedder": {"use": "threshold", "threshold": 0.05}},
     {"name": "stock", "filters": ["anti-affinity"], "selector": "least-resource-usage"},
@@ -209,7 +205,7 @@ def test_the_jobs_equal_a_plain_loop(world: World, whole: bool) -> None:
 
 def test_reports_of_strangers_tell_nothing_of_a_cluster() -> None:
     """Topics are counted where only brokers that were never registered have reported how many they have."""
-    _prove(InProcess(), world_of(24281, 20, "exclusive"), partitions=(1,), whole=True)
+    _prove(InProcess(), world_of(24281, 20), partitions=(1,), whole=True)
 
 
 @given(worlds())
@@ -266,31 +262,27 @@ def test_a_log_from_before_1970_is_replayed_exactly(tmp_path: Path, owner_loss: 
 _HASHING: tuple[dict[str, Any], ...] = (
     {"name": "topics", "selector": {"use": "rendezvous", "key": "topic"}},
     {"name": "mixed", "selector": {"use": "explore", "epsilon": 0.3, "child": "rendezvous"}},
-)
-_RINGS: tuple[dict[str, Any], ...] = (
     {"name": "ring", "selector": {"use": "bounded-consistent-hash", "points": 5}},
     {"name": "moved", "selector": "rendezvous", "shedder": {"use": "restless", "every": 2}},
 )
 
 
-def _hashing_world(seed: int, mode: str) -> World:
+def _hashing_world(seed: int) -> World:
     """Make a world whose policies all hash, each replayed with two seeds."""
-    world = world_of(seed, 100, mode)
-    policies = [*_HASHING, *(_RINGS if mode == "exclusive" else ())]
+    world = world_of(seed, 100)
     section = {**world.settings["evaluation"], "incumbent": "mixed", "seeds": [7, 3]}
-    return replace(world, settings={**world.settings, "evaluation": section, "policies": policies})
+    return replace(world, settings={**world.settings, "evaluation": section, "policies": list(_HASHING)})
 
 
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-def test_replicates_of_policies_that_hash_are_replayed_exactly(mode: str) -> None:
+def test_replicates_of_policies_that_hash_are_replayed_exactly() -> None:
     """Each seed has the decisions, owners and figures of a loop with its salt, from 1, 8 and 64 tasks."""
     for seed in (0, 5, 23, 77):
-        _prove(InProcess(), _hashing_world(seed, mode), partitions=(1, 8, 64))
+        _prove(InProcess(), _hashing_world(seed), partitions=(1, 8, 64))
 
 
 def test_replicates_of_a_hash_differ(tmp_path: Path) -> None:
     """A policy that only hashes rolls no dice, and still has another outcome with every seed."""
-    file = _hashing_world(23, "exclusive").written(tmp_path)
+    file = _hashing_world(23).written(tmp_path)
     replay(InProcess(), file, str(tmp_path / "output"))
     brokers = {
         run: [(row["bundle"], row["broker"]) for row in rows]
@@ -302,10 +294,9 @@ def test_replicates_of_a_hash_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-def test_spark_replays_hashes_the_same_from_1_8_and_64_partitions(spark: SparkSession, mode: str) -> None:
+def test_spark_replays_hashes_the_same_from_1_8_and_64_partitions(spark: SparkSession) -> None:
     """Workers mix in the salt of each seed, however many of them there are."""
-    _prove(spark, _hashing_world(23, mode), partitions=(1, 8, 64))
+    _prove(spark, _hashing_world(23), partitions=(1, 8, 64))
 
 
 @pytest.mark.spark
@@ -372,7 +363,7 @@ def test_other_bundles_are_shed_and_handed_over_as_if_alone(owner_loss: str) -> 
 @pytest.mark.spark
 def test_spark_replays_other_bundles_as_if_alone(spark: SparkSession) -> None:
     """Workers know the bundles of every policy."""
-    _prove_mixed(spark, _mixed(world_of(23, 100, "exclusive"), (None, 6, 4)), partitions=(1, 8))
+    _prove_mixed(spark, _mixed(world_of(23, 100), (None, 6, 4)), partitions=(1, 8))
 
 
 @pytest.mark.spark
@@ -383,16 +374,15 @@ def test_spark_equals_a_plain_loop(spark: SparkSession, seed: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-def test_spark_gives_the_same_from_1_8_and_64_partitions(spark: SparkSession, mode: str) -> None:
+def test_spark_gives_the_same_from_1_8_and_64_partitions(spark: SparkSession) -> None:
     """Spark's answer is the same to the byte however many tasks read the log."""
-    _prove(spark, world_of(77, 100, mode), partitions=(1, 8, 64))
+    _prove(spark, world_of(77, 100), partitions=(1, 8, 64))
 
 
 @pytest.mark.spark
 def test_the_parts_of_a_plug_in_are_replayed_exactly(spark: SparkSession) -> None:
     """Parts of a plug-in file, one of which keeps memory, decide on workers as they do in a loop."""
-    world = world_of(5, 100, "exclusive")
+    world = world_of(5, 100)
     policies = [{"name": "p0", "filters": ["not-drained"], "scorers": ["tenant-home"], "selector": "sticky-tenant"}]
     plugged = replace(world, settings={**world.settings, "policies": policies, "plugin_files": [str(_PLUGIN)]})
 
@@ -400,15 +390,12 @@ def test_the_parts_of_a_plug_in_are_replayed_exactly(spark: SparkSession) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-def test_a_generated_log_is_replayed_exactly(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+def test_a_generated_log_is_replayed_exactly(spark: SparkSession, tmp_path: Path) -> None:
     """The replay of a log of `lookup generate`, with joins, losses, splits and unloads, equals the loop."""
     shape = GenerateSettings(lookups=3000, hours=1.0, topics=60, namespaces=6, tenants=3, clients=40, brokers=8)
     generate(shape, tmp_path / "sample")
     tables = {name: str(tmp_path / "sample" / name) for name in ("lookups", "brokers", "ownership")}
-    policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
-    evaluation = {"incumbent": "rack", "ownership": mode, "seeds": [1]}
-    file = {"evaluation": evaluation, "inputs": tables, "policies": policies}
+    file = {"evaluation": {"incumbent": "rack", "seeds": [1]}, "inputs": tables, "policies": list(_POLICIES)}
 
     _prove_settings(spark, EvaluationFile.model_validate(file), tmp_path, partitions=(8,))
 
@@ -426,16 +413,15 @@ def _real_trace(spark: SparkSession, folder: Path, lines: list[str], reader: Del
     return str(folder / "nasa" / "lookups")
 
 
-def _real_evaluation(lookups: str, mode: str) -> EvaluationFile:
+def _real_evaluation(lookups: str) -> EvaluationFile:
     """Compare two policies over three brokers, one of which leaves."""
     brokers: list[dict[str, Any]] = [
         {"id": f"b{n}:8080", "properties": {"lookup.rack": rack}} for n, rack in enumerate(("com", "edu", "net"))
     ]
     brokers[2]["until"] = _LEAVES
-    policies = list(_SHARED_POLICIES if mode == "shared" else _POLICIES)
     # With the four bundles of the default `stock` gives the third broker none to lose.
-    evaluation = {"incumbent": "rack", "ownership": mode, "default_bundles": 16, "seeds": [1]}
-    file = {"evaluation": evaluation, "inputs": {"lookups": lookups}, "brokers": brokers, "policies": policies}
+    evaluation = {"incumbent": "rack", "default_bundles": 16, "seeds": [1]}
+    file = {"evaluation": evaluation, "inputs": {"lookups": lookups}, "brokers": brokers, "policies": list(_POLICIES)}
     return EvaluationFile.model_validate(file)
 
 
@@ -454,16 +440,14 @@ def trace(shared_data: Path) -> list[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
 def test_the_real_trace_is_replayed_exactly(
-    spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader, mode: str
+    spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader
 ) -> None:
     """The first 3,000 requests of the NASA trace equal the loop, with 1, 8 and 64 tasks; a broker leaves meanwhile."""
-    file = _real_evaluation(_real_trace(spark, tmp_path, trace[:3001], nasa_reader), mode)
+    file = _real_evaluation(_real_trace(spark, tmp_path, trace[:3001], nasa_reader))
 
     _prove_settings(spark, file, tmp_path, partitions=(1, 8, 64))
-    if mode == "exclusive":
-        _assert_somebody_lost_bundles(tmp_path / "output-1")
+    _assert_somebody_lost_bundles(tmp_path / "output-1")
 
 
 @pytest.mark.thorough
@@ -472,7 +456,7 @@ def test_the_whole_real_trace_is_replayed_exactly(
     spark: SparkSession, tmp_path: Path, trace: list[str], nasa_reader: DelimitedReader
 ) -> None:
     """All 30,969 requests of the NASA trace equal the loop."""
-    file = _real_evaluation(_real_trace(spark, tmp_path, trace, nasa_reader), "exclusive")
+    file = _real_evaluation(_real_trace(spark, tmp_path, trace, nasa_reader))
 
     _prove_settings(spark, file, tmp_path, partitions=(8,), whole=True)
     _assert_somebody_lost_bundles(tmp_path / "output-8")

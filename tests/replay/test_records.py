@@ -6,11 +6,10 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.engine.ballots import Ballot, Decided
+from lookup.engine.ballots import Decided
 from lookup.engine.cycles import CycleReport
 from lookup.engine.ownership import HandOver, HandOvers, OwnershipChange
 from lookup.engine.service_unit import ServiceUnitState
@@ -19,13 +18,11 @@ from lookup.model.broker import Broker, Roster
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload
 from lookup.replay.records import (
     Cycle,
-    KeyDecision,
     OwnerInterval,
     OwnerIntervals,
     RunName,
     cycle_table,
     decision_table,
-    key_decision_table,
     owner_table,
 )
 from lookup.replay.work import write_table
@@ -168,23 +165,7 @@ def test_every_row_says_which_replay_it_is_of() -> None:
 def test_no_decision_is_a_table_without_rows() -> None:
     """Empty tables have the same columns."""
     assert decision_table(NAME, []).schema == DECISIONS
-    assert key_decision_table(NAME, []).num_rows == owner_table(NAME, []).num_rows == 0
-
-
-def test_shared_decisions_have_a_key_and_a_weight_instead_of_a_bundle() -> None:
-    """One row per tick and key, with the lookups and weight behind it."""
-    ballot = Ballot((0,), (1.0,), {"a": 1.0}, {}, None, 0.5, 1)
-    row = key_decision_table(
-        NAME, [KeyDecision(np.array([5]), '{"rack":"a"}', ballot, "1", np.array([4]), np.array([2.5]))]
-    ).to_pylist()[0]
-
-    assert (row["key"], row["bundle"], row["broker"], row["count"], row["weight"]) == (
-        '{"rack":"a"}',
-        None,
-        None,
-        4,
-        2.5,
-    )
+    assert owner_table(NAME, []).num_rows == 0
 
 
 def test_intervals_are_written_with_their_end(tmp_path: Path) -> None:

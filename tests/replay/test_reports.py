@@ -272,15 +272,13 @@ def _known(folder: Path, **given: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, {"origins", "resources", "topics"}),
-        ({"bundle": _RATE}, {"origins", "rates", "resources", "topics"}),
-        ({"bundle": {"msgThroughputIn": 1.0, "msgRateIn": None}}, {"origins", "resources", "topics"}),
-        ({"load": {}}, {"origins", "topics"}),
-        ({"load": _RATE}, {"origins", "topics"}),
-        ({"load": _RATE, "bundle": _RATE}, {"origins", "rates", "topics"}),
-        ({"load": {"directMemory": {"usage": 1.0, "limit": 2.0}}}, {"origins", "resources", "topics"}),
-        ({"ownership": "shared"}, {"resources"}),
-        ({"ownership": "shared", "load": {"topics": 0}}, {"topics"}),
+        ({}, {"resources"}),
+        ({"bundle": _RATE}, {"rates", "resources"}),
+        ({"bundle": {"msgThroughputIn": 1.0, "msgRateIn": None}}, {"resources"}),
+        ({"load": {}}, set()),
+        ({"load": _RATE}, set()),
+        ({"load": _RATE, "bundle": _RATE}, {"rates"}),
+        ({"load": {"directMemory": {"usage": 1.0, "limit": 2.0}}}, {"resources"}),
     ],
 )
 def test_what_the_tables_tell_is_known(tmp_path: Path, given: dict[str, Any], expected: set[str]) -> None:
@@ -295,7 +293,7 @@ def test_every_part_that_goes_by_what_nobody_knows_is_named() -> None:
         selector={"use": "fallback", "children": ["least-long-term-message-rate", "best"]},
         shedder="avg",
     )
-    found = unknown_figures([policy(), tested], {"view.load.topics"})
+    found = unknown_figures([policy(), tested], set())
 
     assert [sentence.partition(" goes by ")[0] for sentence in found] == [
         "policy 'p': 'fallback'",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.errors import InputError, SettingsError
+from lookup.errors import InputError
 from lookup.logs.columns import check_row
 from lookup.replay.outcome import ReplayOutcome
 from tests.replay.layouts import write_rows
@@ -289,33 +289,8 @@ def test_unloads_by_a_policy_are_ignored_and_counted(tmp_path: Path) -> None:
     assert replayed(tmp_path).inputs.ignored_unloads == 2
 
 
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        ({"selector": "round-robin"}, r"it keeps memory between decisions, whose order is not defined"),
-        (
-            {"selector": "random", "shedder": "threshold"},
-            r"it has a shedder, 'threshold', and no bundle has an owner to be taken from",
-        ),
-        (
-            {"scorers": ["fewest-bundles"], "selector": "best"},
-            r"it reads view\.ownership \(fewest-bundles\), and nobody owns anything",
-        ),
-    ],
-)
-def test_policies_that_need_owners_are_refused_where_there_are_none(
-    tmp_path: Path, policy: dict[str, Any], reason: str
-) -> None:
-    """Under shared ownership stateful parts, shedders and parts that read owners are refused with a sentence."""
-    write_log(tmp_path)
-
-    with pytest.raises(SettingsError, match=rf"policy 'p' cannot be replayed under ownership = \"shared\": {reason}$"):
-        replayed(tmp_path, policies=[{"name": "p", **policy}], evaluation={"ownership": "shared"})
-
-
-@pytest.mark.parametrize("ownership", ["exclusive", "shared"])
 @pytest.mark.parametrize("second", [0.0, 59.0, 119.0])
-def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, ownership: str, second: float) -> None:
+def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, second: float) -> None:
     """A log whose last tick with a lookup begins before the warm-up ends is refused; nothing was replayed."""
     write_log(tmp_path, {}, {"ts": START_US + round(second * MICRO)})
     begins = int(second) // 60 * 60
@@ -324,16 +299,15 @@ def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, owners
         InputError,
         match=rf"^warmup_s = 61 leaves nothing to score: .* in the tick that begins {begins} s after the first one; ",
     ):
-        replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 61})
+        replayed(tmp_path, evaluation={"warmup_s": 61})
     assert not (tmp_path / "output" / "decisions").exists()
 
 
-@pytest.mark.parametrize("ownership", ["exclusive", "shared"])
-def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path, ownership: str) -> None:
+def test_one_lookup_after_the_warmup_is_scored(tmp_path: Path) -> None:
     """The tick that begins when the warm-up ends counts, be it in one cluster of several."""
     write_log(tmp_path, {}, {"ts": START_US + 60 * MICRO}, {"cluster": "west"})
 
-    outcome = replayed(tmp_path, evaluation={"ownership": ownership, "warmup_s": 60})
+    outcome = replayed(tmp_path, evaluation={"warmup_s": 60})
 
     (answered,) = (one for one in outcome.sums if (one.cluster, one.metric) == ("east", "answered_ratio"))
     assert answered.sums.sum(axis=0).tolist() == [1.0, 1.0]
@@ -387,7 +361,7 @@ def test_a_second_run_to_the_same_place_counts_anew(tmp_path: Path) -> None:
 
     ratios = []
     for label in labels:
-        outcome = replayed(tmp_path, clients=[label], evaluation={"ownership": "shared", "default_bundles": 1})
+        outcome = replayed(tmp_path, clients=[label], evaluation={"default_bundles": 1})
         ratios += [one.sums.sum(axis=0).tolist() for one in outcome.sums if one.metric == "match_ratio"]
 
     assert ratios == [[9.0, 9.0], [0.0, 9.0]]
@@ -398,7 +372,7 @@ def test_weights_count_anew_in_a_second_run_to_the_same_place(tmp_path: Path) ->
     served = []
     for weight in (1.0, 3.0):
         write_log(tmp_path, *({"ts": START_US + second * MICRO, "weight": weight} for second in range(9)))
-        outcome = replayed(tmp_path, evaluation={"ownership": "shared"})
+        outcome = replayed(tmp_path)
         served += [one.sums[:, 1].sum() for one in outcome.sums if one.metric == "imbalance_cv"]
 
     assert served == [9.0, 27.0]

@@ -78,24 +78,22 @@ _SHEDDERS: tuple[dict[str, Any] | None, ...] = (
 )
 
 
-def _loaded(seed: int, mode: str) -> World:
+def _loaded(seed: int) -> World:
     """Return a world in which every policy goes by published load."""
-    world = world_of(seed, 100, mode)
+    world = world_of(seed, 100)
     section = {**world.settings["evaluation"], **_PUBLISHED, "load": "simulated", "warmup_s": 0, "seeds": [1]}
-    shedders = _SHEDDERS if mode == "exclusive" else (None,) * len(_LOADED)
     policies = [
         {"name": f"p{number}", **parts, **({} if shedder is None else {"shedder": shedder})}
-        for number, (parts, shedder) in enumerate(zip(_LOADED, shedders, strict=True))
+        for number, (parts, shedder) in enumerate(zip(_LOADED, _SHEDDERS, strict=True))
     ]
     tables = {name: rows for name, rows in world.tables.items() if name != "loads"}
     return replace(world, settings={**world.settings, "evaluation": section, "policies": policies}, tables=tables)
 
 
 @pytest.mark.parametrize("seed", [2, 10, 11, 14, 23, 24, 31, 32])
-@pytest.mark.parametrize("mode", ["exclusive", "shared"])
-def test_the_replay_equals_a_loop_where_load_is_published(seed: int, mode: str) -> None:
+def test_the_replay_equals_a_loop_where_load_is_published(seed: int) -> None:
     """Row for row, with shedders, with brokers that leave and come back, and from however many tasks."""
-    _prove(InProcess(), _loaded(seed, mode), partitions=(1, 8), whole=True)
+    _prove(InProcess(), _loaded(seed), partitions=(1, 8), whole=True)
 
 
 def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:

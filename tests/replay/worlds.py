@@ -94,22 +94,21 @@ class _Times:
         return START_US - 3600 * MICRO if dice.random() < 0.25 else self.one(dice)
 
 
-def worlds(*, ownership: str | None = None) -> st.SearchStrategy[World]:
+def worlds() -> st.SearchStrategy[World]:
     """Draw worlds with up to a hundred lookups and three policies.
 
     Hypothesis draws seeds: what it would draw piece by piece are too many alike and too few with anything happening.
     """
-    return st.builds(world_of, st.integers(0, 1 << 32), st.sampled_from([3, 20, 100, 100]), st.just(ownership))
+    return st.builds(world_of, st.integers(0, 1 << 32), st.sampled_from([3, 20, 100, 100]))
 
 
-def world_of(seed: int, most: int, ownership: str | None = None) -> World:
+def world_of(seed: int, most: int) -> World:
     """Make a world of a seed, with at most so many lookups."""
     dice = Random(seed)
-    mode = ownership or dice.choice(["exclusive", "exclusive", "shared"])
     tick_s = dice.choice([7, 60, 60, 90])
     times = _Times(tick_s * MICRO, dice.choice([3, 8]), tick_s >= 60 and dice.random() < 0.1)
     tables = _tables(dice, times)
-    section = section_of(dice, mode, tick_s, has_loads="loads" in tables)
+    section = section_of(dice, tick_s, has_loads="loads" in tables)
     if section["load"] == "simulated":
         tables.pop("loads", None)
     settings = settings_of(dice, section, has_registry="brokers" in tables)
@@ -131,7 +130,7 @@ def world_of(seed: int, most: int, ownership: str | None = None) -> World:
 
 def moving_world(seed: int, owner_loss: str) -> World:
     """Make a world in which bundles are moved, split and orphaned while they are being handed over."""
-    dice, world = Random(seed), world_of(seed, 100, "exclusive")
+    dice, world = Random(seed), world_of(seed, 100)
     tick_s = world.settings["evaluation"]["tick_s"]
     times = _Times(tick_s * MICRO, 8, has_quiet_day=False)
     registered = [{**_FIRST, "cluster": cluster, "broker": broker} for cluster in CLUSTERS for broker in BROKERS]

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lookup.replay.outcome import Finding, InputFacts, ReplayOutcome
+from lookup.replay.outcome import Finding, InputFacts
 from lookup.report.caveats import caveats
-from lookup.score.scoring import Plan, score
-from lookup.settings.evaluation import EvaluationSection, VerdictSection
 from tests.report.results import INPUTS, placed_once, result, varied
-from tests.score.cases import METRICS, SEEDS, decided, moves, plan, ratios, replicated, scored, spread
+from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread
 
 
 def test_everything_to_be_careful_about_is_said() -> None:
@@ -192,10 +190,3 @@ def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> Non
     sentence = "The log begins in January 1970. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 
     assert (sentence in caveats(result(inputs=replace(INPUTS, first_us=first_us)))) is told
-
-
-def test_shared_ownership_is_told() -> None:
-    """No bundle has an owner."""
-    how = Plan(("stock",), EvaluationSection(incumbent="stock", ownership="shared"), VerdictSection())
-
-    assert any("Ownership is shared" in text for text in caveats(score(ReplayOutcome([]), METRICS, how)))

@@ -34,7 +34,7 @@ SPECIFICATIONS = {
 
 
 def test_points_have_sizes_without_moves_as_well() -> None:
-    """Under shared ownership nothing moves, and all points have the least size."""
+    """If nothing moves, all points have the least size."""
     sizes = [_sizes(SPECIFICATIONS[name]) for name in ("trade", "trade without moves")]
 
     assert [size["scale"]["domain"] for size in sizes] == [[0, 7.0], [0, 1.0]]

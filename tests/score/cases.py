@@ -64,11 +64,10 @@ def _marked(part: MetricSums, seed: int) -> MetricSums:
     return replace(part, metric="agreement_ratio", key=None, by=(), seed=seed, events=(), sums=rows, cluster=cluster)
 
 
-def plan(*policies: str, seeds: tuple[int, ...] = (1,), ownership: Any = "exclusive", **rules: Any) -> Plan:
+def plan(*policies: str, seeds: tuple[int, ...] = (1,), **rules: Any) -> Plan:
     """Compare policies, by default `stock` and `new`; the first is the incumbent."""
     policies = policies or ("stock", "new")
-    evaluation = EvaluationSection(incumbent=policies[0], seeds=seeds, ownership=ownership)
-    return Plan(policies, evaluation, VerdictSection(**rules))
+    return Plan(policies, EvaluationSection(incumbent=policies[0], seeds=seeds), VerdictSection(**rules))
 
 
 def scored(parts: Sequence[MetricSums], how: Plan | None = None, **outcome: Any) -> Scored:

@@ -23,7 +23,7 @@ STATES = ("Assigning", "Releasing", "Splitting")
 
 @dataclass(frozen=True)
 class Lookup:
-    """One lookup as it was answered; under shared ownership one per broker that may answer, `count` its odds."""
+    """One lookup as it was answered."""
 
     cluster: str
     #: µs
@@ -35,7 +35,6 @@ class Lookup:
     weight: float = 1.0
     #: id of the broker the log says was answered
     logged: str | None = None
-    count: float = 1.0
     #: state of its bundle where that was being handed over when it came
     state: str | None = None
 
@@ -64,7 +63,7 @@ class Happenings:
     """Everything the metrics are about; changes are in order of time."""
 
     lookups: Sequence[Lookup]
-    #: None under shared ownership
+    #: None if owners are not known
     changes: Sequence[Change] | None
     #: ids of the brokers registered at any time in a cell, by cluster and start of the cell in µs
     registered: Mapping[tuple[str, int], frozenset[str]]
@@ -85,9 +84,9 @@ def measure_all(world: Happenings) -> dict[tuple[str, str | None], float]:
 
 def _figures(world: Happenings) -> Iterator[tuple[tuple[str, str | None], float]]:
     answered = [lookup for lookup in world.lookups if lookup.broker is not None]
-    yield ("answered_ratio", None), _ratio(_count(answered), _count(world.lookups))
+    yield ("answered_ratio", None), _ratio(len(answered), len(world.lookups))
     logged = [lookup for lookup in answered if lookup.logged is not None]
-    yield ("agreement_ratio", None), _ratio(_count(one for one in logged if _answer(one) == one.logged), _count(logged))
+    yield ("agreement_ratio", None), _ratio(sum(_answer(one) == one.logged for one in logged), len(logged))
     for key in sorted({key for lookup in world.lookups for key in lookup.client.properties}):
         yield ("match_ratio", key), _match_ratio(answered, key)
     yield from _network(world, answered)
@@ -101,18 +100,14 @@ def _figures(world: Happenings) -> Iterator[tuple[tuple[str, str | None], float]
         yield from _movement(world, world.changes)
     if world.hands_over:
         moving = [lookup for lookup in world.lookups if lookup.state is not None]
-        yield ("in_transition", None), _count(moving)
+        yield ("in_transition", None), len(moving)
         for state in STATES:
-            yield ("in_transition", state), _count(lookup for lookup in moving if lookup.state == state)
+            yield ("in_transition", state), sum(lookup.state == state for lookup in moving)
         yield ("in_transition_weight", None), _weight(moving)
 
 
-def _count(lookups: Iterable[Lookup]) -> float:
-    return math.fsum(lookup.count for lookup in lookups)
-
-
 def _weight(lookups: Iterable[Lookup]) -> float:
-    return math.fsum(lookup.weight * lookup.count for lookup in lookups)
+    return math.fsum(lookup.weight for lookup in lookups)
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -130,7 +125,7 @@ def _answer(lookup: Lookup) -> str | None:
 def _match_ratio(answered: Sequence[Lookup], key: str) -> float:
     sent = [one for one in answered if one.client.properties.get(key) is not None]
     same = [one for one in sent if one.broker and one.broker.property_of(key) == one.client.properties[key]]
-    return _ratio(_count(same), _count(sent))
+    return _ratio(len(same), len(sent))
 
 
 def _network(world: Happenings, answered: Sequence[Lookup]) -> Iterator[tuple[tuple[str, str | None], float]]:
@@ -141,9 +136,9 @@ def _network(world: Happenings, answered: Sequence[Lookup]) -> Iterator[tuple[tu
         assert one.broker is not None
         distance = world.topology.distance(one.broker.location, one.client.location)
         if distance is not None:
-            weights[round(distance, 9)] += one.weight * one.count
+            weights[round(distance, 9)] += one.weight
             price = world.topology.price(one.broker.location, one.client.location) or 0.0
-            cost += one.weight * one.count * (world.bytes_per_weight or 0.0) / 1e9 * price
+            cost += one.weight * (world.bytes_per_weight or 0.0) / 1e9 * price
     covered = math.fsum(weights.values())
     yield ("network_ms_mean", None), _ratio(math.fsum(ms * weight for ms, weight in weights.items()), covered)
     yield ("network_ms_p95", None), _quantile(weights, 0.95)
@@ -168,7 +163,7 @@ def _over_cells(world: Happenings, figure: object) -> float:
     }
     for one in world.lookups:
         if one.broker is not None:
-            served[one.cluster, one.ts // world.cell_us * world.cell_us][one.broker.id] += one.weight * one.count
+            served[one.cluster, one.ts // world.cell_us * world.cell_us][one.broker.id] += one.weight
     cells = [list(weights.values()) for weights in served.values()]
     used = [weights for weights in cells if sum(weights) > 0]
     return _ratio(math.fsum(figure(weights) * math.fsum(weights) for weights in used), math.fsum(map(math.fsum, used)))
@@ -242,7 +237,7 @@ def _variation(world: Happenings) -> float:
             served[cluster, broker][start] = 0.0
     for one in world.lookups:
         if one.broker is not None:
-            served[one.cluster, one.broker.id][one.ts // world.cell_us * world.cell_us] += one.weight * one.count
+            served[one.cluster, one.broker.id][one.ts // world.cell_us * world.cell_us] += one.weight
     series = [list(dropwhile(lambda load: load == 0, loads.values())) for loads in served.values()]
     return _ratio(math.fsum(map(_discounted, series)), math.fsum(map(math.fsum, series)))
 

@@ -53,12 +53,6 @@ class TestPlacedOnce:
 
         assert scored(parts, plan(seeds=(1, 2))).placed_once == {"stock": "all its replicates are the same"}
 
-    def test_under_shared_ownership_they_may_be_the_same(self) -> None:
-        """Figures are expectations over the odds then, and no placement is drawn."""
-        parts = [copy for part in self.PARTS for copy in copies(part)]
-
-        assert scored(parts, plan(seeds=(1, 2), ownership="shared")).placed_once == {}
-
     def test_what_cannot_act_is_passed_on(self) -> None:
         """Reports say so."""
         assert scored(self.PARTS, cannot_act={"new": "no topology"}).cannot_act == {"new": "no topology"}

@@ -42,12 +42,11 @@ class TestHoldsFor:
         """One replicate is one placement."""
         assert {one.holds_for for one in scored(self.PARTS[:2]).verdicts} == {"placement"}
 
-    @pytest.mark.parametrize(("ownership", "expected"), [("exclusive", "placement"), ("shared", "policy")])
-    def test_replicates_that_are_all_the_same(self, ownership: str, expected: str) -> None:
-        """Where bundles have owners they are one placement; odds are no placement."""
+    def test_replicates_that_are_all_the_same(self) -> None:
+        """They are one placement."""
         parts = [copy for part in self.PARTS[:2] for copy in copies(part)]
 
-        assert {one.holds_for for one in scored(parts, plan(seeds=SEEDS, ownership=ownership)).verdicts} == {expected}
+        assert {one.holds_for for one in scored(parts, plan(seeds=SEEDS)).verdicts} == {"placement"}
 
     @pytest.mark.parametrize(("accept", "code"), [(False, 0), (True, 3)])
     def test_the_exit_code_is_about_policies(self, accept: bool, code: int) -> None:

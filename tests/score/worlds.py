@@ -72,8 +72,8 @@ def _transitions(lookups: Sequence[Lookup], bundles: Sequence[str], clients: Seq
         bundle=np.array([bundles.index(one.bundle) for one in moving], dtype=np.int64),
         state=np.array([STATES.index(one.state or "") for one in moving], dtype=np.int64),
         client=np.array([clients.index(one.client) for one in moving], dtype=np.int64),
-        lookups=np.array([one.count for one in moving], dtype=np.float64),
-        weight=np.array([one.count * one.weight for one in moving], dtype=np.float64),
+        lookups=np.ones(len(moving)),
+        weight=np.array([one.weight for one in moving], dtype=np.float64),
     )
 
 
@@ -92,8 +92,8 @@ def _served(
         bundle=np.array([bundles.index(one.bundle) for one in lookups], dtype=np.int64),
         broker=np.array([_number(roster, one.broker and one.broker.id) for one in lookups], dtype=np.int64),
         client=np.array([clients.index(one.client) for one in lookups], dtype=np.int64),
-        lookups=np.array([one.count for one in lookups], dtype=np.float64),
-        weight=np.array([one.count * one.weight for one in lookups], dtype=np.float64),
+        lookups=np.ones(len(lookups)),
+        weight=np.array([one.weight for one in lookups], dtype=np.float64),
     )
 
 
@@ -103,7 +103,7 @@ def _number(roster: Roster, broker_id: str | None) -> int:
 
 
 def _per_bundle(bundles: Sequence[str], lookups: Sequence[Lookup]) -> np.ndarray:
-    return np.array([sum(one.count for one in lookups if one.bundle == name) for name in bundles], dtype=np.float64)
+    return np.array([sum(one.bundle == name for one in lookups) for name in bundles], dtype=np.float64)
 
 
 def _changes(
@@ -128,7 +128,7 @@ def _cells(world: Happenings, roster: Roster) -> Cells:
     served = np.zeros((len(starts), len(roster)))
     for one in world.lookups:
         if one.broker is not None:
-            served[one.ts // world.cell_us, _number(roster, one.broker.id)] += one.weight * one.count
+            served[one.ts // world.cell_us, _number(roster, one.broker.id)] += one.weight
     registered = [[one.id in world.registered["c", start] for one in roster] for start in starts]
     usage = None if world.usage_s is None else np.array(world.usage_s).reshape(len(starts), len(roster), 2)
     return Cells(
@@ -198,7 +198,6 @@ def _lookups(draw: st.DrawFn, brokers: Sequence[Broker]) -> Lookup:
         client=draw(CLIENTS),
         weight=draw(st.integers(0, 8)) / 4,
         logged=draw(st.none() | st.sampled_from([one.id for one in brokers])),
-        count=draw(st.sampled_from([1.0, 0.25])),
         state=draw(st.none() | st.sampled_from(STATES)),
     )
 

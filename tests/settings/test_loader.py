@@ -20,7 +20,6 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
 
     assert settings.evaluation.model_dump() == {
         "incumbent": "stock",
-        "ownership": "exclusive",
         "owner_loss": "next-lookup",
         "handover_s": 0.0,
         "load": "simulated",
@@ -256,7 +255,7 @@ def test_what_is_not_known_is_not_compared(tmp_path: Path, text: str) -> None:
 def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
     """Whoever checks parts gets the policies beside a wrong one, and the keys beside a wrong one."""
     text = """
-        evaluation = { incumbent = "a", ownership = "shared", session_s = 90 }
+        evaluation = { incumbent = "a", owner_loss = "leader", session_s = 90 }
         verdict = { primary = ["moves"], margin = -1.0 }
         policies = [{ name = "a", selector = 3 }, { name = "b", selector = "x" }, "no.toml"]
         """
@@ -264,7 +263,7 @@ def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
     findings = examine_settings(EvaluationFile, write(tmp_path, "e.toml", text), environ={})
 
     assert [policy.name for policy in findings.sound["policies"]] == ["b"]
-    assert (findings.sound["evaluation"].ownership, findings.sound["evaluation"].tick_s) == ("shared", 60)
+    assert (findings.sound["evaluation"].owner_loss, findings.sound["evaluation"].tick_s) == ("leader", 60)
     assert findings.sound["verdict"].primary == ("moves",)
     assert not hasattr(findings.sound["verdict"], "margin")
     assert findings.sound["clients"] == ()

@@ -19,11 +19,21 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Search for the weight of nearness, which is 0 today, and for a setting that does nothing here."""
     folder = tmp_path_factory.mktemp("page")
     log = folder / "log"
-    lookup.generate(log, hours=48, lookups=10_000, clusters=1, brokers=6, losses=0, zipf=0.2, logging_policy="none")
+    lookup.generate(
+        log,
+        hours=48,
+        lookups=10_000,
+        clusters=1,
+        brokers=6,
+        losses=0,
+        zipf=0.2,
+        rack_affinity=1.0,
+        logging_policy="none",
+    )
     nearest = {"use": "property-match", "key": "rack", "weight": 0.0}
     rules = {"session_s": 3600, "balance_s": 3600, "tick_s": 600}
     evaluation = {
-        "evaluation": {"incumbent": "today", "ownership": "shared", "seeds": 5, **rules},
+        "evaluation": {"incumbent": "today", "seeds": 5, **rules},
         "inputs": {"lookups": str(log / "lookups"), "brokers": str(log / "brokers")},
         "policies": [{"name": "today", "scorers": ["headroom", nearest], "selector": "best"}],
     }
@@ -90,7 +100,7 @@ def test_without_sealed_days_every_figure_says_so(document: dict[str, Any]) -> N
 
 def test_one_figure_alone_has_no_front(document: dict[str, Any]) -> None:
     """The rest of the page is there."""
-    one = {**document, "objectives": ["match_ratio:rack"], "prices": []}
+    one = {**document, "objectives": ["moves"], "prices": []}
 
     assert "no two figures to set against each other" in tuning_page(one)
 

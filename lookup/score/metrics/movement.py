@@ -43,7 +43,7 @@ class Moves(ChangeTotal):
     every_key: ClassVar[tuple[str, ...]] = tuple(CAUSE_WORDS)
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole and every cause, nothing under shared ownership."""
+        """Return the whole and every cause, nothing if owners are not known."""
         return () if batch.changes is None else (None, *CAUSE_WORDS)
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:

@@ -134,5 +134,5 @@ class ChangeTotal(_Total):
     luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, nothing under shared ownership."""
+        """Return the whole, nothing if owners are not known."""
         return () if batch.changes is None else (None,)

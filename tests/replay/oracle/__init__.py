@@ -6,7 +6,7 @@ a sum over the lookups of the last cells. Figures are those of `tests.score.orac
 
 * `reading` reads the log, `bundles` knows bundles by their names.
 * `world` is a cluster as all policies meet it.
-* `walking` is what both ownership modes share, `exclusive` and `shared` are the two.
+* `walking` is a policy at work with its load and figures, `exclusive` has its owners.
 * `tale` puts them together: `tell` replays an evaluation.
 """
 

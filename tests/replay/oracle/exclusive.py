@@ -207,7 +207,7 @@ class ExclusiveWalk(Walk):
         if tick.start >= self.world.scored_from:
             number = None if answer is None else self.manager.roster.number(answer)
             broker = None if number is None else self.manager.roster[number]
-            found = counted(self.world, one, broker, 1.0)
+            found = counted(self.world, one, broker)
             self.lookups.append(replace(found, state=self._state(bundle, one.ts)))
 
     def _follow(self, tick: Tick, why: str = "") -> None:

@@ -13,7 +13,6 @@ from lookup.settings.evaluation import EvaluationFile
 from tests.replay.oracle.at_best import at_best
 from tests.replay.oracle.exclusive import ExclusiveWalk
 from tests.replay.oracle.reading import read_log, read_table
-from tests.replay.oracle.shared import SharedWalk
 from tests.replay.oracle.walking import Figures, Told, counted
 from tests.replay.oracle.world import World, is_usable
 from tests.score.oracle import Lookup, measure_all
@@ -46,9 +45,8 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
     logs = {name: log for name, log in sorted(read_log(settings, quarantined).items()) if log.demand}
     worlds = [World(settings, name, log.demand) for name, log in logs.items()]
     policies = build_policies(load_plugins(settings.plugin_files), settings.policies)
-    walk = SharedWalk if settings.evaluation.ownership == "shared" else ExclusiveWalk
     runs = {
-        (world.name, policy.name, seed): walk(world, policy, seed).told(by)
+        (world.name, policy.name, seed): ExclusiveWalk(world, policy, seed).told(by)
         for world in worlds
         for policy in policies
         for seed in settings.evaluation.drawn
@@ -92,7 +90,7 @@ def _of_the_log(world: World) -> Figures:
     for tick, roster in world.rosters():
         for one in tick.lookups if tick.start >= world.scored_from else ():
             number = roster.number(world.roster_id(one.logged) or "")
-            lookups.append(counted(world, one, None if number is None else roster[number], 1.0))
+            lookups.append(counted(world, one, None if number is None else roster[number]))
     cells = world.registered_cells()
     everyone = dict.fromkeys(cells, frozenset(broker.id for broker in world.roster))
     # The log may name a broker that was not registered; only balance is about registered ones alone.

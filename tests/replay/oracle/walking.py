@@ -1,4 +1,4 @@
-"""What the walks of both ownership modes share: one policy, cluster and seed, and its figures, whole and by part."""
+"""One policy, cluster and seed: its load, and its figures, whole and by part; owners are in `exclusive`."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Told:
     figures: Figures
     #: by part of the demand, `(("tenant", "t1"),)`
     parts: dict[tuple[tuple[str, str], ...], Figures] = field(default_factory=dict)
-    #: broker of each lookup, None for unanswered, as one line per lookup; empty under shared ownership
+    #: broker of each lookup, None for unanswered, as one line per lookup
     answers: list[str | None] = field(default_factory=list)
     #: what the log says and bundles in flight could not do, or not yet
     refused: dict[str, int] = field(default_factory=dict)
-    #: what came of every cycle of the shedder; empty under shared ownership and for a policy without shedder
+    #: what came of every cycle of the shedder; empty for a policy without shedder
     cycles: list[Row] = field(default_factory=list)
 
 
 class Walk:
-    """One policy, cluster and seed; what both ownership modes share."""
+    """One policy, cluster and seed, without its owners."""
 
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         self.world, self.policy, self.seed = world, policy, seed
@@ -223,12 +223,10 @@ def _percent(key: str) -> Any:
     return lambda data: getattr(data, name).percent_usage
 
 
-def counted(world: World, one: Demand, broker: Broker | None, count: float) -> Lookup:
-    """Return a lookup as metrics see it, answered by a broker or nobody; counted in part under shared ownership."""
+def counted(world: World, one: Demand, broker: Broker | None) -> Lookup:
+    """Return a lookup as metrics see it, answered by a broker or nobody."""
     logged = world.roster_id(one.logged) or one.logged
-    return Lookup(
-        world.name, one.ts, world.unit(one), broker, one.client_class, one.micro / MICRO, logged=logged, count=count
-    )
+    return Lookup(world.name, one.ts, world.unit(one), broker, one.client_class, one.micro / MICRO, logged=logged)
 
 
 def _hour(ts: int) -> int:

@@ -33,15 +33,6 @@ def test_answered_ratio_counts_lookups_by_bundle() -> None:
     assert AnsweredRatio().value(sums.sum(axis=0)) == 0.5
 
 
-def test_answered_ratio_takes_expectations() -> None:
-    """Under shared ownership a lookup answered with odds 0.25 counts as a quarter."""
-    shares = [Lookup("c", 0, "b0", ONE, ANYBODY, count=0.25), Lookup("c", 0, "b0", None, ANYBODY, count=0.75)]
-
-    sums = AnsweredRatio().accumulate(batch_of(world(*shares), [ONE, TWO]), None)
-
-    assert AnsweredRatio().value(sums.sum(axis=0)) == 0.25
-
-
 def test_agreement_ratio_is_about_answered_lookups_with_a_logged_broker() -> None:
     """Two of four lookups have an answer and a logged broker; for one of these they are the same."""
     lookups = [

@@ -169,7 +169,7 @@ def test_what_an_event_caused_stands_in_its_row(metric: Metric, expected: list[f
 
 @pytest.mark.parametrize("metric", [Assignments(), Moves(), RedundantMoves(), MovedWeight()], ids=lambda one: one.name)
 def test_without_owners_there_are_no_such_figures(metric: Metric) -> None:
-    """Shared ownership has no keys, and sums of zero where somebody asks all the same."""
+    """The log's brokers have no keys, and sums of zero where somebody asks all the same."""
     assert metric.keys(batch(None)) == ()
     assert not metric.accumulate(batch(None), None).any()
 
@@ -277,7 +277,7 @@ def test_going_back_is_on_no_cycle() -> None:
 
 @pytest.mark.parametrize("metric", [CycleMoves(), NecessaryMoves()], ids=lambda one: one.name)
 def test_without_owners_there_are_no_cycles(metric: CycleMoves | NecessaryMoves) -> None:
-    """Shared ownership has no keys, and sums of zero where somebody asks all the same."""
+    """The log's brokers have no keys, and sums of zero where somebody asks all the same."""
     assert metric.keys(moves_batch(None)) == ()
     assert not metric.accumulate(moves_batch(None), None).any()
 
