@@ -45,7 +45,7 @@ _FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
     "at_server copy either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
 )
 #: What a test calls that starts a process itself.
-_CALLS = {"output_of", "started", "subprocess"}
+_CALLS = {"output_of", "started_apart", "subprocess"}
 #: Markers of all tests of a file.
 FILES = {
     "long": """

@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import Queue
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lookup.collect.observing import Record
     from lookup.collect.sources import AdminRest, Credentials, Source
 
-__all__ = ["COMMAND", "credentials_of"]
+__all__ = ["COMMAND", "admin_rest", "credentials_of", "load_settings", "state_topic"]
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -40,17 +41,22 @@ def _run(arguments: argparse.Namespace) -> int:
     require_extra("serve", "aiohttp", "prometheus_client", "pyarrow", extra="serve")
     from lookup.serve.running import serve
 
-    flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
-
-    def load() -> ServingFile:
-        return load_serving(arguments.config, flags)
-
-    asyncio.run(serve(load, say, _state_topic, _admin_rest))
+    asyncio.run(serve(partial(load_settings, arguments), say, state_topic, admin_rest))
     return 0
 
 
+def load_settings(arguments: argparse.Namespace) -> ServingFile:
+    """Read the settings of a server, flags first.
+
+    Raises:
+        SettingsError: all mistakes together.
+    """
+    flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
+    return load_serving(arguments.config, flags)
+
+
 @contextmanager
-def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
+def state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
     """Make the source of the state topic, and close its client at the end.
 
     Raises:
@@ -68,7 +74,7 @@ def _state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[So
         client.close()
 
 
-def _admin_rest(section: CollectSection) -> AdminRest:
+def admin_rest(section: CollectSection) -> AdminRest:
     """Make the source of topics.
 
     Raises:

@@ -10,6 +10,7 @@ import fcntl
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -74,6 +75,7 @@ class Recorder:
         #: lookup data of every broker that is registered, and time of its last load report in ms
         self._registered: dict[str, str] = {}
         self._reported: dict[str, int] = {}
+        self._lock = ExitStack()
 
     def prepare(self) -> None:
         """Make the folder and try to write in it.
@@ -81,14 +83,13 @@ class Recorder:
         Raises:
             InputError: if that is refused.
         """
-        with named_refusals(str(self.folder)):
+        with named_refusals(str(self.folder)), ExitStack() as held:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Held until the process ends, however it does: what two servers write would not fit together.
-            self._lock = (self.folder / ".lock").open("a")
+            # Held to the end of the server, however it ends: what two servers write would not fit together.
+            lock = held.enter_context((self.folder / ".lock").open("a"))
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._lock.close()
                 raise InputError(
                     f"{self.folder}: another server records there; wait for its end, or name another folder"
                 ) from None
@@ -96,6 +97,7 @@ class Recorder:
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
+            self._lock = held.pop_all()
         # With its first array Arrow loads pandas, if that is installed: a second or more, not while brokers wait.
         pa.array([0])
 
@@ -182,6 +184,10 @@ class Recorder:
                 hidden.replace(target)
             finally:
                 hidden.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another server record in the folder."""
+        self._lock.close()
 
     def flush(self) -> None:
         """Write the rows that wait, a file for each table; what cannot be written goes on waiting."""

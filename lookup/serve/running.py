@@ -7,6 +7,7 @@ import gc
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 
 from aiohttp import web
 
@@ -17,10 +18,15 @@ from lookup.serve.topics import Reach, ServedTopics
 from lookup.settings import ServingFile
 from lookup.settings.serving import ServingSection
 
-__all__ = ["serve"]
+__all__ = ["heed_signal", "serve"]
 
 #: Seconds that policies in shadow have at the end for requests that wait for them.
 _SHADOW_S = 5.0
+
+
+def heed_signal(number: signal.Signals, act: Callable[[], object]) -> None:
+    """Let the running loop act on a signal of this process."""
+    asyncio.get_running_loop().add_signal_handler(number, act)
 
 
 async def serve(
@@ -28,6 +34,7 @@ async def serve(
     report: Callable[[str], None],
     connect: Connect,
     reach: Reach,
+    heed: Callable[[signal.Signals, Callable[[], object]], None] = heed_signal,
 ) -> None:
     """Run the decision server until SIGTERM or SIGINT; SIGHUP loads the settings again.
 
@@ -36,6 +43,7 @@ async def serve(
         report: takes a sentence for the operator.
         connect: makes the source of the state topic, if the settings say where that is.
         reach: makes the source of topics, likewise.
+        heed: registers an action for a signal; a server beside others in one process has no signals of its own.
 
     Raises:
         SettingsError: for mistakes in settings.
@@ -54,18 +62,23 @@ async def serve(
             source = None if collect is None or collect.admin is None else reach(collect)
             topics = ServedTopics(settings, source, report)
         server = DecisionServer(settings, report, follower, topics)
+        stack.callback(server.recorder.close)
         # Not only once it listens: the system's own answer to the signal is to end the process.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload, load)
+        heed(signal.SIGHUP, partial(server.reload, load))
         if follower is not None:
             stack.enter_context(follower)
         if topics is not None:
             await stack.enter_async_context(topics)
         await server.wait_for_owners()
-        await _listen(server, topics, settings.serving, report)
+        await _listen(server, topics, settings.serving, report, heed)
 
 
 async def _listen(
-    server: DecisionServer, topics: ServedTopics | None, section: ServingSection, report: Callable[[str], None]
+    server: DecisionServer,
+    topics: ServedTopics | None,
+    section: ServingSection,
+    report: Callable[[str], None],
+    heed: Callable[[signal.Signals, Callable[[], object]], None],
 ) -> None:
     """Answer requests until told to end, then write what waits."""
     ended = asyncio.Event()
@@ -84,7 +97,6 @@ async def _listen(
         handler_cancellation=True,
     )
     await runner.setup()
-    loop = asyncio.get_running_loop()
     jobs = [server.work_in_shadow(), server.work_on_record(), server.work_on_owners()]
     if topics is not None:
         jobs += topics.jobs()
@@ -96,7 +108,7 @@ async def _listen(
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{section.bind}:{section.port} cannot be listened on: {reason}") from None
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, ended.set)
+            heed(number, ended.set)
         host, port = listener.sockets[0].getsockname()[:2]
         active = section.active or "no policy, lookups are recorded"
         address = f"[{host}]" if ":" in host else host

@@ -17,7 +17,7 @@ import pytest
 
 from lookup.settings import load_evaluation, load_serving
 from tests.commands.projects import Run, names_in
-from tests.serve.servers import decide, started, view
+from tests.serve.servers import decide, started_apart, view
 
 #: The packages of this environment, in another one; its own come first.
 _SHARED = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
@@ -55,7 +55,7 @@ def test_from_a_name_to_a_served_decision(lookup: Run, tmp_path: Path, monkeypat
     compared = _typed(python, evaluate, folder, "--set", "evaluation.seeds=2", "--format", "json", codes=(0, 4))
     assert "rack-aware" in {figure["policy"] for figure in json.loads(compared)["metrics"]}
     assert serve == "lookup serve --config serving.toml"
-    with started(folder / "serving.toml", "--port", "0", python=python) as server:
+    with started_apart(folder / "serving.toml", "--port", "0", python=python) as server:
         _, answer = server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))
         _, explained = server.ask("GET", f"/explain/{answer['decision']}")
 

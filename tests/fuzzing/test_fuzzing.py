@@ -19,7 +19,7 @@ import pytest
 from lookup.cli import main
 from tests.fuzzing.damage import damaged_json
 from tests.fuzzing.trials import KINDS, Sound, Trial
-from tests.serve.servers import decide, lookup_entry, settings_file, started, view
+from tests.serve.servers import decide, lookup_entry, settings_file, started_apart, view
 
 _SECONDS = float(os.environ.get("FUZZ_S", "30"))
 _SEED = os.environ.get("FUZZ_SEED", "1")
@@ -120,7 +120,7 @@ def test_damaged_requests_leave_a_server_sound(tmp_path: Path) -> None:
         },
     }
     dice, ends, number, answers = Random(_SEED), time.monotonic() + _SECONDS / (len(KINDS) + 1), 0, []
-    with started(settings_file(tmp_path)) as server:
+    with started_apart(settings_file(tmp_path)) as server:
         while time.monotonic() < ends:
             number += 1
             path = dice.choice(sorted(bodies))

@@ -29,7 +29,7 @@ import yaml
 from tests.processes import awaited
 from tests.pulsar.cluster import CLUSTER, Cluster
 from tests.pulsar.jvm import printed_by
-from tests.serve.servers import Server, decide, settings_file, started, view
+from tests.serve.servers import Server, decide, settings_file, started_apart, view
 
 pytestmark = pytest.mark.pulsar
 
@@ -104,7 +104,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     folder = tmp_path_factory.mktemp("watched")
     (folder / "token").write_text("s3cret\n", encoding="utf-8")
     shutil.copy(_RULES, folder)
-    with started(settings_file(folder, 'token_file = "token"')) as server:
+    with started_apart(settings_file(folder, 'token_file = "token"')) as server:
         asked = server.ask("POST", "/decide", decide(view("a", "b")), {"Authorization": "Bearer s3cret"})
         assert asked[0] == 200
         config = yaml.safe_load(_block("live.md", "rule_files:"))
@@ -204,7 +204,7 @@ def test_both_containers_work_beside_a_cluster(cluster: Cluster, namespace: str,
         try:
             awaited(lambda: [*(tmp_path / "collected" / "bundles").glob("part-*1.parquet")])
             flags = ("--port", "0", "--set", f"collect.service_url={cluster.service_url}")
-            with started(tmp_path / "serve.toml", *flags) as server:
+            with started_apart(tmp_path / "serve.toml", *flags) as server:
                 status, health = awaited(lambda: server.ask("GET", "/health"), enough=lambda seen: seen[0] == 200)
         finally:
             collector.send_signal(signal.SIGTERM)

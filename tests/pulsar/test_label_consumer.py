@@ -21,7 +21,7 @@ from lookup.topics.listing.selectors import parse
 from tests.processes import awaited
 from tests.pulsar.cluster import Cluster
 from tests.serve.label_consumer import consumer_page
-from tests.serve.servers import Server, started
+from tests.serve.servers import Server, started_apart
 
 pytestmark = pytest.mark.pulsar
 
@@ -54,7 +54,7 @@ def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
     """Start a server that follows the cluster's topics."""
     brokers = ",".join(f"127.0.0.1:{broker.web_port}" for broker in cluster.brokers.values())
     (tmp_path / "serving.toml").write_text(_SETTINGS.format(brokers=brokers))
-    with started(tmp_path / "serving.toml") as server:
+    with started_apart(tmp_path / "serving.toml") as server:
         yield server
 
 

@@ -19,7 +19,7 @@ from tests.processes import awaited
 from tests.pulsar.clients import Client, JavaClients
 from tests.pulsar.cluster import RACKS, Cluster, free_ports, running_cluster
 from tests.pulsar.jvm import Installation, with_bridge
-from tests.serve.servers import Server, started
+from tests.serve.servers import Server, started_apart
 from tests.topics.plugins import lister_plugin
 
 pytestmark = pytest.mark.pulsar
@@ -59,7 +59,7 @@ _LISTERS = lister_plugin(
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """Return the port of all servers of this module, which brokers are started with."""
+    """Return the port of all servers of this module, which brokers are started_apart with."""
     return free_ports(1)[0]
 
 
@@ -98,7 +98,7 @@ def serving(listing: Cluster, port: int, tmp_path: Path) -> Serving:
     def start(lister: str = "thawed") -> AbstractContextManager[Server]:
         path = tmp_path / "serving.toml"
         path.write_text(_SETTINGS.format(port=port, brokers=brokers, lister=lister))
-        return started(path)
+        return started_apart(path)
 
     return start
 
@@ -237,13 +237,13 @@ def test_server_that_hangs_is_an_error(listing: Cluster, serving: Serving, names
     """It is one after `lookupListingTimeoutMillis`; the list is there again when the server goes on."""
     with serving() as server:
         _set(server, f"{namespace}/a/properties", {"team": "x"})
-        server.process.send_signal(signal.SIGSTOP)
+        server.signal(signal.SIGSTOP)
 
         with pytest.raises(urllib.error.HTTPError) as failed:
             listing.admin("GET", f"persistent/{namespace}", properties="team=x")
 
         assert failed.value.code == HTTPStatus.INTERNAL_SERVER_ERROR
-        server.process.send_signal(signal.SIGCONT)
+        server.signal(signal.SIGCONT)
         names = listing.admin("GET", f"persistent/{namespace}", properties="team=x")
 
     assert names == [f"persistent://{namespace}/a"]

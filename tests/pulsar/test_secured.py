@@ -23,7 +23,7 @@ from lookup.collect.sources import Credentials, pulsar_client
 from tests.processes import awaited
 from tests.pulsar.cluster import CLUSTER, RACKS, Cluster, free_ports, running_cluster
 from tests.pulsar.jvm import Installation
-from tests.serve.servers import decide, started, view
+from tests.serve.servers import decide, started_apart, view
 
 pytestmark = pytest.mark.pulsar
 
@@ -241,7 +241,7 @@ def test_decision_server_follows_owners(secured: _Secured, tmp_path: Path) -> No
     """With a token from a file a server knows all owners, and no output, record or log of a broker has the token."""
     namespace = f"{_NAMESPACE}-served"
     secured.cluster.create_namespace(namespace, 4)
-    with started(_serving(secured, tmp_path, secured.token, secured.ca)) as server:
+    with started_apart(_serving(secured, tmp_path, secured.token, secured.ca)) as server:
 
         def bundles() -> int:
             return int(server.ask("GET", "/health")[1]["owners"]["bundles"])

@@ -17,7 +17,7 @@ from lookup.serve.verifying import verify
 from tests.processes import awaited
 from tests.pulsar.clients import JavaClients
 from tests.pulsar.cluster import Cluster
-from tests.serve.servers import Server, decide, read_table, started
+from tests.serve.servers import Server, decide, read_table, started_apart
 
 pytestmark = pytest.mark.pulsar
 
@@ -73,7 +73,7 @@ def server(cluster: Cluster, namespaces: list[str], tmp_path: Path) -> Iterator[
     """Start a server that follows the cluster's state topic."""
     path = tmp_path / "serving.toml"
     path.write_text(_SETTINGS.format(url=cluster.service_url, first=namespaces[0], second=namespaces[1]))
-    with started(path) as server:
+    with started_apart(path) as server:
         yield server
 
 

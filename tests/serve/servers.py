@@ -1,15 +1,18 @@
-"""Decision servers as processes of their own, and the requests that brokers send them."""
+"""Decision servers in this process or one of their own, and the requests that brokers send them."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
@@ -18,7 +21,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.processes import awaited
+from lookup.cli import root_parser
+from lookup.commands.options import parsed
+from lookup.commands.serve import admin_rest, load_settings, state_topic
+from lookup.errors import PulsarLookupError
+from lookup.serve.following import Connect
+from lookup.serve.running import serve
+from tests.processes import PATIENCE_S, awaited
 
 __all__ = [
     "BUNDLE",
@@ -30,6 +39,7 @@ __all__ = [
     "read_table",
     "settings_file",
     "started",
+    "started_apart",
     "view",
 ]
 
@@ -52,8 +62,11 @@ selector = "random"
 class Server:
     """A server, where it listens and what it has reported."""
 
-    process: subprocess.Popen[str]
     record: Path
+    #: sends it a signal
+    signal: Callable[[signal.Signals], None]
+    #: waits for its end and returns its exit code
+    wait: Callable[[], int]
     port: int = 0
     said: list[str] = field(default_factory=list)
 
@@ -80,8 +93,8 @@ class Server:
 
     def stop(self) -> int:
         """End the server as an operator does and return its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        self.signal(signal.SIGTERM)
+        return self.wait()
 
 
 def settings_file(folder: Path, text: str = "", policies: str = POLICIES) -> Path:
@@ -94,8 +107,56 @@ def settings_file(folder: Path, text: str = "", policies: str = POLICIES) -> Pat
 
 
 @contextmanager
-def started(settings: Path, *flags: str, prelude: str = "", python: str | Path = sys.executable) -> Iterator[Server]:
-    """Start a server and wait until it listens; it is killed at the end if it still runs.
+def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iterator[Server]:
+    """Start a server in a thread of this process and wait until it listens; it is ended at the end if it still runs.
+
+    Args:
+        connect: makes the source of the state topic.
+    """
+    actions: dict[int, Callable[[], object]] = {}
+    arguments = parsed(root_parser("serve"), ["serve", "--config", str(settings), *flags])
+    failures: list[BaseException] = []
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        """Serve until the end, with the errors that a command makes sentences of."""
+        try:
+            load = partial(load_settings, arguments)
+            loop.run_until_complete(serve(load, server.said.append, connect, admin_rest, actions.__setitem__))
+        except PulsarLookupError as error:
+            failures.append(error)
+        finally:
+            loop.close()
+            # What a server freezes is freed with it here.
+            gc.unfreeze()
+
+    def wait() -> int:
+        thread.join(PATIENCE_S)
+        return 2 if failures else 0
+
+    server = Server(settings.parent / "record", lambda number: _tell(loop, actions, number), wait)
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        server.port = _port_of(server, lambda: not thread.is_alive())
+        yield server
+    finally:
+        _tell(loop, actions, signal.SIGTERM)
+        thread.join(PATIENCE_S)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, actions: Mapping[int, Callable[[], object]], number: int) -> None:
+    """Let a server act on a signal; one that has ended is past it."""
+    with suppress(RuntimeError):
+        if number in actions:
+            loop.call_soon_threadsafe(actions[number])
+
+
+@contextmanager
+def started_apart(
+    settings: Path, *flags: str, prelude: str = "", python: str | Path = sys.executable
+) -> Iterator[Server]:
+    """Start a server as a process of its own and wait until it listens; it is killed at the end if it still runs.
 
     Args:
         prelude: Python that the process runs first.
@@ -105,7 +166,7 @@ def started(settings: Path, *flags: str, prelude: str = "", python: str | Path =
     process = subprocess.Popen(
         [python, "-c", code, "serve", "--config", str(settings), *flags], stderr=subprocess.PIPE, text=True
     )
-    server = Server(process, settings.parent / "record")
+    server = Server(settings.parent / "record", process.send_signal, partial(process.wait, 30))
 
     def listen() -> None:
         """Keep what the server reports."""
@@ -116,9 +177,7 @@ def started(settings: Path, *flags: str, prelude: str = "", python: str | Path =
     listener = Thread(target=listen, daemon=True)
     listener.start()
     try:
-        first = awaited(lambda: [line for line in server.said if "http://" in line] or process.poll() is not None)
-        assert isinstance(first, list), server.said
-        server.port = int(first[0].partition("http://127.0.0.1:")[2].partition(",")[0])
+        server.port = _port_of(server, lambda: process.poll() is not None)
         yield server
     finally:
         process.kill()
@@ -126,6 +185,13 @@ def started(settings: Path, *flags: str, prelude: str = "", python: str | Path =
         listener.join()
         assert process.stderr is not None
         process.stderr.close()
+
+
+def _port_of(server: Server, has_ended: Callable[[], bool]) -> int:
+    """Wait until a server listens; return its port."""
+    first = awaited(lambda: [line for line in server.said if "http://" in line] or has_ended())
+    assert isinstance(first, list), server.said
+    return int(first[0].partition("http://127.0.0.1:")[2].partition(",")[0])
 
 
 def view(*racks: str, usage: float | None = None) -> dict[str, Any]:

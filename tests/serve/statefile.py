@@ -20,7 +20,7 @@ PRELUDE = f"""
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 import lookup.commands.serve
 from tests.serve.statefile import connect
-lookup.commands.serve._state_topic = connect
+lookup.commands.serve.state_topic = connect
 """
 
 

@@ -29,7 +29,7 @@ from lookup.commands.cluster_flags import TOKEN_VARIABLE
 from lookup.commands.options import parsed
 from lookup.settings import ServingFile, load_serving
 from tests.processes import awaited
-from tests.serve.servers import Server, lookup_entry, started
+from tests.serve.servers import Server, lookup_entry, started_apart
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "configs" / "deploy"
@@ -396,7 +396,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         "serving.port": 0,
         "serving.bind": "127.0.0.1",
     }
-    with started(path, *(word for key, value in moved.items() for word in ("--set", f"{key}={value}"))) as server:
+    with started_apart(path, *(word for key, value in moved.items() for word in ("--set", f"{key}={value}"))) as server:
         yield server
 
 
@@ -421,9 +421,9 @@ def test_probes_tell_a_sick_server_from_a_dead_one(server: Server) -> None:
     server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry()]}, headers=token)
     awaited(lambda: server.ask("GET", "/health")[0] == 503)
     sick = _probe(alive, server), _probe(healthy, server)
-    server.process.send_signal(signal.SIGSTOP)
+    server.signal(signal.SIGSTOP)
     hung = _probe(alive, server)
-    server.process.send_signal(signal.SIGCONT)
+    server.signal(signal.SIGCONT)
 
     assert well == (200, 0, 0)
     assert sick == (0, 1)

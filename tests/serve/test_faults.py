@@ -23,7 +23,17 @@ import pytest
 
 from lookup.serve.verifying import verify
 from tests.processes import awaited
-from tests.serve.servers import POLICIES, Server, decide, lookup_entry, read_table, settings_file, started, view
+from tests.serve.servers import (
+    POLICIES,
+    Server,
+    decide,
+    lookup_entry,
+    read_table,
+    settings_file,
+    started,
+    started_apart,
+    view,
+)
 
 #: Runs a command of `lookup`.
 _LOOKUP = [sys.executable, "-m", "lookup"]
@@ -33,7 +43,7 @@ def test_kill_in_mid_stream_leaves_whole_files(tmp_path: Path) -> None:
     """After kill -9 every file that is there can be read; what was acknowledged longer ago than a flush is in one."""
     acknowledged: list[int] = []
     ended = Event()
-    with started(settings_file(tmp_path)) as server:
+    with started_apart(settings_file(tmp_path)) as server:
 
         def send() -> None:
             """Send batches until the server is gone."""
@@ -48,8 +58,8 @@ def test_kill_in_mid_stream_leaves_whole_files(tmp_path: Path) -> None:
         sender = Thread(target=send)
         sender.start()
         awaited(lambda: len([*server.record.rglob("[!.]*.parquet")]) >= 3)
-        server.process.send_signal(signal.SIGKILL)
-        server.process.wait()
+        server.signal(signal.SIGKILL)
+        server.wait()
         ended.set()
         sender.join()
     files = [*server.record.rglob("[!.]*.parquet")]
@@ -64,7 +74,7 @@ def test_kill_in_mid_stream_leaves_whole_files(tmp_path: Path) -> None:
 def test_server_goes_on_with_a_full_disk(tmp_path: Path) -> None:
     """While nothing can be written the server answers, /health says why, and lost rows are counted."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))"
-    with started(settings_file(tmp_path, "max_pending_rows = 600"), prelude=limit) as server:
+    with started_apart(settings_file(tmp_path, "max_pending_rows = 600"), prelude=limit) as server:
         for _ in range(4):
             entries = [lookup_entry(topic=f"persistent://public/default/{number}") for number in range(500)]
             assert server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})[0] == 200
@@ -108,7 +118,7 @@ def test_clock_that_jumps_is_counted(tmp_path: Path) -> None:
         "import time; true = time.time_ns; calls = iter(range(10**9));"
         "time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
     )
-    with started(settings_file(tmp_path), prelude=jump) as server:
+    with started_apart(settings_file(tmp_path), prelude=jump) as server:
         named = [server.ask("POST", "/decide", decide(view("a", "a")))[1]["decision"] for _ in range(10)]
         jumps = server.figure("lookup_clock_jumps_total")
         assert server.stop() == 0
@@ -125,15 +135,15 @@ def test_new_settings_are_taken_after_they_are_checked(tmp_path: Path) -> None:
     with started(path) as server:
         server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))
         settings_file(tmp_path, policies=POLICIES.replace('"weighted-random"', '"no-such-selector"'))
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: [line for line in server.said if "stay as they were" in line and "no-such-selector" in line])
         kept = server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))[1]
         settings_file(tmp_path, policies=POLICIES.replace('key = "rack"', 'key = "zone"'))
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: "the settings were loaded again" in server.said)
         taken = server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))[1]
         path.write_text(path.read_text().replace('cluster = "c1"', 'cluster = "c2"'))
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: [line for line in server.said if "serving.cluster: cannot change" in line])
         figures = [server.figure(f'lookup_reloads_total{{outcome="{outcome}"}}') for outcome in ("refused", "taken")]
         assert server.stop() == 0
@@ -152,7 +162,7 @@ def test_clock_that_jumped_ahead_is_counted_once(tmp_path: Path) -> None:
     jump = (
         f"import os, time; true = time.time_ns; time.time_ns = lambda: true() + os.path.exists({str(ahead)!r}) * 10**17"
     )
-    with started(settings_file(tmp_path), prelude=jump) as server:
+    with started_apart(settings_file(tmp_path), prelude=jump) as server:
         for number in range(6):
             if number == 1:
                 ahead.touch()
@@ -175,7 +185,7 @@ def test_settings_loaded_while_a_body_comes(tmp_path: Path) -> None:
         # Another request is answered, so the head of the first has been read.
         server.ask("POST", "/decide", decide(view("a", "b", "a")))
         settings_file(tmp_path, "seed = 2", POLICIES.replace('key = "rack"', 'key = "zone"'))
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: "the settings were loaded again" in server.said)
         slow.sendall(body[9:])
         late = json.loads(slow.recv(9999).rpartition(b"\r\n")[2])
@@ -252,15 +262,15 @@ def test_bug_of_the_server_is_counted_as_one(tmp_path: Path) -> None:
         "async def fail(self, request): raise RuntimeError('a bug')\n"
         "lookup.serve.server.DecisionServer._record = fail\n"
     )
-    with started(settings_file(tmp_path), prelude=broken) as server:
+    with started_apart(settings_file(tmp_path), prelude=broken) as server:
         assert server.ask("POST", "/record")[0] == 500
         assert 'lookup_requests_total{path="/record",status="500"} 1.0' in server.ask("GET", "/metrics")[1]
 
 
-def test_connections_without_a_request_are_closed(tmp_path: Path) -> None:
+def test_connections_without_a_request_are_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A client that sends no whole head in time is disconnected, and one that asks goes on."""
-    hurry = "import lookup.serve.connections; lookup.serve.connections.PATIENCE_S = 0.3"
-    with started(settings_file(tmp_path), prelude=hurry) as server:
+    monkeypatch.setattr("lookup.serve.connections.PATIENCE_S", 0.3)
+    with started(settings_file(tmp_path)) as server:
         with open_socket(server) as silent, open_socket(server) as slow, open_socket(server) as asking:
             slow.sendall(b"POST /decide HTTP/1.1\r\nHost:")
             asking.sendall(b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n")
@@ -275,7 +285,7 @@ def test_connections_without_a_request_are_closed(tmp_path: Path) -> None:
 def test_connections_are_bounded(tmp_path: Path) -> None:
     """Connections beyond what open files allow are answered 503 and counted; the others and the record go on."""
     limit = "from resource import *; setrlimit(RLIMIT_NOFILE, (700, getrlimit(RLIMIT_NOFILE)[1]))"
-    with started(settings_file(tmp_path), prelude=limit) as server, ExitStack() as stack:
+    with started_apart(settings_file(tmp_path), prelude=limit) as server, ExitStack() as stack:
         kept = HTTPConnection("127.0.0.1", server.port, timeout=60)
         stack.callback(kept.close)
         kept.request("GET", "/health")
@@ -306,7 +316,7 @@ def test_loaded_settings_hold_from_then_on(tmp_path: Path) -> None:
         named = [server.ask("POST", "/decide", decide(seen), first)[1]["decision"]]
         token.write_text("second")
         settings_file(tmp_path, 'token_file = "token"\nprefix = "labels."')
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: "the settings were loaded again" in server.said)
         assert server.ask("POST", "/decide", decide(seen), first)[0] == 401
         assert server.ask("POST", "/decide", decide(seen) | {"view": {"id": seen["id"]}}, second)[0] == 409
@@ -325,7 +335,7 @@ def test_bound_on_waiting_rows_is_loaded(tmp_path: Path) -> None:
     """After SIGHUP the new bound holds: rows beyond it are lost and counted."""
     with started(settings_file(tmp_path, policies="")) as server:
         settings_file(tmp_path, "max_pending_rows = 1", policies="")
-        server.process.send_signal(signal.SIGHUP)
+        server.signal(signal.SIGHUP)
         awaited(lambda: "the settings were loaded again" in server.said)
         server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry(), lookup_entry()]})
         lost = server.figure('lookup_lost_rows{table="lookups"}')
@@ -353,11 +363,12 @@ def test_view_that_found_no_room_is_recorded_again(tmp_path: Path) -> None:
     assert verified.agree == verified.decisions > 0
 
 
-def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of bundles and views beyond the bound the oldest are forgotten: no propensity, and another copy of the view."""
-    bounds = "import lookup.serve.recording as r; r._MOST_BUNDLES = r._MOST_VIEWS = 1"
+    for name in ("_MOST_BUNDLES", "_MOST_VIEWS"):
+        monkeypatch.setattr(f"lookup.serve.recording.{name}", 1)
     bundles = ["public/default/0x00000000_0x80000000", "public/default/0x80000000_0xffffffff"]
-    with started(settings_file(tmp_path), prelude=bounds) as server:
+    with started(settings_file(tmp_path)) as server:
         for bundle, seen in zip((*bundles, bundles[1]), (view("a"), view("a", "b"), view("a")), strict=True):
             assert server.ask("POST", "/decide", decide(seen, bundle=bundle))[1]["broker"] == "b1:8080"
         entries = [lookup_entry(bundle=bundle) for bundle in bundles]
@@ -509,16 +520,16 @@ def test_a_second_server_on_a_record_is_refused(tmp_path: Path) -> None:
     """What two servers write would not fit together; the lock ends with its process, however that ends."""
     settings = settings_file(tmp_path)
     command = [sys.executable, "-m", "lookup", "serve", "--config", str(settings)]
-    with started(settings) as server:
+    with started_apart(settings) as server:
         second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        server.process.kill()
-        server.process.wait()
+        server.signal(signal.SIGKILL)
+        server.wait()
 
     assert (second.returncode, second.stderr) == (
         2,
         f"error: {tmp_path}/record: another server records there; wait for its end, or name another folder\n",
     )
-    with started(settings) as server:
+    with started_apart(settings) as server:
         assert server.ask("GET", "/health")[0] == 200
 
 
@@ -549,10 +560,10 @@ def test_a_token_in_no_plain_file_is_a_sentence(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux ends such connections")
-def test_who_reads_no_answers_is_disconnected(tmp_path: Path) -> None:
+def test_who_reads_no_answers_is_disconnected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """After a while, so that they hold no connection and no memory for ever; others are served meanwhile."""
-    hurry = "import lookup.serve.connections as c; c._UNREAD_MS = 1000"
-    with started(settings_file(tmp_path), prelude=hurry) as server, socket.socket() as greedy:
+    monkeypatch.setattr("lookup.serve.connections._UNREAD_MS", 1000)
+    with started(settings_file(tmp_path)) as server, socket.socket() as greedy:
         # As little as possible waits in this machine's buffers.
         greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         greedy.connect(("127.0.0.1", server.port))

@@ -20,7 +20,7 @@ from lookup.serve.following import Follower
 from lookup.serve.verifying import verify
 from lookup.settings import CollectSection
 from tests.processes import awaited
-from tests.serve.servers import Server, decide, read_table, settings_file, started, view
+from tests.serve.servers import Server, decide, read_table, settings_file, started, started_apart, view
 from tests.serve.statefile import PRELUDE, StateFile, connect
 
 _GROUPS = """
@@ -62,7 +62,7 @@ def topic(tmp_path: Path) -> StateFile:
 @pytest.fixture
 def server(tmp_path: Path, topic: StateFile) -> Iterator[Server]:
     """Start a server that follows the topic."""
-    with started(settings_file(tmp_path, topic.settings, _GROUPS), prelude=PRELUDE) as server:
+    with started(settings_file(tmp_path, topic.settings, _GROUPS), connect=connect) as server:
         yield server
 
 
@@ -124,7 +124,7 @@ def test_shipped_policy_is_served(tmp_path: Path, topic: StateFile) -> None:
     path = settings_file(tmp_path, topic.settings, "x")
     text = path.read_text().removesuffix("x").replace("by-rack", "rack-then-load")
     path.write_text(f'policies = ["{shipped}"]\n{text}')
-    with started(path, prelude=PRELUDE) as server:
+    with started(path, connect=connect) as server:
         for rack, broker in (("b", "b2:8080"), ("c", "b3:8080")):
             assert chosen(server, rack=rack)["broker"] == broker
         assert server.stop() == 0
@@ -136,7 +136,7 @@ def test_shipped_policy_is_served(tmp_path: Path, topic: StateFile) -> None:
 def test_lost_topic_is_reported_and_owners_stand(tmp_path: Path, topic: StateFile) -> None:
     """While the topic cannot be read the last owners stand, /health says why, the loss is counted; then it goes on."""
     aside = tmp_path / "aside"
-    with started(settings_file(tmp_path, topic.settings, _GROUPS), prelude=PRELUDE) as server:
+    with started(settings_file(tmp_path, topic.settings, _GROUPS), connect=connect) as server:
         topic.path.rename(aside)
         _, content = awaited(lambda: ((answer := server.ask("GET", "/health"))[0] == 503 and answer) or None)
         during = chosen(server)["broker"]
@@ -174,7 +174,7 @@ def test_owners_that_are_too_old_are_not_decided_on(tmp_path: Path, topic: State
     """After `stale_s` without the topic, requests are answered 503 and counted, until it can be read again."""
     settings = settings_file(tmp_path, f"{topic.settings}\nstale_s = 0", _GROUPS)
     aside = tmp_path / "aside"
-    with started(settings, prelude=PRELUDE) as server:
+    with started(settings, connect=connect) as server:
         topic.path.rename(aside)
         refused = awaited(
             lambda: ((a := server.ask("POST", "/decide", decide(_SEEN)))[0] == 503 and a[1]["error"]) or None
@@ -230,7 +230,7 @@ def test_policy_in_shadow_waits_for_owners(tmp_path: Path, topic: StateFile) -> 
     """Without the topic a policy in shadow that reads owners is not asked, and that is counted."""
     topic.path.rename(tmp_path / "aside")
     policies = _GROUPS.replace('"anywhere"', '"x"').replace('"by-rack"', '"anywhere"').replace('"x"', '"by-rack"')
-    with started(settings_file(tmp_path, f"{topic.settings}\nwait_s = 0.1", policies), prelude=PRELUDE) as server:
+    with started(settings_file(tmp_path, f"{topic.settings}\nwait_s = 0.1", policies), connect=connect) as server:
         chosen(server)
         awaited(lambda: server.figure("lookup_shadow_lost_total") == 1 or None)
         (tmp_path / "aside").rename(topic.path)
@@ -287,7 +287,7 @@ def test_series_that_lost_a_change_is_replaced(tmp_path: Path, topic: StateFile)
     blocked.parent.mkdir()
     blocked.write_text("in the way")
     path = settings_file(tmp_path, f"max_pending_rows = 60\n{topic.settings}", _GROUPS)
-    with started(path, prelude=PRELUDE) as server:
+    with started(path, connect=connect) as server:
         awaited(lambda: server.ask("GET", "/health")[0] == 503 or None)
         for number in range(10, 80):
             topic.own(bundle(number), "b1:8080")
@@ -341,7 +341,7 @@ def test_other_owners_are_a_cause_of_their_own(server: Server, change: Any, caus
 def test_collector_cannot_change_while_the_server_runs(server: Server, tmp_path: Path, topic: StateFile) -> None:
     """SIGHUP with another `[collect]` is refused, and the old settings stay."""
     settings_file(tmp_path, f"{topic.settings}\nstale_s = 7", _GROUPS)
-    server.process.send_signal(signal.SIGHUP)
+    server.signal(signal.SIGHUP)
 
     awaited(lambda: [line for line in server.said if "stay as they were: collect: cannot change" in line])
     assert chosen(server)["broker"] == "b3:8080"
@@ -378,7 +378,7 @@ def test_clock_that_jumps_stops_no_owners(tmp_path: Path, topic: StateFile) -> N
         "time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
     )
     path = settings_file(tmp_path, topic.settings, _GROUPS)
-    with started(path, prelude=PRELUDE + jump) as server:
+    with started_apart(path, prelude=PRELUDE + jump) as server:
         for number in range(10, 20):
             topic.own(bundle(number), "b1:8080")
             await_owners(server, number - 6)

@@ -20,7 +20,7 @@ from lookup.topics.catalog import Catalog, SqliteStorage
 from lookup.topics.listing import ListRequest, topics_hash
 from tests.processes import awaited
 from tests.serve.restcluster import RestCluster, rest_cluster
-from tests.serve.servers import Server, settings_file, started
+from tests.serve.servers import Server, settings_file, started, started_apart
 from tests.topics.catalogs import lock_timeout_s, locked
 from tests.topics.plugins import lister_plugin
 
@@ -323,10 +323,10 @@ def test_wrong_address_takes_no_labels_away(settings: Path, cluster: RestCluster
 
 def test_labels_outlive_the_server(settings: Path) -> None:
     """They are in the catalog's file, also if the server is killed."""
-    with started(settings) as server:
+    with started_apart(settings) as server:
         assert admin(server, "POST", f"topics/{NS}/a/custom-labels", {"labels": {"env": "prod"}}) == 204
-        server.process.kill()
-    with started(settings) as server:
+        server.signal(signal.SIGKILL)
+    with started_apart(settings) as server:
         assert listed(server, selector="env=prod") == "a"
         assert server.stop() == 0
 
@@ -413,7 +413,7 @@ def test_token_is_asked_for(tmp_path: Path, cluster: RestCluster) -> None:
 def test_topics_cannot_change_while_the_server_runs(settings: Path, server: Server) -> None:
     """The old settings stay, with a sentence."""
     settings.write_text(settings.read_text().replace("indexed", "default"))
-    server.process.send_signal(signal.SIGHUP)
+    server.signal(signal.SIGHUP)
 
     awaited(lambda: [line for line in server.said if "topics: cannot change while the server runs" in line])
 
@@ -479,11 +479,13 @@ def test_cluster_that_hangs_holds_up_lists_only(tmp_path: Path, cluster: RestClu
         awaited(lambda: listed(server) == "a b c-partition-0")
 
 
-def test_end_does_not_wait_for_a_cluster_that_hangs(tmp_path: Path, cluster: RestCluster) -> None:
+def test_end_does_not_wait_for_a_cluster_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cluster: RestCluster
+) -> None:
     """Neither with the list of a client nor with the server's own looks."""
     # Else the questions end by themselves.
-    prelude = "from lookup.collect import sources\nsources._REQUEST_S = 3600.0"
-    with cluster.holding(), started(settings_of(tmp_path, cluster), prelude=prelude) as server:
+    monkeypatch.setattr("lookup.collect.sources._REQUEST_S", 3600.0)
+    with cluster.holding(), started(settings_of(tmp_path, cluster)) as server:
         awaited(lambda: cluster.asked)
         with lists_waiting(server, NS, "public/other"):
             awaited(lambda: "public/other" in cluster.asked)

@@ -16,7 +16,7 @@ import pytest
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.processes import awaited
 from tests.serve.restcluster import rest_cluster
-from tests.serve.servers import Server, settings_file, started
+from tests.serve.servers import Server, settings_file, started, started_apart
 from tests.topics.plugins import SHOWN
 
 NS = "public/default"
@@ -334,7 +334,7 @@ def test_watchers_leave_room_for_brokers(tmp_path: Path) -> None:
     """They have half of the connections, from however many addresses they come."""
     limit = "from resource import *; setrlimit(RLIMIT_NOFILE, (128, 128))"
     query = f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    with started(settings_of(tmp_path), prelude=limit) as server, ExitStack() as stack:
+    with started_apart(settings_of(tmp_path), prelude=limit) as server, ExitStack() as stack:
         heads = []
         for number in range(40):
             source = (f"127.0.0.{2 + number % 2}", 0)
