@@ -46,7 +46,7 @@ REASONS: Mapping[str, str] = {
         "how often a broker looks at its own machine; load comes from LOADS or from the replay, a figure per grid cell"
     ),
     "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": (
-        "how long a lookup waits for an owner, and a state may last; here a state takes `evaluation.handover_s`"
+        "how long a lookup waits for an owner, and a state may last; in a replay bundles change hands at once"
     ),
     "loadBalancerMultiPhaseBundleUnload": (
         "when clients of a transferred bundle are disconnected; a replay follows lookups, not connections"
@@ -68,7 +68,7 @@ REASONS: Mapping[str, str] = {
         "bounds how many overrides the leader has under way; here they take no time, so none waits for another"
     ),
     "loadBalancerServiceUnitStateMonitorIntervalInSeconds": (
-        "how often the leader looks for states that are stuck; hand-overs of a replay end in time"
+        "how often the leader looks for states that are stuck; in a replay bundles change hands at once"
     ),
     "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": (
         "how long records of bundles without owner are kept; a replay keeps no records"

@@ -36,10 +36,8 @@ _NAMED_BROKERS = 5
 _SHOWN_UNLOADS = 10
 #: Things of one kind, such as what is kept of each bundle, up to which a shedder's memory is printed.
 _SHOWN_MEMORIES = 10
-_BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "hand-over": "after the hand-over"}
-_BEGINNINGS |= {"log": "as in the log before the run"}
+_BEGINNINGS = {"shedder": "named by the shedder", "split": "by the split", "log": "as in the log before the run"}
 _ENDS = {"forced": "the broker left", "admin": "an administrator unloaded it", "split": "it was split"}
-_ENDS |= {"settled": "the hand-over went on"}
 
 
 def run_explained(arguments: argparse.Namespace) -> int:
@@ -216,7 +214,7 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
                 time_text(step.from_us),
                 time_text(step.to_us) or "end of the log",
                 *((step.bundle.rpartition("/")[2],) if has_many else ()),
-                step.broker or "none",
+                step.broker,
                 _beginning(step),
                 _ending(step),
             )
@@ -235,10 +233,9 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
 
 
 def _beginning(step: OwnerStep) -> str:
-    state = "" if step.state == "Owned" else f"{step.state}, "
     if step.decision is None:
-        return state + _BEGINNINGS[step.began_by]
-    return f"{state}decision {step.decision}, odds {step.propensity:.4f}"
+        return _BEGINNINGS[step.began_by]
+    return f"decision {step.decision}, odds {step.propensity:.4f}"
 
 
 def _ending(step: OwnerStep) -> str:

@@ -21,7 +21,6 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from lookup.engine.answers import checked_reads
 from lookup.engine.facets import view_facet
-from lookup.engine.ownership import InFlight, never
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, InvalidNameError, PolicyError
 from lookup.hooks.protocols import Part
@@ -183,9 +182,7 @@ def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callabl
 IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
 #: Refusals that shedders of the modular manager foresee. It makes all others after its shedder has ended, which takes
 #: these bundles for unloaded (ModularLoadManagerImpl.doLoadShedding, apache/pulsar at 009a9bf2).
-_FORESEEN = frozenset(
-    {Reason.SYSTEM_NAMESPACE, Reason.MOVED_THIS_CYCLE, Reason.IN_FLIGHT, Reason.NOT_OWNER, Reason.GRACE_PERIOD}
-)
+_FORESEEN = frozenset({Reason.SYSTEM_NAMESPACE, Reason.MOVED_THIS_CYCLE, Reason.NOT_OWNER, Reason.GRACE_PERIOD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +190,6 @@ class Unloading:
     """What unloads need of whoever keeps the owners."""
 
     carry_out: Callable[[Unload], object]
-    #: which bundles are being handed over, and so cannot move
-    in_flight: InFlight = never
     #: draws the destination of an unload that names none; None: the next lookup of the bundle decides
     choose: Choose | None = None
 
@@ -281,9 +276,6 @@ class _UnloadBooks(Books[Unload]):
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._changed:
             return Reason.MOVED_THIS_CYCLE
-        # A bundle that is released without destination has no owner either.
-        if self._unloading.in_flight(unload.bundle) is not None:
-            return Reason.IN_FLIGHT
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
         # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
@@ -351,14 +343,11 @@ def run_splits(
     instant: Instant,
     memory: MutableMapping[str, Any],
     carry_out: Callable[[str, Sequence[str]], object],
-    *,
-    in_flight: InFlight = never,
 ) -> CycleReport[Split]:
     """Let a policy's splitter propose until it ends, and carry out what is accepted.
 
     Args:
         carry_out: takes a bundle and its children.
-        in_flight: which bundles are being handed over, and so cannot be divided.
 
     Raises:
         PolicyError: if the splitter raises and `on_error` is stop.
@@ -367,7 +356,7 @@ def run_splits(
     splitter = policy.splitter
     if splitter is None:
         raise ContractError(f"policy {policy.name!r} has no splitter")
-    books = _SplitBooks(instant.view, in_flight, lambda split: carry_out(split.bundle, split.children))
+    books = _SplitBooks(instant.view, lambda split: carry_out(split.bundle, split.children))
 
     def answer(split: Split) -> Ruling:
         if not isinstance(split, Split):
@@ -380,17 +369,15 @@ def run_splits(
 class _SplitBooks(Books[Split]):
     """Judges which bundles may be divided, by the books of this moment."""
 
-    def __init__(self, view: ClusterView, in_flight: InFlight, carry_out: Callable[[Split], object]) -> None:
+    def __init__(self, view: ClusterView, carry_out: Callable[[Split], object]) -> None:
         super().__init__(carry_out)
-        self._view, self._in_flight = view, in_flight
+        self._view = view
 
     def _judged(self, change: Split) -> Split | Reason:
         """Return a split, or the first rule it breaks."""
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if change.bundle in self._changed:
             return Reason.SPLIT_THIS_CYCLE
-        if self._in_flight(change.bundle) is not None:
-            return Reason.IN_FLIGHT
         source = self._view.brokers.number(change.source)
         if source is None or self._view.ownership.owner(change.bundle) != source:
             return Reason.NOT_OWNER

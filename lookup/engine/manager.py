@@ -22,19 +22,12 @@ from lookup.engine.ballots import Ballot, Decided, Draws
 from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds, run_splits
 from lookup.engine.ledger import capacities
 from lookup.engine.ownership import (
-    ASSIGNMENT,
-    AT_ONCE,
-    RELEASE,
-    TRANSFER,
     Cause,
-    Course,
-    HandOver,
     OwnerBook,
     Ownership,
     OwnershipChange,
 )
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
-from lookup.engine.service_unit import ServiceUnitState
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.broker import Broker, Candidates, Roster
@@ -71,9 +64,6 @@ class Conditions:
     topology: Topology = field(default_factory=Topology)
     #: weight per second at usage 1.0 of every broker, if no broker's own is known
     assumed_capacity: float | None = None
-    #: µs for which a bundle that changes hands is Releasing, Assigning or Splitting, each; lookups of it get the state
-    #: channel's answer meanwhile
-    handover_us: int = 0
     #: bytes that 1.0 of a broker's load, and of a bundle's, stands for; for shedders with limits in bytes
     broker_bytes: float = 1.0
     bundle_bytes: float = 1.0
@@ -110,7 +100,7 @@ class LoadManager:
         if factors != (1.0, 1.0) and policy.shedder is not None and goes_by_bytes(policy.shedder):
             self._bytes = factors
         self.draws = Draws(policy.name, cluster, seed)
-        self._book = OwnerBook(self.ownership, handover_us=conditions.handover_us)
+        self._book = OwnerBook(self.ownership)
         self._load = Load.unknown(len(roster)).read_only()
         #: weight per second at usage 1.0, shape (n_brokers,), NaN if unknown
         self.capacity = capacities(roster, conditions.assumed_capacity)
@@ -136,8 +126,6 @@ class LoadManager:
     def set_registry(self, roster: Roster, registered: NDArray[np.bool_]) -> None:
         """Start a registry epoch at the start of this tick; owners that are no longer registered lose their bundles.
 
-        So do destinations and sources of bundles in flight: the hand-over ends.
-
         Args:
             roster: the brokers of this epoch with their lookup data, registered or not. A broker is the same as before
                 if its id is, and keeps its bundles and its load under the number it has in this roster.
@@ -148,16 +136,9 @@ class LoadManager:
         """
         _require_column("the registry", registered, roster)
         present = {roster.ids[number] for number in np.flatnonzero(registered).tolist()}
-        lost = [self.roster.ids[number] for number in np.flatnonzero(self.registered).tolist()]
-        # Sorted, so that a leader re-selects in one order, whatever the order of the sets is.
-        orphans = sorted(
-            {
-                bundle
-                for broker in lost
-                if broker not in present
-                for bundle in self._book.orphans_of(broker, self._tick_us)
-            }
-        )
+        lost = [number for number in np.flatnonzero(self.registered).tolist() if self.roster.ids[number] not in present]
+        # A leader re-selects in the order of the bundles, whichever broker had them.
+        orphans = sorted(bundle for number in lost for bundle in self.ownership.bundles_of(number))
         self._forget_answers()
         self._standing.clear()
         # Before owners are numbered anew: a broker that is gone has no number in the new roster.
@@ -173,7 +154,7 @@ class LoadManager:
         self._epoch_us = self._tick_us
         if self._conditions.owner_loss == "leader":
             for bundle in orphans:
-                self.select(request_of(None, bundle, LookupOptions()), self._tick_us, course=AT_ONCE)
+                self.select(request_of(None, bundle, LookupOptions()), self._tick_us)
 
     def set_load(self, load: Load) -> None:
         """Put the figures of a grid instant into the view.
@@ -219,7 +200,7 @@ class LoadManager:
         Returns:
             `Unanswered` if no broker serves it: with the reason for which the policy declined; NO_CANDIDATES if no
             broker is registered, NOT_REGISTERED if the one in the bundle's name is not; and if the bundle has no owner,
-            READ_ONLY for a lookup that may not assign, IN_FLIGHT while it is released without a destination.
+            READ_ONLY for a lookup that may not assign.
 
         Raises:
             PolicyError: if a part fails and the policy says stop, or breaks its protocol.
@@ -235,18 +216,13 @@ class LoadManager:
             return self._answer(owner, None)
         if options.read_only:
             return Unanswered(Reason.READ_ONLY)
-        if self.in_flight(bundle, ts_us) is not None:
-            return Unanswered(Reason.IN_FLIGHT)
         decision = self.select(request_of(topic, bundle, options, client), self._tick_us if ts_us is None else ts_us)
         return self._answer(self.ownership.owner(bundle), None if decision is None else decision.declined, decision)
 
-    def select(self, request: LookupRequest, ts_us: int, *, course: Course = ASSIGNMENT) -> Decision | None:
-        """Choose an owner for an unowned bundle that is not in flight, and book it; None if no broker is registered.
+    def select(self, request: LookupRequest, ts_us: int) -> Decision | None:
+        """Choose an owner for an unowned bundle, and book it; None if no broker is registered.
 
         A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
-
-        Args:
-            course: the states the bundle goes through before it is owned; none if the leader re-selects.
         """
         if not len(self.instant().offered):
             return None
@@ -265,7 +241,7 @@ class LoadManager:
         if decision.broker is None:
             self._declined[question] = entry
         else:
-            self._book_decision(request, decision, ts_us, ballot.offered, course)
+            self._book_decision(request, decision, ts_us, ballot.offered)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -293,24 +269,14 @@ class LoadManager:
 
     # Bundles.
 
-    def in_flight(self, bundle: str, ts_us: int | None = None) -> ServiceUnitState | None:
-        """Return the state of a bundle that is being handed over, None if it is not.
-
-        Args:
-            ts_us: the start of the tick by default.
-        """
-        return self._book.hand_overs.state(bundle, self._tick_us if ts_us is None else ts_us)
-
     def unload(self, bundle: str, dest: str | None = None) -> None:
         """Take a bundle from its owner on an administrator's behalf, and give it to `dest` if that is named.
 
         Raises:
             InputError: if no broker owns the bundle, or `dest` owns it already or is not registered.
-            StateError: if the bundle is in flight.
         """
         if pinned_broker(bundle.rpartition("/")[0]) is not None:
             return
-        self._book.hand_overs.require_settled(bundle, self._tick_us, "unloaded")
         owner = self.ownership.owner(bundle)
         if owner is None:
             raise InputError(f"bundle {bundle} is not owned by any broker")
@@ -321,24 +287,15 @@ class LoadManager:
             raise InputError(f"bundle {bundle} cannot be transferred to {dest}, which owns it already")
         self._move(bundle, "admin", number)
 
-    def split(self, bundle: str, children: Sequence[str]) -> HandOver | None:
-        """Replace a bundle by its children, which keep its owner and its past.
-
-        Returns:
-            The states the children go through until they are owned as such; None if that takes no time.
-
-        Raises:
-            StateError: if the bundle is in flight.
-        """
-        self._book.hand_overs.require_settled(bundle, self._tick_us, "split")
-        begun = self._book.split(bundle, children, self._tick_us)
+    def split(self, bundle: str, children: Sequence[str]) -> None:
+        """Replace a bundle by its children, which keep its owner and its past."""
+        self._book.split(bundle, children)
         # The grace period is the parent's: a split must not be a way round it.
         unloaded_us = self._unloaded.get(bundle)
         if unloaded_us is not None:
             for child in children:
                 self._unloaded[child] = unloaded_us
         self._changed()
-        return begun
 
     def shed(self) -> CycleReport[Unload] | None:
         """Run one cycle of the policy's shedder; None if it has none."""
@@ -349,7 +306,7 @@ class LoadManager:
         self._drawn.clear()
         choose = self._choose_destination if self.policy.destination_first else None
         memory = self._memory_of(self.policy.shedder)
-        return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, self.in_flight, choose))
+        return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, choose))
 
     def rehearsed(self, policy: Policy) -> CycleReport[Unload]:
         """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are.
@@ -377,7 +334,7 @@ class LoadManager:
             ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
             return draws.decision(bundle, ballot, self.roster, self._fingerprint)
 
-        unloading = Unloading(carry_out, self.in_flight, choose if policy.destination_first else None)
+        unloading = Unloading(carry_out, choose if policy.destination_first else None)
         return self._cycle(policy, instant, memory.setdefault(memory_key(policy.shedder), {}), unloading)
 
     def _cycle(
@@ -398,7 +355,7 @@ class LoadManager:
         if self.policy.splitter is None:
             return None
         memory = self._memory_of(self.policy.splitter)
-        return run_splits(self.policy, self.instant(), memory, self._carry_out_split, in_flight=self.in_flight)
+        return run_splits(self.policy, self.instant(), memory, self._carry_out_split)
 
     def _carry_out_split(self, bundle: str, children: Sequence[str]) -> None:
         # Asked about the parent, as Pulsar does: ModularLoadManagerImpl.checkNamespaceBundleSplit.
@@ -483,7 +440,7 @@ class LoadManager:
         return decision
 
     def _book_decision(
-        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None, course: Course
+        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None
     ) -> None:
         number, instant = self._registered_number(str(decision.broker)), self.instant()
         # The policy was offered registered brokers only: this happens if the registry changed within a decision.
@@ -491,7 +448,7 @@ class LoadManager:
             raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
-        self._give(request.bundle, number, ts_us, decided=True, course=course)
+        self._give(request.bundle, number, ts_us, decided=True)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
@@ -501,24 +458,22 @@ class LoadManager:
         if drawn is not None:
             request, decision, offered = drawn
             self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
-            self._book_decision(request, decision, self._tick_us, offered, TRANSFER)
+            self._book_decision(request, decision, self._tick_us, offered)
             return
         number = None if unload.destination is None else self._registered_number(unload.destination)
         self._move(unload.bundle, "shed", number, unload.reason)
 
     def _move(self, bundle: str, cause: Cause, number: int | None, reason: CycleReason | None = None) -> None:
-        self._take(bundle, cause, self._tick_us, course=RELEASE if number is None else AT_ONCE, reason=reason)
+        self._take(bundle, cause, self._tick_us, reason=reason)
         if number is not None:
-            self._give(bundle, number, self._tick_us, course=TRANSFER)
+            self._give(bundle, number, self._tick_us)
 
-    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False, course: Course = AT_ONCE) -> None:
-        self._book.give(bundle, number, ts_us, decided=decided, course=course)
+    def _give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False) -> None:
+        self._book.give(bundle, number, ts_us, decided=decided)
         self._changed()
 
-    def _take(
-        self, bundle: str, cause: Cause, ts_us: int, *, course: Course = AT_ONCE, reason: CycleReason | None = None
-    ) -> None:
-        if self._book.take(bundle, cause, ts_us, course=course, reason=reason):
+    def _take(self, bundle: str, cause: Cause, ts_us: int, *, reason: CycleReason | None = None) -> None:
+        if self._book.take(bundle, cause, ts_us, reason=reason):
             self._changed()
 
     def _changed(self) -> None:

@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 from lookup.model.broker import Location, Roster
 from lookup.model.topology import Topology
 
-__all__ = ["TRANSIT_STATES", "UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served", "Transitions"]
+__all__ = ["UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
-
-#: The states of a bundle that is being handed over, as OWNERS has them.
-TRANSIT_STATES = ("Assigning", "Releasing", "Splitting")
 
 
 class _Columns:
@@ -63,21 +60,6 @@ class Served(_Columns):
     #: number in the roster, -1 for unanswered
     broker: IndexArray
     #: number of the client class
-    client: IndexArray
-    lookups: FloatArray
-    weight: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Transitions(_Columns):
-    """Lookups of bundles that were being handed over, by bundle, state and client class; columns of shape (n_groups,).
-
-    They are among those of `Served` as well, answered or not.
-    """
-
-    bundle: IndexArray
-    #: place in `TRANSIT_STATES`
-    state: IndexArray
     client: IndexArray
     lookups: FloatArray
     weight: FloatArray
@@ -152,8 +134,6 @@ class Batch(_Columns):
     bytes_per_weight: float | None = None
     #: for redundant_moves, seconds
     window_s: int = 3600
-    #: None if bundles change hands at once
-    transitions: Transitions | None = None
     #: what came from outside and took bundles from their owners, in order of time, the same for all policies: "forced"
     #: for a broker that left, "admin" for a bundle that an administrator unloaded, "split" for a bundle that was split
     events: tuple[str, ...] = ()

@@ -60,8 +60,6 @@ class Reason(StrEnum):
     SYSTEM_NAMESPACE = "system-namespace"
     #: shedding: the policy sheds nothing of the bundle's namespace
     EXCLUDED_NAMESPACE = "excluded-namespace"
-    #: the bundle is being handed over
-    IN_FLIGHT = "in-flight"
     #: splitting: the bundle was already split in this cycle
     SPLIT_THIS_CYCLE = "split-this-cycle"
     #: splitting: a boundary does not lie strictly inside the bundle, or boundaries do not ascend

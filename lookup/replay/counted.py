@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
 from lookup.errors import Argument, SettingsError
-from lookup.model.batch import Batch, Cells, OwnerChanges, Served, Transitions
+from lookup.model.batch import Batch, Cells, OwnerChanges, Served
 from lookup.model.broker import Roster
 from lookup.model.time import US_PER_S, moment_at
 from lookup.replay.days import SliceRows
@@ -370,8 +370,6 @@ class Counted:
     agreed: Floats
     #: whether usage means something: capacities are given
     has_usage: bool
-    #: lookups in transit, the number of a state in place of the broker; None if bundles change hands at once
-    moving: Sequence[Groups] | None = None
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -422,11 +420,6 @@ class Counted:
             # Cells, changes and agreement are counted over all epochs: the last batch brings them, once.
             is_last = epoch == epochs[-1]
             compared = every & (is_last and is_compared)
-            transitions = None
-            if self.moving is not None:
-                of_epoch = (group for group in self.moving if group.epoch == epoch)
-                moving = _served([kept for group in of_epoch if (kept := part.of(group)) is not None])
-                transitions = Transitions(moving.bundle, moving.broker, moving.client, moving.lookups, moving.weight)
             batches.append(
                 Batch(
                     cluster=self.cluster.name,
@@ -441,7 +434,6 @@ class Counted:
                     topology=self.run.topology,
                     bytes_per_weight=self.run.bytes_per_weight,
                     window_s=self.run.window_s,
-                    transitions=transitions,
                     events=self.cluster.timeline.event_causes,
                     epoch=epoch,
                 )

@@ -19,6 +19,7 @@ from lookup.engine.ownership import OwnershipChange
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
 from lookup.model.batch import UNLOADED_BY
+from lookup.model.broker import Roster
 from lookup.replay.counted import ChangeRecord, Counted
 from lookup.replay.days import Span, outlive
 from lookup.replay.grouping import compacted
@@ -29,9 +30,6 @@ from lookup.replay.tally import OwnerTally
 from lookup.replay.walk import ClusterWalk, RequestMaker, Tick
 
 __all__ = ["ExclusiveReplay"]
-
-#: Before every instant of a log, which may begin before 1970.
-_EVER = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,10 +78,6 @@ class ExclusiveReplay(ClusterWalk):
         self._numbers.update({broker: number for number, broker in enumerate(cluster.timeline.roster.ids)})
         #: the cycles of the policy's shedder
         self.cycles: list[Cycle] = []
-        #: how many splits waited for a hand-over to end, and how many unloads were refused during one
-        self.late_splits = self.refused_unloads = 0
-        #: splits that still wait
-        self._late: list[tuple[str, tuple[str, ...]]] = []
         self._loads = AtomLoads(cluster, run, with_origins=policy.asks_origins)
         self._brokers = BrokerLoads(cluster, self._loads, self._bundles)
         #: a decision may ask for load
@@ -98,10 +92,8 @@ class ExclusiveReplay(ClusterWalk):
         self._tally = OwnerTally(cluster, run, self._cells)
         #: of each atom, shape (n_atoms,): it is not pinned to a broker
         self._is_free = cluster.pinned == -1
-        #: a lookup of it makes the policy choose, but not before `opens_us`, and of no atom after the last opening
+        #: a lookup of it makes the policy choose
         self._is_open = self._is_free.copy()
-        self._opens_us = np.full(len(self._is_free), _EVER, dtype=np.int64)
-        self._last_opening_us = _EVER
         self._changes: list[ChangeRecord] = []
         #: number of the event that took a bundle from its last owner, by bundle; -1 if the policy's shedder did
         self._taken_by: dict[str, int] = {}
@@ -140,26 +132,19 @@ class ExclusiveReplay(ClusterWalk):
         """Take in what happens at the start of a tick, in the order that `timeline.py` gives."""
         events = tick.events
         # The load of the last grid instant is that of its brokers and bundles, so it is settled before they change.
-        if events.registry is not None or events.splits or events.unloads or self._late:
+        if events.registry is not None or events.splits or events.unloads:
             self._settle_load()
         self.manager.begin_tick(tick.start_us)
         if events.registry is not None:
-            self._registry.apply(events.registry)
-            self.manager.set_registry(*events.registry)
-            if self._board is not None:
-                self._board.leave(~self._registry.registered, tick.start_us)
-            self._follow(tick.low)
-            # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
-            for atom in np.flatnonzero(~self._is_free).tolist():
-                number = int(self._cluster.pinned[atom])
-                owner = number if number >= 0 and self._registry.registered[number] else -1
-                self._set_owner(slice(atom, atom + 1), owner, tick.low)
-        if events.splits or self._late:
-            self._split(tick)
+            self._begin_epoch(tick, events.registry)
+        for parent, children in events.splits:
+            if self._bundles.split(parent, children):
+                self.manager.split(parent, children)
+                if parent in self._taken_by:
+                    self._taken_by.update(dict.fromkeys(children, self._taken_by[parent]))
+                self.intervals.split(parent, children, tick.start_us)
         for bundle in events.unloads:
-            if self.manager.in_flight(bundle) is not None:
-                self.refused_unloads += 1
-            elif self.manager.ownership.owner(bundle) is not None:
+            if self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
                 self._follow(tick.low)
         if tick.number == self._cluster.timeline.restore_tick:
@@ -167,24 +152,18 @@ class ExclusiveReplay(ClusterWalk):
             self.manager.restore({bundle: broker for bundle, broker in owners.items() if bundle in self._bundles})
             self._follow(tick.low)
 
-    def _split(self, tick: Tick) -> None:
-        """Apply the log's splits; a bundle in flight is split at the start of the first tick in which it is settled."""
-        n_late, splits, self._late = len(self._late), [*self._late, *tick.events.splits], []
-        # Children of a split that waits do not exist yet, so that their own splits wait as well.
-        unborn: set[str] = set()
-        for number, (parent, children) in enumerate(splits):
-            if parent in unborn or self.manager.in_flight(parent) is not None:
-                self._late.append((parent, children))
-                unborn.update(children)
-                self.late_splits += number >= n_late
-            elif self._bundles.split(parent, children):
-                begun = self.manager.split(parent, children)
-                if parent in self._taken_by:
-                    self._taken_by.update(dict.fromkeys(children, self._taken_by[parent]))
-                self.intervals.split(parent, children, tick.start_us, begun)
-                if begun is not None:
-                    for child in filter(self._bundles.__contains__, children):
-                        self._tally.transits.begin(self._bundles.atoms_of(child), begun, tick.low)
+    def _begin_epoch(self, tick: Tick, registry: tuple[Roster, NDArray[np.bool_]]) -> None:
+        """Apply a change of the registry at the start of a tick."""
+        self._registry.apply(registry)
+        self.manager.set_registry(*registry)
+        if self._board is not None:
+            self._board.leave(~self._registry.registered, tick.start_us)
+        self._follow(tick.low)
+        # Bundles of heartbeat and SLA namespaces belong to the broker in their name while it is registered.
+        for atom in np.flatnonzero(~self._is_free).tolist():
+            number = int(self._cluster.pinned[atom])
+            owner = number if number >= 0 and self._registry.registered[number] else -1
+            self._set_owner(slice(atom, atom + 1), owner, tick.low)
 
     def _grid_instant(self, tick: Tick) -> None:
         self._loads.close_cell(tick.start_us)
@@ -227,8 +206,6 @@ class ExclusiveReplay(ClusterWalk):
         if not np.count_nonzero(self._is_open[present]):
             return
         is_open = self._is_open.take(atoms)  # several times faster than an index of narrow codes
-        if self._last_opening_us > tick.start_us:
-            is_open &= tick.rows.ts[span] >= self._opens_us[atoms]
         if not is_open.any():
             return
         self._settle_load()
@@ -251,24 +228,13 @@ class ExclusiveReplay(ClusterWalk):
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]
         atoms = self._bundles.atoms_of(change.bundle)
-        had_owner = change.broker is None and self._tally.owners[atoms.start] >= 0
         self._set_owner(atoms, broker, row)
         self.intervals.note(change)
-        # A release that is cut short takes the bundle from no broker: what began it did.
-        if had_owner:
+        if change.broker is None:
             # A broker that leaves is the event of all it owned; unloads and splits are events of one bundle.
             name = change.source or "" if change.cause == "forced" else change.bundle
             event = timeline.event_numbers.get((self._tick_number, change.cause, name), -1)
             self._taken_by[change.bundle] = event
-        if self._run.handover_us:
-            # The hand-over before this change has ended; one that begins now holds from this row on.
-            self._tally.transits.end(atoms, change.ts_us)
-            self._opens_us[atoms] = _EVER
-            if change.hand_over is not None:
-                self._tally.transits.begin(atoms, change.hand_over, row)
-                if change.broker is None:
-                    self._opens_us[atoms] = change.hand_over.until_us
-                    self._last_opening_us = max(self._last_opening_us, change.hand_over.until_us)
         is_unload = change.broker is None and change.cause in UNLOADED_BY
         if self._is_scored and (change.broker is not None or is_unload):
             self._changes.append(
@@ -292,7 +258,7 @@ class ExclusiveReplay(ClusterWalk):
     @property
     def owners(self) -> list[OwnerInterval]:
         """Return the intervals of OWNERS."""
-        return self.intervals.rows(int(self._cluster.timeline.bounds[-1]))
+        return self.intervals.rows
 
     def counted(self) -> Counted:
         """Return what was counted."""
@@ -306,5 +272,4 @@ class ExclusiveReplay(ClusterWalk):
             logged=self._tally.logged,
             agreed=self._tally.agreed,
             has_usage=self._has_usage,
-            moving=self._tally.moving.all if self._run.handover_us else None,
         )

@@ -123,9 +123,6 @@ class InputFacts:
     load: str | None = None
     #: by policy with a shedder, over all clusters and seeds, after the warm-up
     cycles: Mapping[str, CycleSums] = field(default_factory=dict)
-    #: by policy, of a run in which hand-overs take time
-    late_splits: Mapping[str, int] | None = None
-    refused_unloads: Mapping[str, int] | None = None
     #: None if there are none
     findings: tuple[Finding, ...] | None = None
 
@@ -133,8 +130,7 @@ class InputFacts:
         """Return the facts as JSON has them, without what only some runs have."""
         facts: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
         facts["cycles"] = {policy: sums.document() for policy, sums in self.cycles.items()}
-        at_times = "without_capacity", "late_splits", "refused_unloads", "findings"
-        absent = {name for name in at_times if facts[name] is None}
+        absent = {name for name in ("without_capacity", "findings") if facts[name] is None}
         return {name: value for name, value in facts.items() if name not in absent}
 
 

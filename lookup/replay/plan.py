@@ -50,8 +50,6 @@ class RunPlan:
     slice_rows: int
     namespaces: NamespacePolicies
     topology: Topology
-    #: how long each state of a hand-over lasts; 0: bundles change hands at once
-    handover_us: int = 0
     #: dimensions by which figures are also told apart
     by: tuple[str, ...] = ()
     #: numbers of bundles that policies begin with in place of the default, ascending
@@ -183,7 +181,6 @@ def new_manager(
         namespaces=namespaces,
         topology=run.topology,
         assumed_capacity=cluster.assumed_capacity,
-        handover_us=run.handover_us,
         # BUNDLES and LOADS are in bytes already.
         broker_bytes=per_weight if cluster.loads is None and cluster.bundle_loads is None else 1.0,
         bundle_bytes=per_weight if cluster.bundle_loads is None else 1.0,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.ballots import Decided
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ownership import HandOver, OwnershipChange
+from lookup.engine.ownership import OwnershipChange
 from lookup.engine.service_unit import ServiceUnitState
 from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS
 from lookup.model import CycleReason, Unload
@@ -29,8 +29,6 @@ __all__ = [
     "Cycle", "OwnerInterval", "OwnerIntervals", "RunName", "cell_table", "cycle_table", "decision_table", "flow_table",
     "owner_table",
 ]  # fmt: skip
-
-_OWNED = str(ServiceUnitState.OWNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,89 +50,51 @@ class Cycle:
 
 @dataclass(slots=True)
 class OwnerInterval:
-    """One broker owned one bundle in [from_us, to_us), or was to; `to_us` is None if that outlasts the log."""
+    """One broker owned one bundle in [from_us, to_us); `to_us` is None if that outlasts the log."""
 
     bundle: str
-    #: None while the bundle is released to no broker in particular
-    broker: str | None
+    broker: str
     from_us: int
     to_us: int | None = None
-    #: why it ended: "forced", "shed", "admin", "split", or "settled" if a hand-over went on
+    #: why it ended: "forced", "shed", "admin" or "split"
     ended_by: str | None = None
-    state: str = _OWNED
     #: why a shedder ended it, if that distinguishes its unloads
     reason: CycleReason | None = None
 
 
 class OwnerIntervals:
-    """Collects the intervals of one replay.
-
-    Those of a hand-over are written down when it begins, as they will be unless a broker is lost meanwhile.
-    """
+    """Collects the intervals of one replay."""
 
     def __init__(self) -> None:
-        self._all: list[OwnerInterval] = []
-        #: the intervals of each bundle's last hand-over and, if it has an owner, the one after them
-        self._open: dict[str, tuple[OwnerInterval, ...]] = {}
-
-    def rows(self, end_us: int) -> list[OwnerInterval]:
-        """Return the intervals of a log that ends before an instant, in the order in which they were written down."""
-        kept = []
-        for interval in self._all:
-            # An interval that ends before it begins never came about: its hand-over was cut short.
-            is_void = interval.to_us is not None and interval.to_us < interval.from_us
-            if is_void or interval.from_us >= end_us:
-                continue
-            if interval.state != _OWNED and interval.to_us is not None and interval.to_us >= end_us:
-                interval.to_us = interval.ended_by = interval.reason = None
-            kept.append(interval)
-        return kept
+        #: in the order in which they began
+        self.rows: list[OwnerInterval] = []
+        #: of each bundle with an owner the one that lasts
+        self._open: dict[str, OwnerInterval] = {}
 
     def note(self, change: OwnershipChange) -> None:
-        """Begin or end intervals."""
+        """Begin or end an interval."""
         if change.broker is None:
             self._end(change.bundle, change.ts_us, change.cause, change.reason)
-        begun = _in_transit(change.bundle, change.broker, change.hand_over)
-        if change.broker is not None:
-            start_us = begun[-1].to_us if begun else change.ts_us
-            begun.append(OwnerInterval(change.bundle, change.broker, change.ts_us if start_us is None else start_us))
-        if begun:
-            self._open[change.bundle] = tuple(begun)
-            self._all += begun
+        else:
+            self._begin(change.bundle, change.broker, change.ts_us)
 
-    def split(self, parent: str, children: Sequence[str], ts_us: int, hand_over: HandOver | None = None) -> None:
-        """End the parent's interval; its owner goes on with the children, after the states of the hand-over."""
+    def split(self, parent: str, children: Sequence[str], ts_us: int) -> None:
+        """End the parent's interval; its owner goes on with the children."""
         ended = self._end(parent, ts_us, "split")
-        broker = ended[-1].broker if ended else None
-        if broker is None:
-            return
-        # The parent is split as one: the loss of its owner, which is the children's, ends that for all of them.
-        begun = _in_transit(parent, broker, hand_over)
-        self._all += begun
-        for child in children:
-            after = OwnerInterval(child, broker, ts_us if hand_over is None else hand_over.until_us)
-            self._all.append(after)
-            self._open[child] = (*begun, after)
+        if ended is not None:
+            for child in children:
+                self._begin(child, ended.broker, ts_us)
 
-    def _end(
-        self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None
-    ) -> tuple[OwnerInterval, ...]:
-        """End the interval of a bundle that holds at an instant, and void those that were to follow."""
-        ended = self._open.pop(bundle, ())
-        for interval in ended:
-            if interval.from_us > ts_us:
-                interval.to_us = interval.from_us - 1
-            elif interval.to_us is None or interval.to_us > ts_us:
-                interval.to_us, interval.ended_by, interval.reason = ts_us, ended_by, reason
+    def _begin(self, bundle: str, broker: str, ts_us: int) -> None:
+        begun = self._open[bundle] = OwnerInterval(bundle, broker, ts_us)
+        self.rows.append(begun)
+
+    def _end(self, bundle: str, ts_us: int, ended_by: str, reason: CycleReason | None = None) -> OwnerInterval | None:
+        """End the interval of a bundle and return it; None if the bundle has no owner."""
+        ended = self._open.pop(bundle, None)
+        if ended is not None:
+            ended.to_us, ended.ended_by, ended.reason = ts_us, ended_by, reason
         return ended
-
-
-def _in_transit(bundle: str, broker: str | None, hand_over: HandOver | None) -> list[OwnerInterval]:
-    """Return the intervals of a hand-over; each ends as "settled" when its time is up."""
-    return [
-        OwnerInterval(bundle, broker, from_us, until_us, "settled", str(state))
-        for state, from_us, until_us in (() if hand_over is None else hand_over.phases)
-    ]
 
 
 def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
@@ -157,13 +117,13 @@ def decision_table(name: RunName, decisions: Sequence[Decided]) -> pa.Table:
 
 
 def owner_table(name: RunName, intervals: Sequence[OwnerInterval]) -> pa.Table:
-    """Return OWNERS of a replay; if hand-overs take no time every interval's state is Owned."""
+    """Return OWNERS of a replay; every interval's state is Owned."""
     columns = {
         "bundle": [interval.bundle for interval in intervals],
         "broker": [interval.broker for interval in intervals],
         "from": [interval.from_us for interval in intervals],
         "to": [interval.to_us for interval in intervals],
-        "state": [interval.state for interval in intervals],
+        "state": [str(ServiceUnitState.OWNED)] * len(intervals),
         "ended_by": [interval.ended_by for interval in intervals],
         "reason": [interval.reason for interval in intervals],
     }

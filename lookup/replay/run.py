@@ -146,7 +146,6 @@ def run_plan(settings: EvaluationFile, by: Sequence[str] = ()) -> RunPlan:
         window_s=section.window_s,
         namespaces=namespace_policies(settings),
         topology=topology(settings),
-        handover_us=round(section.handover_s * MICRO),
         by=tuple(by),
         slice_rows=section.slice_rows,
         bundle_counts=bundle_counts(settings),
@@ -395,11 +394,9 @@ def _input_facts(
     shares = [share for task in coded for share in task.shares]
     counts = {name: sum(share.counts[name] for share in shares) for name in clusters[0].words.counts}
     demand = sum(fact.demand for fact in facts)
-    failures, late_splits, refused_unloads = Counter[str](), Counter[str](), Counter[str]()
+    failures = Counter[str]()
     for run in replayed:
         failures[run.policy] += run.failures
-        late_splits[run.policy] += run.late_splits
-        refused_unloads[run.policy] += run.refused_unloads
     without = {cluster.name: len(cluster.without_capacity) for cluster in clusters if cluster.without_capacity}
     return InputFacts(
         rows=counts["rows"],
@@ -428,7 +425,4 @@ def _input_facts(
         first_failure=next((run.first_failure for run in replayed if run.first_failure), None),
         load=settings.load,
         cycles=cycles_by_policy((run.policy, run.cycles) for run in replayed),
-        # Which bundles are in flight differs between policies, and so do the events of the log that these delay.
-        late_splits=dict(+late_splits) if settings.handover_s else None,
-        refused_unloads=dict(+refused_unloads) if settings.handover_s else None,
     )

@@ -1,22 +1,18 @@
 """Count lookups, balance cell by balance cell, from the owners of atoms and the rows at which they change.
 
 The walk says which broker owns each atom from which row on; the rows of a whole cell are then counted at once, by
-bundle, answering broker and client class. No row is touched in Python. A hand-over is an interval of time, and rows of
-a slice are in order of time: it is a span of rows of some atoms.
+bundle, answering broker and client class. No row is touched in Python.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.engine.ownership import HandOver
-from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.counted import (
     CellLedger,
     Groups,
@@ -28,10 +24,10 @@ from lookup.replay.counted import (
     weights_of,
 )  # fmt: skip
 from lookup.replay.days import SliceRows
-from lookup.replay.grouping import column_keys, ranges
+from lookup.replay.grouping import ranges
 from lookup.replay.plan import ClusterPlan, RunPlan
 
-__all__ = ["CellTally", "LoggedTally", "OwnerTally", "Transits"]
+__all__ = ["CellTally", "LoggedTally", "OwnerTally"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -104,9 +100,6 @@ class OwnerTally(CellTally):
 
     def __init__(self, cluster: ClusterPlan, run: RunPlan, cells: CellLedger) -> None:
         super().__init__(cluster, run, cells)
-        self.transits = Transits(cluster)
-        #: lookups in transit; the number of a state stands for the broker
-        self.moving = GroupSums(run)
         n_units = len(cluster.units[0])
         #: lookups answered with a logged broker, and answered as logged, shape (n_units,)
         self.logged, self.agreed = np.zeros(n_units), np.zeros(n_units)
@@ -135,12 +128,6 @@ class OwnerTally(CellTally):
         super().flush(rows)
         self._first_owners, self._changes = self.owners_now(), []
 
-    def end_slice(self, rows: SliceRows) -> None:
-        """Count what is held of a slice."""
-        super().end_slice(rows)
-        self.transits.end_slice()
-        self.moving.settle()
-
     def _count(self, rows: SliceRows, span: slice) -> None:
         counts, owners, moved = count_rows(self._cluster, rows, span), self._first_owners, _NO_ATOMS
         if self._changes:
@@ -162,9 +149,6 @@ class OwnerTally(CellTally):
                 numbers = np.repeat(np.arange(len(sizes)), sizes)
                 self._serve(counts_of(self._cluster, weights, numbers, logged, client), self._unit[moved], owner)
         self._serve(counts, self._unit, owners, without=moved)
-        in_transit = self.transits.count(rows, span)
-        if in_transit is not None:
-            self.moving.add(Groups(self._cell, self._epoch, *in_transit))
 
     def _serve(self, counts: RowCounts, units: Ints, owners: Ints, *, without: Ints = _NO_ATOMS) -> None:
         """Add rows by who answers them, and compare that with the log; some atoms may be left out.
@@ -187,76 +171,3 @@ def _kept(columns: Sequence[NDArray[Any]], is_kept: NDArray[np.bool_]) -> list[N
     places = np.flatnonzero(is_kept[columns[0]])
     # `take` is several times faster than an index of truth values.
     return [column.take(places) for column in columns]
-
-
-@dataclass(slots=True)
-class _Transit:
-    """One state of one bundle, in [from_us, until_us)."""
-
-    first: int
-    stop: int
-    #: number of the state in TRANSIT_STATES
-    state: int
-    from_us: int
-    until_us: int
-    #: row of the current day before which it does not hold: lookups of its first instant may have come before it
-    row: int
-
-
-class Transits:
-    """The hand-overs of one replay that are not counted yet, or not over."""
-
-    def __init__(self, cluster: ClusterPlan) -> None:
-        self._unit, self._n_clients = cluster.units[1], max(len(cluster.clients), 1)
-        self._open: list[_Transit] = []
-        #: the states of the last hand-over by first atom of its bundle
-        self._last: dict[int, list[_Transit]] = {}
-
-    def begin(self, atoms: slice, hand_over: HandOver, row: int) -> None:
-        """Note a hand-over of a bundle that begins with a row of the slice."""
-        begun = [
-            _Transit(atoms.start, atoms.stop, TRANSIT_STATES.index(state), from_us, until_us, row)
-            for state, from_us, until_us in hand_over.phases
-        ]
-        self._last[atoms.start] = begun
-        self._open += begun
-
-    def end(self, atoms: slice, now_us: int) -> None:
-        """End the hand-over of a bundle, if it is in one, at the start of a tick."""
-        for transit in self._last.pop(atoms.start, ()):
-            transit.until_us = min(transit.until_us, now_us)
-
-    def end_slice(self) -> None:
-        """Leave a slice: rows are numbered anew, and what is still on its way holds from the first one on."""
-        for transit in self._open:
-            transit.row = 0
-
-    def count(self, rows: SliceRows, span: slice) -> tuple[Ints, Ints, Ints, Floats, Floats] | None:
-        """Count rows of a slice, at least one, in order of time from one call to the next.
-
-        Returns:
-            Unit, state, client class, lookups and weight in micro-units, columns of shape (n_groups,); None if no row
-            was in transit.
-        """
-        if not self._open:
-            return None
-        spans = np.array([(t.first, t.stop, t.state, t.from_us, t.until_us, t.row) for t in self._open], np.int64)
-        last_us = int(rows.ts[span.stop - 1])
-        self._open = [transit for transit in self._open if transit.until_us > last_us]
-        # Times become rows, so that all states of a span are found with two searches.
-        spans[:, 3:5] = np.searchsorted(rows.ts, spans[:, 3:5])
-        spans[:, 3] = np.maximum(spans[:, 3], spans[:, 5])
-        spans[:, 3:5] = spans[:, 3:5].clip(span.start, span.stop) - span.start
-        spans = spans[spans[:, 3] < spans[:, 4], :5]
-        sizes = spans[:, 1] - spans[:, 0]
-        atom, (state, low, high) = ranges(spans[:, 0], sizes), np.repeat(spans[:, 2:], sizes, axis=0).T
-        by_atom = rows_by_atom(rows, span, len(self._unit))
-        starts, stops = by_atom.find(atom, low), by_atom.find(atom, high)
-        places, sizes = by_atom.order[ranges(starts, stops - starts)], stops - starts
-        if not len(places):
-            return None
-        keys = column_keys(np.repeat(self._unit[atom], sizes), size=int(self._unit.max()) + 1)
-        keys = keys.by(np.repeat(state, sizes), size=len(TRANSIT_STATES))
-        keys = keys.by(rows.column("properties", span).take(places), size=self._n_clients)
-        (unit, state, client), lookups, weight = keys.counted(rows.column("weight", span).take(places))
-        return unit, state, client, lookups, weight

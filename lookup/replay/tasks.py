@@ -217,9 +217,6 @@ class Replayed:
     decisions: int = 0
     failures: int = 0
     first_failure: str | None = None
-    #: what the log says and bundles in flight could not do at once, or not at all
-    late_splits: int = 0
-    refused_unloads: int = 0
     #: the shedder's cycles after the warm-up, None for a policy without shedder
     cycles: CycleSums | None = None
 
@@ -269,8 +266,6 @@ def replay_runs(
                 len(replay.decisions),
                 failures.count,
                 failures.first,
-                replay.late_splits,
-                replay.refused_unloads,
                 cycle_sums,
             )
         )

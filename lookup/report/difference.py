@@ -452,7 +452,6 @@ _MEANINGS: Mapping[str, frozenset[str]] = {
     "overload_threshold": frozenset({"overload_ratio"}),
     "window_s": frozenset({"redundant_moves"}),
     "bytes_per_weight": frozenset({"network_cost"}),
-    "handover_s": frozenset({"in_transition", "in_transition_weight"}),
 }
 #: The same by table, of which every key counts.
 _TABLES: Mapping[str, frozenset[str]] = {"topology": _NETWORK, "clients": _NETWORK | {"match_ratio"}}

@@ -75,8 +75,6 @@ _INPUTS: Mapping[str, str | None] = {
     "last_us": "last lookup",
     "induced_ratio": "share of lookups induced by logged losses",
     "ignored_unloads": "logged unloads that were not an administrator's (ignored)",
-    "late_splits": "logged splits that waited for a bundle in flight",
-    "refused_unloads": "administrators' unloads of bundles in flight (left out)",
     "capacity": "capacity of brokers",
     "without_capacity": "brokers without a capacity, beside others with one",
     "decisions": "decisions taken",
@@ -227,7 +225,6 @@ def setup(scored: Scored) -> Bullets:
         f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
         *([f"scored from {evaluation.scored_from.isoformat()} on"] if evaluation.scored_from is not None else []),
         f"replicates: {len(evaluation.drawn)}, seeds {', '.join(map(str, evaluation.drawn))}",
-        *([f"hand-overs: {evaluation.handover_s:g} s in each state"] if evaluation.handover_s else []),
     ]
     return Bullets(phrases)
 

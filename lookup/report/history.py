@@ -24,7 +24,6 @@ from lookup.report.folder import open_result
 
 __all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 
-_OWNED = "Owned"
 _PLACES = ("region", "zone", "rack")
 _SCHEMAS = {"cells": CELLS, "owners": OWNERS, "flows": FLOWS}
 
@@ -117,9 +116,7 @@ def _owned(table: pa.Table, numbers: Mapping[str, int], ends: NDArray[np.int64])
 
     What ends with a column was there up to its last instant and counts; what begins then does not.
     """
-    table = table.filter(pc.and_(pc.equal(table["state"], _OWNED), pc.is_valid(table["broker"])))
-    known = pc.is_in(table["broker"], value_set=pa.array(list(numbers), pa.string()))
-    table = table.filter(known)
+    table = table.filter(pc.is_in(table["broker"], value_set=pa.array(list(numbers), pa.string())))
     broker = _numbered(table["broker"], numbers)
     first = np.searchsorted(ends, _us(table["from"]), side="right")
     stop = np.searchsorted(ends, _us(table["to"], absent=np.iinfo(np.int64).max), side="right")

@@ -26,7 +26,6 @@ __all__ = [
     "name_of", "recorded_table",
 ]  # fmt: skip
 
-_OWNED = "Owned"
 _SCHEMAS = {"decisions": DECISIONS, "owners": OWNERS, "cycles": CYCLES}
 #: Figures of CYCLES that a step of a history repeats.
 _FIGURES = ("label", "reason", "average", "deviation", "over", "excess")
@@ -37,18 +36,18 @@ class OwnerStep:
     """One interval in which a broker owned a bundle, how it began and how it ended."""
 
     bundle: str
-    broker: str | None
+    broker: str
     state: str
     from_us: int
     #: None: it outlasts the log
     to_us: int | None
-    #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "hand-over", "log" (the log's owner
-    #: before the run)
+    #: "decision", "shedder" (it named this broker), "split" (of the bundle before), "log" (the log's owner before the
+    #: run)
     began_by: str
     #: id of the decision, and the probability of the broker in it
     decision: str | None
     propensity: float | None
-    #: "forced", "shed", "admin", "split", "settled"; None: it lasts
+    #: "forced", "shed", "admin", "split"; None: it lasts
     ended_by: str | None
     #: the shedder's reason for this unload, if it distinguishes them
     reason: str | None
@@ -197,8 +196,6 @@ def history_of(run: Run, name: RunName, *, topic: str | None = None, bundle: str
             began_by = "decision"
         elif any(step.ended_by == "split" for step in before):
             began_by = "split"
-        elif "settled" in ends:
-            began_by = "hand-over"
         elif "shed" in ends:
             began_by = "shedder"
         step = OwnerStep(
@@ -225,8 +222,8 @@ def decision_at(run: Run, history: BundleHistory, at_us: int) -> int:
         SettingsError: if no decision led to that: no lookup had come, or the shedder or the log named the owner.
     """
     steps = [step for step in history.steps if step.from_us <= at_us and (step.to_us is None or at_us < step.to_us)]
-    # The children of a split have the owner of their parent, and what ends a hand-over began it.
-    while steps and steps[-1].began_by in ("split", "hand-over"):
+    # The children of a split have the owner of their parent.
+    while steps and steps[-1].began_by == "split":
         earlier = [step for step in history.steps if step.to_us == steps[-1].from_us]
         steps = [*steps, earlier[-1]] if earlier else []
     if steps and steps[-1].decision is not None:
@@ -294,7 +291,7 @@ def _bundles_of(owners: pa.Table, *, topic: str | None, bundle: str | None) -> t
 
 def _away_us(steps: Sequence[OwnerStep], step: OwnerStep) -> int | None:
     """Return for how long a broker that has a bundle again was without it; None if it is not back."""
-    if step.broker is None or step.began_by in ("split", "hand-over"):
+    if step.began_by == "split":
         return None
     ends = NamespaceBundle.parse(step.bundle).range
     # The last step first: of the bundle, and of what it was split from.

@@ -17,7 +17,6 @@ from lookup.settings.base import (
     PositiveS,
     Ratio,
     Share,
-    ShareS,
     Strict,
     Text,
     Truth,
@@ -85,16 +84,13 @@ class EvaluationSection(Strict):
     retired: ClassVar[Mapping[str, str]] = {
         "bounds": "leave it out; reports have the best locality `at best`",
         "ownership": "leave it out, a bundle has one owner as in Pulsar",
+        "handover_s": "leave it out, bundles change hands at once",
     }
 
     incumbent: str
     """Name of the policy the others are compared with."""
     owner_loss: OwnerLoss = "next-lookup"
     """Assigner of a lost broker's bundles: the next lookup (modular manager) or the leader at once (extensible)."""
-    handover_s: ShareS = 0.0
-    """Seconds that a bundle which changes hands is Releasing, Assigning or Splitting, each; 0: it is so at once.
-
-    Else a microsecond, 1e-6, at least."""
     load: LoadSource = "simulated"
     """Load that the policies see: that of the replay's own placement, or the LOADS table (`inputs.loads`)."""
     load_reports: LoadReports = "instant"
@@ -168,7 +164,7 @@ class VerdictSection(Strict):
     margins: Mapping[str, Share] = {}
     """Margins of single metrics."""
     guard_margin: Share = 0.0001
-    """Loss that is none in what is guarded: answers, overload, hand-overs; of all lookups, or time of brokers."""
+    """Loss that is none in what is guarded: answers, overload; of all lookups, or time of brokers."""
     require_decision: Truth = False
     """If true, an inconclusive primary metric makes the exit code 4; that of a guarded one always does."""
     accept_placement: Truth = False

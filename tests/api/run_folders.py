@@ -1,4 +1,4 @@
-"""A finished run with shedders, splits, lost brokers and hand-overs, for the tests that look into its folder."""
+"""A finished run with shedders, splits and lost brokers, for the tests that look into its folder."""
 
 from __future__ import annotations
 

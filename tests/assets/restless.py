@@ -1,4 +1,4 @@
-"""A plug-in with a shedder that moves whatever it may: replays with it see every kind of hand-over."""
+"""A plug-in with a shedder that moves whatever it may: replays with it see every kind of move."""
 
 from __future__ import annotations
 

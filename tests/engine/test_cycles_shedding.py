@@ -35,9 +35,8 @@ VIEW = cluster("b1", "b2", "b3", "gone", registered=("b1", "b2", "b3"))
 
 def _at_work(*proposals: Any, filters: tuple[Any, ...] = (), **changes: Any) -> LoadManager:
     shedder = Proposing(proposals, **{key: changes.pop(key) for key in ("outcome", "error") if key in changes})
-    options = {"handover_us": changes.pop("handover_us", 0)}
     parts = (changes.pop("selector", Odds()), *filters)
-    made = manager(policy(shedder, *parts, **changes), VIEW, **options)
+    made = manager(policy(shedder, *parts, **changes), VIEW)
     made.begin_tick(GRACE_US * 10)
     made.restore({B1: "b1", B2: "b2", SYSTEM: "b1"})
     made.take_changes()
@@ -75,19 +74,6 @@ def test_a_bundle_moves_once_in_a_cycle() -> None:
     made = _at_work(Unload(B1, "b1"), Unload(B1, "b1"), Unload(B2, "b2", "b3"), Unload(B2, "b3", "b1"))
 
     assert _rulings(made) == [None, "moved-this-cycle", None, "moved-this-cycle"]
-
-
-def test_what_is_in_flight_stays_until_it_is_settled() -> None:
-    """Where it is released to nobody it has no owner either; a bundle moved in this cycle is refused as such."""
-    made = _at_work(Unload(B1, "b1"), Unload(B1, "b1", "b3"), Unload(B2, "b2"), handover_us=10)
-    made.unload(B2)
-    now = GRACE_US * 10
-
-    assert _rulings(made) == [None, "moved-this-cycle", "in-flight"]
-    made.begin_tick(now + 9)
-    assert _rulings(made) == ["in-flight", "in-flight", "in-flight"]
-    made.begin_tick(now + 10)
-    assert _rulings(made) == ["not-owner", "not-owner", "not-owner"]
 
 
 def test_an_accepted_unload_frees_the_bundle() -> None:

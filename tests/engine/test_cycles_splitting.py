@@ -24,9 +24,9 @@ class Splitting(Proposing):
     algorithm: ClassVar[Any] = None
 
 
-def _at_work(*proposals: Any, on_error: Any = "stop", handover_us: int = 0, **changes: Any) -> LoadManager:
+def _at_work(*proposals: Any, on_error: Any = "stop", **changes: Any) -> LoadManager:
     splitter = Splitting(proposals, **changes)
-    made = manager(policy(Odds(), splitter=splitter, on_error=on_error), VIEW, handover_us=handover_us)
+    made = manager(policy(Odds(), splitter=splitter, on_error=on_error), VIEW)
     made.restore({B1: "b1", B2: "b2"})
     made.take_changes()
     return made
@@ -55,17 +55,6 @@ def _rulings(made: LoadManager) -> Any:
 def test_each_rule_of_the_judge(proposal: Split, reason: str | None) -> None:
     """A split is accepted, or refused by the first rule it breaks."""
     assert _rulings(_at_work(proposal)) == [reason]
-
-
-def test_what_is_in_flight_is_not_divided() -> None:
-    """Children of a split are in flight until it has ended, and so is a bundle that is being transferred."""
-    child = "public/default/0x00000000_0x00000001"
-    made = _at_work(Split(B1, "b1", (1,)), Split(child, "b1", (0,)), Split(B2, "b1", (0x90000000,)), handover_us=10)
-    made.unload(B2, "b1")
-
-    assert _rulings(made) == [None, "in-flight", "in-flight"]
-    made.begin_tick(20)
-    assert _rulings(made) == ["not-owner", "bad-boundary", None]
 
 
 def test_a_bundle_whose_name_is_none_cannot_be_cut() -> None:

@@ -71,18 +71,6 @@ def test_the_load_of_brokers_that_stay_is_kept() -> None:
     assert not view.load.usage.flags.writeable
 
 
-def test_a_hand_over_outlives_new_numbers_and_ends_with_its_source() -> None:
-    """While others join and leave it goes on; without the broker that gives the bundle up it ends."""
-    made = manager(policy(Odds()), VIEW, handover_us=10)
-    made.restore({BUNDLE: "b2:1"})
-    made.unload(BUNDLE, "b3:1")
-    _register(made, "a0:1", "b2:1", "b3:1")
-    assert made.in_flight(BUNDLE) is not None
-    _register(made, "a0:1", "a1:1", "b3:1")
-
-    assert (made.in_flight(BUNDLE), made.ownership.owner(BUNDLE)) == (None, None)
-
-
 @pytest.mark.parametrize("count", [2, 4])
 def test_columns_of_another_length_are_refused(count: int) -> None:
     """The sentence names what is wrong and both numbers, and nothing changes."""

@@ -17,7 +17,7 @@ from tests.score.worlds import batch_of, labelled, worlds
 
 
 def _columns(batch: Batch) -> Iterator[np.ndarray]:
-    for record in (batch, batch.served, batch.cells, batch.changes, batch.transitions):
+    for record in (batch, batch.served, batch.cells, batch.changes):
         if record is not None:
             yield from (value for value in vars(record).values() if isinstance(value, np.ndarray))
 

@@ -100,10 +100,7 @@ _CADENCES: tuple[dict[str, Any], ...] = (
 
 def section_of(dice: Random, tick_s: int, *, has_loads: bool) -> dict[str, Any]:
     """Draw `[evaluation]`."""
-    # Instants are half a tick, 3 s or a microsecond apart: hand-overs end at them, between them, and after the log.
-    durations = [0.0, 0.0, 1e-6, 3.0, tick_s / 2, tick_s, 1.5 * tick_s, 4000.0]
     return {
-        "handover_s": dice.choice(durations),
         "incumbent": "p0",
         "owner_loss": dice.choice(["next-lookup", "leader"]),
         "load": (load := dice.choice(["simulated", "reported"]) if has_loads else "simulated"),

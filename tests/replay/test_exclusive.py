@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.records import RunName, cell_table, flow_table
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy
@@ -32,21 +31,6 @@ def _owners(replay: ExclusiveReplay) -> list[tuple[str | None, float, float | No
         (one.broker, (one.from_us - NOON) / MICRO, one.to_us and (one.to_us - NOON) / MICRO, one.ended_by)
         for one in replay.owners
     ]
-
-
-def _states(replay: ExclusiveReplay) -> list[tuple[str, str | None, str, float, float | None, str | None]]:
-    """Return bundle's range, broker, state, from and to in seconds, and why it ended."""
-    told = zip(replay.owners, _owners(replay), strict=True)
-    return [(one.bundle[-21:], broker, one.state, *rest) for one, (broker, *rest) in told]
-
-
-def _moving(replay: ExclusiveReplay) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for batch in replay.counted().batches:
-        assert batch.transitions is not None
-        for state, lookups in zip(batch.transitions.state, batch.transitions.lookups, strict=True):
-            found[TRANSIT_STATES[state]] = found.get(TRANSIT_STATES[state], 0.0) + float(lookups)
-    return found
 
 
 def test_the_first_lookup_decides_and_the_others_follow(tmp_path: Path) -> None:
@@ -156,108 +140,7 @@ def _split(second: float, bundle: str, *boundaries: str) -> dict[str, Any]:
     return _event("split", second, bundle, boundaries=list(boundaries))
 
 
-ALL, LOWER, UPPER = "0x00000000_0xffffffff", "0x00000000_0x80000000", "0x80000000_0xffffffff"
-
-
-def test_an_owner_is_assigning_first_and_answers_at_once(tmp_path: Path) -> None:
-    """The deciding lookup and those of the next `handover_s` are in transition; what comes at its end is not."""
-    rows = [lookup(0, properties=B, read_only=True), *(lookup(second, properties=A) for second in (0, 4, 5, 9))]
-    replay, served = _replayed(planned(tmp_path, rows, evaluation={"handover_s": 5}))
-
-    assert (served, _moving(replay)) == ({-1: 1.0, 0: 4.0}, {"Assigning": 2.0})
-    assert _states(replay) == [
-        (ALL, "a:1", "Assigning", 0.0, 5.0, "settled"),
-        (ALL, "a:1", "Owned", 5.0, None, None),
-    ]
-
-
-def test_a_released_bundle_is_nobody_s_until_its_release_has_ended(tmp_path: Path) -> None:
-    """An unload at 10 s: lookups in between are unanswered and ask nobody, the first one after it decides."""
-    rows = [lookup(second, properties=A if second < 15 else B) for second in (0, 12, 15, 30)]
-    plan = planned(tmp_path, rows, tables={"ownership": [_event("unloaded", 10)]}, evaluation={"handover_s": 5})
-    replay, served = _replayed(plan)
-
-    assert (served, _moving(replay)) == ({0: 1.0, -1: 1.0, 1: 2.0}, {"Assigning": 2.0, "Releasing": 1.0})
-    assert [(one.decision.broker, one.ts_us) for one in replay.decisions] == [("a:1", NOON), ("b:1", NOON + 15 * MICRO)]
-    assert _states(replay)[1:3] == [
-        (ALL, "a:1", "Owned", 5.0, 10.0, "admin"),
-        (ALL, None, "Releasing", 10.0, 15.0, "settled"),
-    ]
-
-
-def test_an_unload_of_a_bundle_in_flight_is_left_out_and_counted(tmp_path: Path) -> None:
-    """The conflict rule would refuse it; the bundle goes on to its owner."""
-    plan = planned(
-        tmp_path,
-        [lookup(0, properties=A), lookup(9, properties=B)],
-        tables={"ownership": [_event("unloaded", 3)]},
-        evaluation={"handover_s": 5},
-    )
-    replay, served = _replayed(plan)
-
-    assert (served, replay.refused_unloads) == ({0: 2.0}, 1)
-
-
-def test_a_split_of_a_bundle_in_flight_takes_place_at_the_next_tick(tmp_path: Path) -> None:
-    """So do the splits of its children, in turn: every bundle of the log comes to be, only later."""
-    splits = [_split(2, WHOLE, "0x80000000"), _split(3, WHOLE.replace(ALL, LOWER), "0x40000000")]
-    plan = planned(
-        tmp_path,
-        [lookup(0, properties=A), lookup(200)],
-        tables={"ownership": splits},
-        evaluation={"handover_s": 70},
-    )
-    replay, _ = _replayed(plan)
-
-    assert replay.late_splits == 2
-    assert [told[:2] + told[2:5] for told in _states(replay)] == [
-        (ALL, "a:1", "Assigning", 0.0, 70.0),
-        (ALL, "a:1", "Owned", 70.0, 120.0),
-        (ALL, "a:1", "Splitting", 120.0, 190.0),
-        (LOWER, "a:1", "Owned", 190.0, None),
-        (UPPER, "a:1", "Owned", 190.0, None),
-    ]
-
-
-def test_a_split_that_is_cut_short_ends_with_its_source(tmp_path: Path) -> None:
-    """The parent is Splitting until the owner is lost; the children begin with whoever owns them next."""
-    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:20Z", "properties": {"lookup.rack": "a"}}]
-    brokers.append({"id": "b:1", "properties": {"lookup.rack": "b"}})
-    plan = planned(
-        tmp_path,
-        [lookup(0, properties=A), lookup(19), lookup(20, properties=B)],
-        tables={"ownership": [_split(18, WHOLE, "0x80000000")]},
-        brokers=brokers,
-        evaluation={"handover_s": 5},
-    )
-    replay, served = _replayed(plan)
-
-    assert (served, _moving(replay)) == ({0: 2.0, 1: 1.0}, {"Assigning": 2.0, "Splitting": 1.0})
-    assert [told[1:] for told in _states(replay)[2:]] == [
-        ("a:1", "Splitting", 18.0, 20.0, "forced"),
-        ("b:1", "Assigning", 20.0, 25.0, "settled"),
-        ("b:1", "Owned", 25.0, None, None),
-    ]
-
-
-def test_what_lasts_beyond_the_log_is_not_known_to_end(tmp_path: Path) -> None:
-    """A hand-over that the log does not see the end of has no end, and nobody owns after it."""
-    replay, _ = _replayed(planned(tmp_path, [lookup(0, properties=A)], evaluation={"handover_s": 60}))
-
-    assert _states(replay) == [(ALL, "a:1", "Assigning", 0.0, None, None)]
-
-
-def test_a_hand_over_goes_on_over_midnight_and_through_the_warm_up(tmp_path: Path) -> None:
-    """What began on another day, or before anything counts, is in transition to its end."""
-    day = 24 * 3600
-    plan = planned(
-        tmp_path,
-        [lookup(0, properties=A), lookup(day / 2 + 1), lookup(day / 2 + 3601)],
-        evaluation={"handover_s": day / 2 + 3600, "warmup_s": 3600},
-    )
-    replay, served = _replayed(plan)
-
-    assert (served, _moving(replay)) == ({0: 2.0}, {"Assigning": 1.0})
+ALL = "0x00000000_0xffffffff"
 
 
 @pytest.mark.parametrize("selector", ["random", "round-robin", "power-of-two", "best"])
@@ -323,13 +206,3 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}
     assert (changes.cause == "forced").sum() == 3
-
-
-def test_a_release_that_a_lost_broker_cuts_short_was_the_administrator_s(tmp_path: Path) -> None:
-    """What took the bundle from its owner is the unload, though its source is lost before the release has ended."""
-    brokers = [{"id": "a:1", "until": "2026-01-01T12:00:12Z"}, {"id": "b:1"}]
-    tables = {"ownership": [_event("owned", 0, broker="a:1"), _event("unloaded", 10)]}
-    plan = planned(tmp_path, [lookup(0), lookup(40)], brokers=brokers, tables=tables, evaluation={"handover_s": 5})
-    replay, _ = _replayed(plan, selector="random")
-
-    assert _events(replay) == [("first", None), ("admin", "admin"), ("admin", "admin")]

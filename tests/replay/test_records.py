@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 from lookup.engine.ballots import Decided
 from lookup.engine.cycles import CycleReport
-from lookup.engine.ownership import HandOver, HandOvers, OwnershipChange
-from lookup.engine.service_unit import ServiceUnitState
+from lookup.engine.ownership import OwnershipChange
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.model.broker import Broker, Roster
 from lookup.model.decision import CycleLabel, CycleOutcome, CycleReason, Decision, Reason, Unload
@@ -30,9 +28,9 @@ from lookup.replay.work import write_table
 ROSTER = Roster([Broker("a:1"), Broker("b:1")])
 
 
-def _told(intervals: OwnerIntervals, end_us: int = 1000) -> list[tuple[Any, ...]]:
+def _told(intervals: OwnerIntervals) -> list[tuple[Any, ...]]:
     # Without the reason of a shedder, the last field.
-    return [astuple(one)[:-1] for one in intervals.rows(end_us)]
+    return [astuple(one)[:-1] for one in intervals.rows]
 
 
 def test_an_interval_ends_for_a_reason_or_not_at_all() -> None:
@@ -42,7 +40,7 @@ def test_an_interval_ends_for_a_reason_or_not_at_all() -> None:
     intervals.note(OwnershipChange(9, "x", "a:1", None, "forced"))
     intervals.note(OwnershipChange(9, "x", "a:1", "b:1", "forced"))
 
-    assert _told(intervals) == [("x", "a:1", 5, 9, "forced", "Owned"), ("x", "b:1", 9, None, None, "Owned")]
+    assert _told(intervals) == [("x", "a:1", 5, 9, "forced"), ("x", "b:1", 9, None, None)]
 
 
 def test_children_of_a_split_go_on_with_the_owner() -> None:
@@ -53,84 +51,10 @@ def test_children_of_a_split_go_on_with_the_owner() -> None:
     intervals.split("unowned", ("v", "w"), 7)
 
     assert _told(intervals) == [
-        ("x", "a:1", 5, 7, "split", "Owned"),
-        ("y", "a:1", 7, None, None, "Owned"),
-        ("z", "a:1", 7, None, None, "Owned"),
+        ("x", "a:1", 5, 7, "split"),
+        ("y", "a:1", 7, None, None),
+        ("z", "a:1", 7, None, None),
     ]
-
-
-def _moved(ts_us: int, *course: str) -> HandOver | None:
-    return HandOvers(10).begin("x", tuple(map(ServiceUnitState, course)), ts_us, "a:1")
-
-
-def _transferred(lost_us: int | None) -> OwnerIntervals:
-    """Let `x` go from a:1 to b:1 at 20, in two states of 10 each, and b:1 be lost."""
-    intervals = OwnerIntervals()
-    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
-    intervals.note(OwnershipChange(20, "x", "a:1", None, "shed"))
-    intervals.note(OwnershipChange(20, "x", "a:1", "b:1", "shed", hand_over=_moved(20, "Releasing", "Assigning")))
-    if lost_us is not None:
-        intervals.note(OwnershipChange(lost_us, "x", "b:1", None, "forced"))
-    return intervals
-
-
-@pytest.mark.parametrize(
-    ("lost_us", "rows"),
-    [
-        (None, [("Releasing", 20, 30, "settled"), ("Assigning", 30, 40, "settled"), ("Owned", 40, None, None)]),
-        (45, [("Releasing", 20, 30, "settled"), ("Assigning", 30, 40, "settled"), ("Owned", 40, 45, "forced")]),
-        (40, [("Releasing", 20, 30, "settled"), ("Assigning", 30, 40, "settled"), ("Owned", 40, 40, "forced")]),
-        (39, [("Releasing", 20, 30, "settled"), ("Assigning", 30, 39, "forced")]),
-        (25, [("Releasing", 20, 25, "forced")]),
-    ],
-)
-def test_a_transfer_goes_through_states_as_far_as_it_comes(lost_us: int | None, rows: list[object]) -> None:
-    """All of them are the destination's; what was to come after a loss never was."""
-    told = _told(_transferred(lost_us))
-
-    assert told[0] == ("x", "a:1", 5, 20, "shed", "Owned")
-    assert [(state, begin, end, why) for _, _, begin, end, why, state in told[1:]] == rows
-    assert {broker for _, broker, *_ in told[1:]} == {"b:1"}
-
-
-@pytest.mark.parametrize(
-    ("end_us", "rows"),
-    [
-        (41, [(20, 30, "settled"), (30, 40, "settled"), (40, None, None)]),
-        (40, [(20, 30, "settled"), (30, None, None)]),
-        (30, [(20, None, None)]),
-    ],
-)
-def test_a_log_that_ends_knows_nothing_of_what_follows(end_us: int, rows: list[object]) -> None:
-    """A state that lasts to the end of the log or beyond has no end; what begins there is left out."""
-    told = [row[2:5] for row in _told(_transferred(None), end_us)]
-
-    assert told[1:] == rows
-
-
-def test_children_begin_when_their_parent_has_split() -> None:
-    """The parent is Splitting as one, until its owner is lost; a child that was not yet to be leaves no row."""
-    for lost_us, expected in (
-        (None, [("x", 20, 30, "settled"), ("y", 30, None, None), ("z", 30, None, None)]),
-        (25, [("x", 20, 25, "forced")]),
-    ):
-        intervals = OwnerIntervals()
-        intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
-        intervals.split("x", ("y", "z"), 20, _moved(20, "Splitting"))
-        for child in ("y", "z") if lost_us else ():
-            intervals.note(OwnershipChange(lost_us or 0, child, "a:1", None, "forced"))
-
-        assert [(row[0], *row[2:5]) for row in _told(intervals)[1:]] == expected
-
-
-def test_a_free_bundle_splits_without_a_trace() -> None:
-    """What was released to nobody and has settled has no owner that could go on."""
-    intervals = OwnerIntervals()
-    intervals.note(OwnershipChange(5, "x", None, "a:1", "first"))
-    intervals.note(OwnershipChange(20, "x", "a:1", None, "admin", hand_over=_moved(20, "Releasing")))
-    intervals.split("x", ("y", "z"), 50)
-
-    assert _told(intervals)[1:] == [("x", None, 20, 30, "settled", "Releasing")]
 
 
 NAME = RunName("east", "p", 7)
@@ -185,7 +109,7 @@ def test_intervals_are_written_with_their_end(tmp_path: Path) -> None:
 
 def test_cycles_are_written_with_what_the_shedder_did_not_say_as_null() -> None:
     """A part of a third party need not say how far brokers were over."""
-    rejected = {Reason.GRACE_PERIOD: 2, Reason.IN_FLIGHT: 1}
+    rejected = {Reason.GRACE_PERIOD: 2, Reason.NOT_OWNER: 1}
     outcomes = [
         CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED, 0.5, 0.2, 0.1, over=1, excess=0.25),
         CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT),
@@ -204,5 +128,5 @@ def test_cycles_are_written_with_what_the_shedder_did_not_say_as_null() -> None:
         "overloaded",
     )
     assert (first["over"], first["excess"], first["accepted"]) == (1, 0.25, 1)
-    assert dict(first["rejected"]) == {"grace-period": 2, "in-flight": 1}
+    assert dict(first["rejected"]) == {"grace-period": 2, "not-owner": 1}
     assert (second["average"], second["over"], second["excess"], second["accepted"]) == (None, None, None, 0)

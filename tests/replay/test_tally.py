@@ -1,4 +1,4 @@
-"""Counting rows by bundle, broker and client class, and by the state of a bundle in flight."""
+"""Counting rows by bundle, broker and client class."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ownership import ASSIGNMENT, TRANSFER, HandOver, HandOvers
-from lookup.model.batch import TRANSIT_STATES
 from lookup.replay.counted import CellLedger, Groups
-from lookup.replay.tally import OwnerTally, Transits
+from lookup.replay.tally import OwnerTally
 from tests.replay.plans import NOON, Planned, lookup, planned
 from tests.replay.worlds import MICRO
 
@@ -141,86 +139,3 @@ def test_counts_are_those_of_a_loop_over_rows(
 
     assert (found, tally.logged.tolist(), tally.agreed.tolist()) == (expected, logged, agreed)
     assert sum(np.sum(group.lookups) for group in tally.groups.all) == 12
-
-
-WHOLE = slice(0, 1)
-
-
-def _course(second: float, step_s: float, *states: str) -> HandOver:
-    course = {1: ASSIGNMENT, 2: TRANSFER}[len(states)]
-    begun = HandOvers(round(step_s * MICRO)).begin("x", course, NOON + round(second * MICRO), None)
-    assert begun is not None
-    return begun
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Planned:
-    """Return ten lookups of one bundle, a second apart and of weight 2."""
-    return planned(tmp_path, [lookup(second, weight=2.0) for second in range(10)])
-
-
-def _counted(transits: Transits, plan: Planned, low: int = 0, high: int = 10) -> dict[str, tuple[float, float]]:
-    found = transits.count(plan.rows, slice(low, high))
-    if found is None:
-        return {}
-    _, states, _, lookups, micro = found
-    names = [TRANSIT_STATES[state] for state in states]
-    return {name: (count, weight / MICRO) for name, count, weight in zip(names, lookups, micro, strict=True)}
-
-
-def test_states_hold_from_their_start_to_the_instant_before_their_end(plan: Planned) -> None:
-    """A transfer at 2 s whose states last 3 s: lookups at 2, 3, 4 meet it Releasing, those at 5, 6, 7 Assigning."""
-    transits = Transits(plan.cluster)
-    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
-
-    assert _counted(transits, plan) == {"Releasing": (3.0, 6.0), "Assigning": (3.0, 6.0)}
-
-
-def test_lookups_of_the_first_instant_that_came_before_do_not_count(plan: Planned) -> None:
-    """A hand-over begins with a row, not with its microsecond."""
-    transits = Transits(plan.cluster)
-    transits.begin(WHOLE, _course(2, 3, "Assigning"), 4)
-
-    assert _counted(transits, plan) == {"Assigning": (1.0, 2.0)}
-
-
-def test_an_early_end_cuts_every_state(plan: Planned) -> None:
-    """What is cut at 4 s does not reach its second state."""
-    transits = Transits(plan.cluster)
-    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
-    transits.end(WHOLE, NOON + 4 * MICRO)
-
-    assert _counted(transits, plan) == {"Releasing": (2.0, 4.0)}
-
-
-def test_spans_are_counted_one_after_the_other(plan: Planned) -> None:
-    """Each row once, also by a state that begins in one span and ends in another; what is over is forgotten."""
-    transits = Transits(plan.cluster)
-    transits.begin(WHOLE, _course(2, 3, "Releasing", "Assigning"), 2)
-    spans = ((0, 2), (2, 4), (4, 9), (9, 10))
-
-    assert [_counted(transits, plan, *span) for span in spans] == [
-        {},
-        {"Releasing": (2.0, 4.0)},
-        {"Assigning": (3.0, 6.0), "Releasing": (1.0, 2.0)},
-        {},
-    ]
-    assert transits.count(plan.rows, slice(0, 10)) is None
-
-
-def test_other_bundles_are_left_alone(tmp_path: Path) -> None:
-    """Only rows of the atoms in flight count."""
-    plan = planned(tmp_path, [lookup(0), lookup(1, topic="persistent://t/o/x"), lookup(2)])
-    transits = Transits(plan.cluster)
-    transits.begin(slice(1, 2), _course(0, 60, "Assigning"), 0)
-
-    assert _counted(transits, plan, 0, 3) == {"Assigning": (1.0, 1.0)}
-
-
-def test_on_another_day_it_holds_from_the_first_row_on(plan: Planned) -> None:
-    """Rows are numbered anew every day."""
-    transits = Transits(plan.cluster)
-    transits.begin(WHOLE, _course(-3600, 3605, "Assigning"), 7)
-    transits.end_slice()
-
-    assert _counted(transits, plan) == {"Assigning": (5.0, 10.0)}

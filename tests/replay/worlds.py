@@ -129,7 +129,7 @@ def world_of(seed: int, most: int) -> World:
 
 
 def moving_world(seed: int, owner_loss: str) -> World:
-    """Make a world in which bundles are moved, split and orphaned while they are being handed over."""
+    """Make a world in which bundles are moved, split and orphaned in most ticks."""
     dice, world = Random(seed), world_of(seed, 100)
     tick_s = world.settings["evaluation"]["tick_s"]
     times = _Times(tick_s * MICRO, 8, has_quiet_day=False)
@@ -142,12 +142,7 @@ def moving_world(seed: int, owner_loss: str) -> World:
         {"name": f"p{number}", "selector": selector, "shedder": {"use": "restless", "every": number + 2}}
         for number, selector in enumerate(("random", "least-resource-usage"))
     ]
-    section = {
-        **world.settings["evaluation"],
-        "owner_loss": owner_loss,
-        "load": "simulated",
-        "handover_s": dice.choice([tick_s / 2, 1.5 * tick_s]),
-    }
+    section = {**world.settings["evaluation"], "owner_loss": owner_loss, "load": "simulated"}
     return replace(world, tables=tables, settings={**world.settings, "evaluation": section, "policies": policies})
 
 

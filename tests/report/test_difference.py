@@ -264,7 +264,6 @@ def _settings(**evaluation: Any) -> dict[str, Any]:
         ("overload_threshold", 0.5, {"overload_ratio"}),
         ("window_s", 60, {"redundant_moves"}),
         ("bytes_per_weight", 7.0, {"network_cost"}),
-        ("handover_s", 1.0, {"in_transition", "in_transition_weight"}),
         ("warmup_s", 60, {metric.name for metric in lookup_register_metrics()}),
         ("default_bundles", 8, set()),
         ("seeds", 3, set()),

@@ -30,7 +30,7 @@ BUSY = CycleSums(
     3,
     Counter({"hit-count": 1, "mine": 1, "overloaded": 1}),
     accepted=1_000,
-    refused=Counter({"grace-period": 2, "in-flight": 1}),
+    refused=Counter({"grace-period": 2, "not-owner": 1}),
     excess={"hit-count": 0.1},
 )
 CYCLES = {"stock": IDLE, "new": BUSY}
@@ -67,7 +67,7 @@ def test_the_report_has_a_table_for_each_policy() -> None:
     moved = section(text, "Why bundles moved, or did not")
 
     assert "### stock\n\nThe shedder `threshold` ran 720 cycles: 0 unloads accepted, 0 proposals refused.\n" in moved
-    assert "`avg` ran 3 cycles: 1,000 unloads accepted, 3 proposals refused (grace-period 2, in-flight 1)." in moved
+    assert "`avg` ran 3 cycles: 1,000 unloads accepted, 3 proposals refused (grace-period 2, not-owner 1)." in moved
     assert "| too little to offload | 20     | 0.25           |" in moved
     assert "cycles" not in section(text, "Inputs")
 

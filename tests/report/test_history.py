@@ -52,12 +52,11 @@ def test_columns_grow_wider_to_stay_few(tmp_path: Path) -> None:
 
 
 def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
-    """What ends with a column counts in it, what begins then counts in the next; hand-overs own nothing."""
+    """What ends with a column counts in it, what begins then counts in the next."""
     write_table(tmp_path, "cells", _cells(*(("a", hour, 1.0) for hour in range(3)), *(("b", h, 1.0) for h in range(3))))
     intervals = [
-        ("x", "a", 0.2, 2, "Owned", "shed"),
-        ("x", "b", 2, None, "Owned", None),
-        ("y", "b", 0, 2, "Splitting", None),
+        ("x", "a", 0.2, 2, "shed"),
+        ("x", "b", 2, None, None),
     ]
     rows = [
         {
@@ -65,10 +64,10 @@ def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
             "broker": broker,
             "from": START_US + int(first * CELL_US),
             "to": None if last is None else START_US + last * CELL_US,
-            "state": state,
+            "state": "Owned",
             "ended_by": cause,
         }
-        for bundle, broker, first, last, state, cause in intervals
+        for bundle, broker, first, last, cause in intervals
     ]
     write_table(tmp_path, "owners", rows)
 

@@ -18,7 +18,6 @@ from lookup.model.broker import Broker
 from lookup.model.topology import Topology
 
 CAUSES = ("forced", "shed", "admin", "split")
-STATES = ("Assigning", "Releasing", "Splitting")
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,6 @@ class Lookup:
     weight: float = 1.0
     #: id of the broker the log says was answered
     logged: str | None = None
-    #: state of its bundle where that was being handed over when it came
-    state: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,6 @@ class Happenings:
     topology: Topology = field(default_factory=Topology)
     bytes_per_weight: float | None = None
     window_s: int = 3600
-    #: whether bundles take time to change hands
-    hands_over: bool = False
     #: (seconds with known usage, seconds of these overloaded) of every broker and cell; None where capacity is assumed
     usage_s: Sequence[tuple[float, float]] | None = None
 
@@ -98,12 +93,6 @@ def _figures(world: Happenings) -> Iterator[tuple[tuple[str, str | None], float]
         yield ("overload_ratio", None), _ratio(overloaded, known)
     if world.changes is not None:
         yield from _movement(world, world.changes)
-    if world.hands_over:
-        moving = [lookup for lookup in world.lookups if lookup.state is not None]
-        yield ("in_transition", None), len(moving)
-        for state in STATES:
-            yield ("in_transition", state), sum(lookup.state == state for lookup in moving)
-        yield ("in_transition_weight", None), _weight(moving)
 
 
 def _weight(lookups: Iterable[Lookup]) -> float:

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from lookup.model.batch import Batch, Cells, ClientClass, OwnerChanges, Served, Transitions
+from lookup.model.batch import Batch, Cells, ClientClass, OwnerChanges, Served
 from lookup.model.broker import Broker, BrokerLookupData, Location, Roster
 from lookup.model.topology import Edge, Topology
-from tests.score.oracle import CAUSES, STATES, Change, Happenings, Lookup
+from tests.score.oracle import CAUSES, Change, Happenings, Lookup
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -32,7 +32,7 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
 
     Args:
         brokers: every broker of the run, with the lookup data the lookups in `world` were answered with.
-        last: whether changes, cells and lookups in transition stand in this batch.
+        last: whether changes and cells stand in this batch.
     """
     roster = Roster(brokers)
     bundles = tuple(f"b{number}" for number in range(8))
@@ -51,7 +51,6 @@ def batch_of(world: Happenings, brokers: Sequence[Broker], *, cluster: str = "c"
         topology=world.topology,
         bytes_per_weight=world.bytes_per_weight,
         window_s=world.window_s,
-        transitions=_transitions(world.lookups if last else (), bundles, clients) if world.hands_over else None,
         events=tuple(cause for cause, _, _ in events),
     )
 
@@ -64,17 +63,6 @@ def events_of(changes: Sequence[Change]) -> list[Event]:
 def event_of(change: Change) -> Event | None:
     """Return the event that led to a change, None if the policy did or the bundle had no owner."""
     return (change.cause, change.ts, change.source) if change.cause in OUTSIDE else None
-
-
-def _transitions(lookups: Sequence[Lookup], bundles: Sequence[str], clients: Sequence[ClientClass]) -> Transitions:
-    moving = [one for one in lookups if one.state is not None]
-    return Transitions(
-        bundle=np.array([bundles.index(one.bundle) for one in moving], dtype=np.int64),
-        state=np.array([STATES.index(one.state or "") for one in moving], dtype=np.int64),
-        client=np.array([clients.index(one.client) for one in moving], dtype=np.int64),
-        lookups=np.ones(len(moving)),
-        weight=np.array([one.weight for one in moving], dtype=np.float64),
-    )
 
 
 def _classes(lookups: Sequence[Lookup]) -> list[ClientClass]:
@@ -183,7 +171,6 @@ def worlds(draw: st.DrawFn) -> tuple[Happenings, list[Broker]]:
         bytes_per_weight=draw(st.sampled_from([None, 1e6])),
         window_s=draw(st.sampled_from([60, 3600])),
         usage_s=draw(st.none() | _usage(3 * len(brokers))),
-        hands_over=draw(st.booleans()),
     )
     return world, brokers
 
@@ -198,7 +185,6 @@ def _lookups(draw: st.DrawFn, brokers: Sequence[Broker]) -> Lookup:
         client=draw(CLIENTS),
         weight=draw(st.integers(0, 8)) / 4,
         logged=draw(st.none() | st.sampled_from([one.id for one in brokers])),
-        state=draw(st.none() | st.sampled_from(STATES)),
     )
 
 

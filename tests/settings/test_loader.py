@@ -21,7 +21,6 @@ def test_the_least_evaluation_has_every_default(tmp_path: Path) -> None:
     assert settings.evaluation.model_dump() == {
         "incumbent": "stock",
         "owner_loss": "next-lookup",
-        "handover_s": 0.0,
         "load": "simulated",
         "load_reports": "instant",
         "tick_s": 60,

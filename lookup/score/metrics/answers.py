@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from lookup.hooks import Better, Question
-from lookup.model.batch import TRANSIT_STATES, Batch
+from lookup.model.batch import Batch
 from lookup.score.metrics.totals import FloatArray, LookupQuotient, LookupTotal, of_pairs, per_bundle
 
 __all__ = ["AgreementRatio", "AnsweredRatio", "InTransition", "InTransitionWeight", "MatchRatio"]
@@ -72,45 +72,34 @@ class MatchRatio(LookupQuotient):
 
 @dataclass(frozen=True)
 class InTransition(LookupTotal):
-    """Lookups that came while their bundle was being handed over, by its state; most of them are answered.
-
-    There is no such figure if bundles change hands at once (`evaluation.handover_s = 0`).
-    """
+    """Lookups that came while their bundle was being handed over; there are none."""
 
     name: ClassVar[str] = "in_transition"
     question: ClassVar[Question] = "log"
     unit: ClassVar[str] = "lookups"
-    every_key: ClassVar[tuple[str, ...]] = TRANSIT_STATES
+    every_key: ClassVar[tuple[str, ...]] = ("Assigning", "Releasing", "Splitting")
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole and every state, nothing if bundles change hands at once."""
-        return () if batch.transitions is None else (None, *TRANSIT_STATES)
+        """Return nothing."""
+        return ()
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return lookups in transition, all or those of one state, shape (n_bundles, 1)."""
-        transitions = batch.transitions
-        if transitions is None:
-            return np.zeros((len(batch.bundles), 1))
-        counted = transitions.lookups
-        if key is not None:
-            counted = np.where(transitions.state == TRANSIT_STATES.index(key), counted, 0.0)
-        return per_bundle(batch, transitions.bundle, counted)
+        """Return zeros, shape (n_bundles, 1)."""
+        return np.zeros((len(batch.bundles), 1))
 
 
 @dataclass(frozen=True)
 class InTransitionWeight(LookupTotal):
-    """The weight of the lookups that came while their bundle was being handed over."""
+    """The weight of the lookups that came while their bundle was being handed over; there are none."""
 
     name: ClassVar[str] = "in_transition_weight"
     question: ClassVar[Question] = "log"
     unit: ClassVar[str] = "weight"
 
     def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return the whole, nothing if bundles change hands at once."""
-        return () if batch.transitions is None else (None,)
+        """Return nothing."""
+        return ()
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return the weight of lookups in transition, shape (n_bundles, 1)."""
-        if batch.transitions is None:
-            return np.zeros((len(batch.bundles), 1))
-        return per_bundle(batch, batch.transitions.bundle, batch.transitions.weight)
+        """Return zeros, shape (n_bundles, 1)."""
+        return np.zeros((len(batch.bundles), 1))

@@ -1,4 +1,4 @@
-"""Exclusive ownership: every lookup asks the load manager for the owner of its bundle; loads are sums over lookups."""
+"""Every lookup asks the load manager for the owner of its bundle; loads are sums over lookups."""
 
 from __future__ import annotations
 
@@ -33,11 +33,8 @@ class ExclusiveWalk(Walk):
     def __init__(self, world: World, policy: Policy, seed: int) -> None:
         super().__init__(world, policy, seed)
         self.owners: list[Row] = []
-        #: rows of OWNERS by bundle: those of its last hand-over and, where it has an owner, the one after them
-        self.held: dict[str, list[Row]] = {}
-        #: splits of the log that wait for a hand-over to end, and unloads that found one
-        self.waiting: list[tuple[str, list[str]]] = []
-        self.late_splits = self.refused_unloads = 0
+        #: row of OWNERS that lasts, by bundle with an owner
+        self.held: dict[str, Row] = {}
         self.changes: list[Change] = []
         self.weights: dict[str, float] = {}
         self.answers: list[str | None] = []
@@ -59,48 +56,25 @@ class ExclusiveWalk(Walk):
             self.decided += self.manager.take_decisions()
         rows = [_decision_row(entry.ts_us, entry.decision, entry.count) for entry in self.decided]
         figures = measure_all(self.happenings(self.lookups, self.changes, None))
-        refused = {"late_splits": self.late_splits, "refused_unloads": self.refused_unloads}
-        return Told(rows, self._rows(), figures, self.parts(by, self.changes), self.answers, refused, self.cycles)
+        return Told(rows, self.owners, figures, self.parts(by, self.changes), self.answers, self.cycles)
 
     def _events(self, tick: Tick) -> None:
         self.manager.begin_tick(tick.start)
         self.register(tick)
         self._follow(tick)
-        self._splits(tick)
+        for parent, children in tick.splits:
+            if split_bundle(self.boundaries, parent, children):
+                self.manager.split(parent, children)
+                held = self._end(parent, tick.start, "split")
+                for child in children if held is not None else ():
+                    self._begin(child, held["broker"], tick.start)
         for bundle in tick.unloads:
-            if self._state(bundle, tick.start) is not None:
-                self.refused_unloads += 1
-            elif self.manager.ownership.owner(bundle) is not None:
+            if self.manager.ownership.owner(bundle) is not None:
                 self.manager.unload(bundle)
-                self._follow(tick, "move")
+                self._follow(tick)
         if tick.restores:
             self.manager.restore({name: broker for name, broker in self.world.initial.items() if self._exists(name)})
             self._follow(tick)
-
-    def _splits(self, tick: Tick) -> None:
-        """Split what can be split; a bundle in flight, or one whose parent waits, waits itself."""
-        first_time = len(self.waiting)
-        due, self.waiting = [*self.waiting, *tick.splits], []
-        for place, (parent, children) in enumerate(due):
-            unborn = {child for _, later in self.waiting for child in later}
-            if parent in unborn or self._state(parent, tick.start) is not None:
-                self.waiting.append((parent, children))
-                self.late_splits += place >= first_time
-            elif split_bundle(self.boundaries, parent, children):
-                self.manager.split(parent, children)
-                self._begin_split(parent, children, tick.start)
-
-    def _begin_split(self, parent: str, children: Sequence[str], ts: int) -> None:
-        held = self._end(parent, ts, "split")
-        broker = held[-1]["broker"] if held else None
-        if broker is not None:
-            # Until the split has ended its source answers for the parent; a child's loss ends it early.
-            splitting = self._begin(parent, None, ts, ["Splitting"])
-            for row in splitting:
-                row["broker"] = broker
-            del self.held[parent]
-            for child in children:
-                self.held[child] = splitting + self._begin(child, broker, ts + self.world.handover_us, [])
 
     def _exists(self, bundle: str) -> bool:
         namespace = bundle.rpartition("/")[0]
@@ -117,7 +91,7 @@ class ExclusiveWalk(Walk):
         bundles = [owners.count(number) for number in range(len(self.world.roster))]
         self.show(self._load(tick.start), bundles, tick.start)
         report = self.manager.shed()
-        self._follow(tick, "move")
+        self._follow(tick)
         if report is not None:
             outcome = report.outcome
             row = {"ts": tick.start, "role": "shedder", "label": str(outcome.label), "reason": str(outcome.reason)}
@@ -200,35 +174,24 @@ class ExclusiveWalk(Walk):
             read_only=one.read_only, advertised_listener_name=one.listener, properties=one.properties
         )
         assigned = self.manager.assign(one.topic, bundle, options, client=one.client, ts_us=one.ts)
-        self._follow(tick, "assignment")
+        self._follow(tick)
         self.open.append(one)
         answer = assigned.broker if isinstance(assigned, Assigned) else None
         self.answers.append(answer)
         if tick.start >= self.world.scored_from:
             number = None if answer is None else self.manager.roster.number(answer)
             broker = None if number is None else self.manager.roster[number]
-            found = counted(self.world, one, broker)
-            self.lookups.append(replace(found, state=self._state(bundle, one.ts)))
+            self.lookups.append(counted(self.world, one, broker))
 
-    def _follow(self, tick: Tick, why: str = "") -> None:
-        """Write down what changed.
-
-        Args:
-            why: "assignment", "move", or "" for what holds at once: what the leader or the log's beginning settles.
-        """
-        changes = self.manager.take_changes()
-        for place, change in enumerate(changes):
+    def _follow(self, tick: Tick) -> None:
+        """Write down what changed."""
+        for change in self.manager.take_changes():
             if change.broker is None:
                 self._end(change.bundle, change.ts_us, change.cause, change.reason)
-                after = changes[place + 1] if place + 1 < len(changes) else None
-                if why == "move" and (after is None or after.bundle != change.bundle):
-                    self._begin(change.bundle, None, change.ts_us, ["Releasing"])
-                if change.cause in ("shed", "admin"):
-                    self._count(tick, change)
-                continue
-            states = {"assignment": ["Assigning"], "move": ["Releasing", "Assigning"], "": []}[why]
-            self._begin(change.bundle, change.broker, change.ts_us, states)
-            self._count(tick, change)
+            else:
+                self._begin(change.bundle, change.broker, change.ts_us)
+            if change.broker is not None or change.cause in ("shed", "admin"):
+                self._count(tick, change)
 
     def _count(self, tick: Tick, change: OwnershipChange) -> None:
         """Note a change for the metrics, after the warm-up."""
@@ -253,48 +216,17 @@ class ExclusiveWalk(Walk):
         micro, seconds = self._bundle_loads(self.last_grid)
         return micro[bundle] / (MICRO * seconds)
 
-    def _begin(self, bundle: str, broker: str | None, ts: int, states: Sequence[str]) -> list[Row]:
-        """Write the rows of OWNERS that are to be if nothing happens."""
-        step = self.world.handover_us
-        rows: list[Row] = [
-            {"bundle": bundle, "broker": broker, "from": ts + place * step, "to": ts + (place + 1) * step}
-            | {"state": state, "ended_by": "settled", "reason": None}
-            for place, state in enumerate(states if step else ())
-        ]
-        if broker is not None:
-            start = ts + len(rows) * step
-            owned = {"bundle": bundle, "broker": broker, "from": start, "to": None, "state": "Owned"}
-            rows.append({**owned, "ended_by": None, "reason": None})
-        self.held[bundle] = rows
-        self.owners += rows
-        return rows
+    def _begin(self, bundle: str, broker: str, ts: int) -> None:
+        owned: Row = {"bundle": bundle, "broker": broker, "from": ts, "to": None, "state": "Owned"}
+        self.held[bundle] = {**owned, "ended_by": None, "reason": None}
+        self.owners.append(self.held[bundle])
 
-    def _end(self, bundle: str, ts: int, cause: str, reason: str | None = None) -> list[Row] | None:
-        """End what holds at an instant, and strike out what was to come after."""
+    def _end(self, bundle: str, ts: int, cause: str, reason: str | None = None) -> Row | None:
+        """End the row that lasts, and return it."""
         held = self.held.pop(bundle, None)
-        for row in held or ():
-            if row["from"] > ts:
-                self.owners[:] = [other for other in self.owners if other is not row]
-            elif row["to"] is None or row["to"] > ts:
-                row["to"], row["ended_by"] = ts, cause
-                row["reason"] = None if reason is None else str(reason)
+        if held is not None:
+            held |= {"to": ts, "ended_by": cause, "reason": None if reason is None else str(reason)}
         return held
-
-    def _state(self, bundle: str, ts: int) -> str | None:
-        """Return the state of a bundle that is being handed over."""
-        rows = [row for row in self.held.get(bundle, ()) if row["from"] <= ts and (row["to"] is None or ts < row["to"])]
-        return rows[0]["state"] if rows and rows[0]["state"] != "Owned" else None
-
-    def _rows(self) -> list[Row]:
-        """Return OWNERS: what lies beyond the end is not known to have been."""
-        end = self.world.end
-        return [
-            row
-            if row["to"] is None or row["to"] < end or row["state"] == "Owned"
-            else {**row, "to": None, "ended_by": None, "reason": None}
-            for row in self.owners
-            if row["from"] < end
-        ]
 
 
 def throughput_of(stats: NamespaceBundleStats) -> float:

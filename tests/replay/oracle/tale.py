@@ -30,8 +30,6 @@ class Tale:
     logged: dict[str, Figures]
     quarantined: dict[str, int]
     facts: dict[str, Any]
-    #: what bundles in flight stood against, by what and policy, without zeros
-    hindered: dict[str, dict[str, int]]
     #: by policy with a shedder: cycles after the warm-up, proposals accepted and refused
     cycles: dict[str, tuple[int, int, int]]
 
@@ -70,18 +68,8 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         logged,
         dict(quarantined),
         facts,
-        _hindered(runs),
         _cycles(runs, {world.name: world.scored_from for world in worlds}),
     )
-
-
-def _hindered(runs: Mapping[tuple[str, str, int], Told]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {"late_splits": {}, "refused_unloads": {}}
-    for (_, policy, _), told in runs.items():
-        for name, count in told.refused.items():
-            if count:
-                found[name][policy] = found[name].get(policy, 0) + count
-    return found
 
 
 def _of_the_log(world: World) -> Figures:

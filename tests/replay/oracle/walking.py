@@ -46,8 +46,6 @@ class Told:
     parts: dict[tuple[tuple[str, str], ...], Figures] = field(default_factory=dict)
     #: broker of each lookup, None for unanswered, as one line per lookup
     answers: list[str | None] = field(default_factory=list)
-    #: what the log says and bundles in flight could not do, or not yet
-    refused: dict[str, int] = field(default_factory=dict)
     #: what came of every cycle of the shedder; empty for a policy without shedder
     cycles: list[Row] = field(default_factory=list)
 
@@ -64,7 +62,6 @@ class Walk:
             namespaces=world.namespaces,
             topology=world.topology,
             assumed_capacity=world.assumed,
-            handover_us=world.handover_us,
             broker_bytes=per_weight if world.loads is None and world.bundles is None else 1.0,
             bundle_bytes=per_weight if world.bundles is None else 1.0,
             salt=str(seed),
@@ -206,7 +203,6 @@ class Walk:
             cells,
             changes=changes,
             usage_s=None if world.assumed is not None else usage,
-            hands_over=world.handover_us > 0,
         )
 
     def parts(self, by: Sequence[str], changes: Sequence[Change] | None) -> dict[Any, Figures]:

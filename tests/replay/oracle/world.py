@@ -41,7 +41,6 @@ class World:
         self.section = settings.evaluation
         self.namespaces, self.topology = namespace_policies(settings), topology(settings)
         self.tick_us = self.section.tick_s * MICRO
-        self.handover_us = round(self.section.handover_s * MICRO)
         first, last = demand[0].ts, demand[-1].ts
         self.start, self.end = first // self.tick_us * self.tick_us, (last // self.tick_us + 1) * self.tick_us
         self.scored_from = self.start + self.section.warmup_s * MICRO
@@ -206,7 +205,6 @@ class World:
         *,
         changes: Sequence[Change] | None = None,
         usage_s: Sequence[tuple[float, float]] | None = None,
-        hands_over: bool = False,
     ) -> Happenings:
         """Put together what metrics are about."""
         return Happenings(
@@ -218,7 +216,6 @@ class World:
             bytes_per_weight=self.section.bytes_per_weight,
             window_s=self.section.window_s,
             usage_s=usage_s,
-            hands_over=hands_over,
         )
 
     def induced(self) -> int:
