@@ -61,7 +61,7 @@ def varied(**rules: Any) -> Scored:
 
     `new` keeps answers, is worse in imbalance for these hours only, and better in `match_ratio[zone]` if that were the
     only comparison; in `match_ratio[rack]` clusters disagree on it. Whether `old` keeps answers is open. Of both some
-    hand-overs are lost, and moves vary with the placement.
+    lookups wait, and moves vary with the placement.
     """
     parts = [replace(part, seed=seed) for seed in SEEDS for part in _varied(seed)]
     how = plan("stock", "new", "old", seeds=SEEDS, **({"primary": ("answered_ratio", "imbalance_max_mean")} | rules))
@@ -83,7 +83,7 @@ def _varied(seed: int) -> Iterator[MetricSums]:
         # So many lookups that a handful of them is less than the margin.
         yield sums(policy, [[100_000 * answered, 100_000]] * 40)
     for policy, count in (("stock", 1), ("new", 2), ("old", 3)):
-        yield moves(policy, [count] * 40, metric="in_transition", key="Releasing")
+        yield moves(policy, [count] * 40, metric="waiting", key="lock")
     for policy, slope in (("stock", 0.0), ("new", 0.1), ("old", 0.0)):
         hours = [1.5 + slope * (1 + hour / 48) + (hour * 7 % 5) / 1000 for hour in range(48)]
         yield ratios(policy, hours, "imbalance_max_mean")

@@ -91,5 +91,5 @@ def test_the_scope_stands_in_the_table_of_verdicts() -> None:
         "match_ratio[zone]": "▴ inconclusive",
         "imbalance_max_mean *": "▽ worse, for these hours only",
         "moves": "▾ inconclusive",
-        "in_transition[Releasing]": "▼ worse",
+        "waiting[lock]": "▼ worse",
     }

@@ -69,8 +69,7 @@ def test_guarded_metrics_read_back_as_guarded(tmp_path: Path) -> None:
     assert [metric.name for metric in scored.metrics if question_of(metric) == "log"] == [
         "answered_ratio",
         "overload_ratio",
-        "in_transition",
-        "in_transition_weight",
+        "waiting",
     ]
     gate = gate_of(scored, {"answered_ratio": 0.0})
     assert ([check.outcome for check in gate.checks], gate.exit_code) == (["undecided", "passed"], 4)

@@ -110,22 +110,22 @@ def test_a_guarded_figure_does_not_pass_undecided(
 
 
 def test_a_guarded_figure_that_cannot_be_judged_does_not_pass() -> None:
-    """Silence is no proof that nothing was lost: hand-overs of `twin` were not measured."""
-    parts = [*(moves(policy, [3] * 40, metric="in_transition", key="Releasing") for policy in ("stock", "new"))]
+    """Silence is no proof that nothing was lost: the waiting of `twin` was not measured."""
+    parts = [*(moves(policy, [3] * 40, metric="waiting", key="lock") for policy in ("stock", "new"))]
     parts += [moves(policy, [3] * 40) for policy in ("stock", "new", "twin")]
 
-    gate = gate_of(decided(parts, "stock", "new", "twin"), {"in_transition": 5.0})
+    gate = gate_of(decided(parts, "stock", "new", "twin"), {"waiting": 5.0})
 
-    assert _outcomes(gate)["twin", "in_transition[Releasing]"] == "not judged"
+    assert _outcomes(gate)["twin", "waiting[lock]"] == "not judged"
     assert gate.exit_code == 4
 
 
 def test_a_failure_comes_before_a_guard_that_is_open() -> None:
     """The code is that of a budget that is exceeded."""
-    gate = gate_of(varied(), {"answered_ratio": 0.0, "in_transition": 1.0})
+    gate = gate_of(varied(), {"answered_ratio": 0.0, "waiting": 1.0})
 
     assert _outcomes(gate)["old", "answered_ratio"] == "undecided"
-    assert _outcomes(gate)["new", "in_transition[Releasing]"] == "failed"
+    assert _outcomes(gate)["new", "waiting[lock]"] == "failed"
     assert gate.exit_code == EXCEEDED
 
 

@@ -260,18 +260,18 @@ def test_a_loss_that_is_not_excluded_is_named_by_the_conclusion() -> None:
 
 
 def test_every_figure_without_guard_is_named() -> None:
-    """Of all candidates, but of primary metrics only: others lose hand-overs without a word."""
-    both = varied(primary=("answered_ratio", "in_transition"))
+    """Of all candidates, but of primary metrics only: others let lookups wait without a word."""
+    both = varied(primary=("answered_ratio", "waiting"))
     text = conclusion(replace(both, exit_code=4))
 
-    assert text.startswith("On this log something is lost, for this placement only: in_transition[Releasing] of new, ")
+    assert text.startswith("On this log something is lost, for this placement only: waiting[lock] of new, ")
     assert "It is not shown that nothing is lost on this log: answered_ratio of old" in text
-    assert "in_transition" not in conclusion(varied())
+    assert "waiting" not in conclusion(varied())
 
 
 def test_a_certain_loss_of_what_is_guarded_is_a_loss() -> None:
     """It has the exit code of one, which comes before that of a guard."""
-    found = varied(primary=("answered_ratio", "in_transition"))
+    found = varied(primary=("answered_ratio", "waiting"))
 
     assert (found.exit_code, conclusion(found).partition(".")[0]) == (
         3,
@@ -321,7 +321,7 @@ def test_the_luck_of_the_winner_ends_the_opening() -> None:
 def test_the_luck_of_the_winner_follows_a_certain_loss() -> None:
     """With or without anything that is undecided."""
     decided_, open_ = (
-        opening(varied(primary=primary)) for primary in (("match_ratio:rack",), ("answered_ratio", "in_transition"))
+        opening(varied(primary=primary)) for primary in (("match_ratio:rack",), ("answered_ratio", "waiting"))
     )
 
     assert [(len(sentences), sentences[-1]) for sentences in (decided_, open_)] == [

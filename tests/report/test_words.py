@@ -92,10 +92,10 @@ def test_a_metric_of_a_plug_in_goes_by_its_name() -> None:
 
 
 def test_every_built_in_metric_has_words() -> None:
-    """None has more or less of a name, but those that are measured in hand-overs only."""
+    """None has more or less of a name, but one that is no built-in."""
     plain = {name for name in _METRIC if words_of((name, None)).more.startswith("has more")}
 
-    assert plain == {"in_transition", "in_transition_weight"}
+    assert plain == {"waiting"}
 
 
 def test_intervals_and_sizes_have_the_unit_of_the_difference() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lookup.hooks import Better, Grain, Luck, Metric, Question, Resample
+from lookup.model.batch import Batch
 from lookup.replay.outcome import MetricSums, ReplayOutcome
 from lookup.score.luck import Layout, layout_of
 from lookup.score.metrics import lookup_register_metrics
@@ -18,7 +21,35 @@ from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 FloatArray = NDArray[np.float64]
 
-METRICS = tuple(metric() for metric in lookup_register_metrics())
+
+@dataclass(frozen=True)
+class Waiting:
+    """Lookups that waited, by why: a guarded total, as a plug-in may have one."""
+
+    name: ClassVar[str] = "waiting"
+    unit: ClassVar[str] = "lookups"
+    better: ClassVar[Better] = "down"
+    grain: ClassVar[Grain] = "lookup"
+    resample: ClassVar[Resample] = "bundle"
+    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
+    question: ClassVar[Question] = "log"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    every_key: ClassVar[tuple[str, ...]] = ("lock",)
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return nothing: no batch says it."""
+        return ()
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return zeros, shape (n_bundles, 1)."""
+        return np.zeros((len(batch.bundles), 1))
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Take the only column of totals, shape (..., 1) to (...)."""
+        return sums[..., 0]
+
+
+METRICS: tuple[Metric, ...] = (*(metric() for metric in lookup_register_metrics()), Waiting())
 #: So many replicates can carry a verdict.
 SEEDS = (1, 2, 3, 4, 5)
 HOUR_US = 3600 * 1_000_000

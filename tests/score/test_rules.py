@@ -88,7 +88,7 @@ def test_margins_have_no_jump(metric: Metric, share: float, incumbent: float, st
 
 
 class TestGuardMargin:
-    """Of what is judged on this log: answers, overload, hand-overs."""
+    """Of what is judged on this log: answers, overload, and what a plug-in guards."""
 
     RULES = VerdictSection(margin=0.5, guard_margin=0.002)
 
@@ -100,8 +100,8 @@ class TestGuardMargin:
 
     @pytest.mark.parametrize(("incumbent", "expected"), [(50.0, 0.1), (0.0, 4e-6)])
     def test_of_a_count_it_is_relative(self, incumbent: float, expected: float) -> None:
-        """As any other margin of lookups in transition, only smaller."""
-        assert margin_of(OF_NAME["in_transition"], None, self.RULES, incumbent) == pytest.approx(expected)
+        """As any other margin of a count, only smaller."""
+        assert margin_of(OF_NAME["waiting"], None, self.RULES, incumbent) == pytest.approx(expected)
 
     def test_of_other_ratios_it_is_the_general_one(self) -> None:
         """Locality is not guarded."""
@@ -117,13 +117,12 @@ class TestGuardMargin:
         """What is lost beyond that is seen by clients."""
         assert margin_of(OF_NAME["answered_ratio"], None, VerdictSection(), 1.0) == 0.0001
 
-    def test_answers_overload_and_hand_overs_are_guarded(self) -> None:
-        """No other metric is."""
+    def test_answers_and_overload_are_guarded(self) -> None:
+        """No other built-in metric is."""
         assert {name for name, metric in OF_NAME.items() if question_of(metric) == "log"} == {
             "answered_ratio",
             "overload_ratio",
-            "in_transition",
-            "in_transition_weight",
+            "waiting",
         }
 
 
@@ -200,10 +199,10 @@ class TestNames:
         assert list(caught.value.problems) == [f"verdict.primary: {sentence}", f"verdict.margins: {sentence}"]
 
     def test_the_keys_that_metrics_list_are_those_they_have(self) -> None:
-        """All but `match_ratio` say which keys there can be: causes of `moves`, states of lookups in transition."""
+        """All but `match_ratio` say which keys there can be: causes of `moves`, why lookups wait."""
         listed = {metric.name: getattr(metric, "every_key", None) for metric in METRICS}
 
         assert listed.pop("match_ratio") is None
         assert listed.pop("moves") == tuple(CAUSE_WORDS)
-        assert listed.pop("in_transition") == ("Assigning", "Releasing", "Splitting")
+        assert listed.pop("waiting") == ("lock",)
         assert set(listed.values()) == {()}

@@ -112,9 +112,9 @@ class TestIdenticalPolicies:
         for policies in (("stock", "new"), ("new", "stock")):
             assert scored(parts, plan(*policies)).verdicts[0].verdict == "equivalent"
 
-    @pytest.mark.parametrize("metric", ["moves", "in_transition"])
+    @pytest.mark.parametrize("metric", ["moves", "waiting"])
     def test_totals_of_nothing_are_equal(self, metric: str) -> None:
-        """No moves, and no lookups in transition, under both policies are the same, not unknown."""
+        """No moves, and no waiting lookups, under both policies are the same, not unknown."""
         parts = [ratios(policy, [0.5] * 30) for policy in ("stock", "new")]
         parts += [sums(policy, [[0]] * 30, metric) for policy in ("stock", "new")]
 

@@ -1,4 +1,4 @@
-"""Verdicts on what is guarded: answers, overload and hand-overs, where it must be shown that nothing is lost."""
+"""Verdicts on what is guarded, answers, overload and what a plug-in guards: it must be shown that nothing is lost."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_bundles_of_all_clusters_are_counted_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "stock", "new"), [("answered_ratio", [90, 100], [10, 100]), ("in_transition", [10], [90])]
+    ("metric", "stock", "new"), [("answered_ratio", [90, 100], [10, 100]), ("waiting", [10], [90])]
 )
 def test_what_is_judged_on_the_log_needs_no_number_of_bundles(metric: str, stock: list[int], new: list[int]) -> None:
     """A lookup that was not answered is that, in however few bundles."""

@@ -7,7 +7,7 @@ Each answers sums per bundle or per cell that add over batches; definitions and 
 from __future__ import annotations
 
 from lookup.hooks import Metric, hookimpl
-from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, InTransition, InTransitionWeight, MatchRatio
+from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, MatchRatio
 from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
 from lookup.score.metrics.movement import (
     Assignments,
@@ -21,10 +21,9 @@ from lookup.score.metrics.movement import (
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
 
 __all__ = [
-    "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "InTransition",
-    "InTransitionWeight", "LoadVariation", "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost",
-    "NetworkCoveredRatio", "NetworkMsMean", "NetworkMsP95", "OverloadRatio", "RedundantMoves", "Unloads",
-    "lookup_register_metrics",
+    "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "LoadVariation",
+    "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost", "NetworkCoveredRatio", "NetworkMsMean",
+    "NetworkMsP95", "OverloadRatio", "RedundantMoves", "Unloads", "lookup_register_metrics",
 ]  # fmt: skip
 
 
@@ -49,7 +48,5 @@ def lookup_register_metrics() -> tuple[type[Metric], ...]:
         CycleMoves,
         NecessaryMoves,
         MovedWeight,
-        InTransition,
-        InTransitionWeight,
         AgreementRatio,
     )

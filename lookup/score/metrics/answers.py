@@ -1,4 +1,4 @@
-"""Count answers: lookups that got a broker, the logged one, one with the client's label, or that met a hand-over."""
+"""Count answers: lookups that got a broker, the logged one, or one with the client's label."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from lookup.hooks import Better, Question
 from lookup.model.batch import Batch
-from lookup.score.metrics.totals import FloatArray, LookupQuotient, LookupTotal, of_pairs, per_bundle
+from lookup.score.metrics.totals import FloatArray, LookupQuotient, of_pairs, per_bundle
 
-__all__ = ["AgreementRatio", "AnsweredRatio", "InTransition", "InTransitionWeight", "MatchRatio"]
+__all__ = ["AgreementRatio", "AnsweredRatio", "MatchRatio"]
 
 
 @dataclass(frozen=True)
@@ -68,38 +68,3 @@ class MatchRatio(LookupQuotient):
         matches[1:] = is_same & (counts[1:] > 0)
         matched, counted = (served.lookups * of_pairs(batch, table) for table in (matches, counts))
         return per_bundle(batch, served.bundle, matched, counted)
-
-
-@dataclass(frozen=True)
-class InTransition(LookupTotal):
-    """Lookups that came while their bundle was being handed over; there are none."""
-
-    name: ClassVar[str] = "in_transition"
-    question: ClassVar[Question] = "log"
-    unit: ClassVar[str] = "lookups"
-    every_key: ClassVar[tuple[str, ...]] = ("Assigning", "Releasing", "Splitting")
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return nothing."""
-        return ()
-
-    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return zeros, shape (n_bundles, 1)."""
-        return np.zeros((len(batch.bundles), 1))
-
-
-@dataclass(frozen=True)
-class InTransitionWeight(LookupTotal):
-    """The weight of the lookups that came while their bundle was being handed over; there are none."""
-
-    name: ClassVar[str] = "in_transition_weight"
-    question: ClassVar[Question] = "log"
-    unit: ClassVar[str] = "weight"
-
-    def keys(self, batch: Batch) -> Sequence[str | None]:
-        """Return nothing."""
-        return ()
-
-    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
-        """Return zeros, shape (n_bundles, 1)."""
-        return np.zeros((len(batch.bundles), 1))

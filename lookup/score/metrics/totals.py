@@ -14,7 +14,7 @@ from lookup.hooks import Better, Grain, Luck, Resample
 from lookup.model.batch import Batch, OwnerChanges
 
 __all__ = [
-    "CellQuotient", "ChangeTotal", "FloatArray", "LookupQuotient", "LookupTotal", "of_pairs", "per_bundle", "per_unit",
+    "CellQuotient", "ChangeTotal", "FloatArray", "LookupQuotient", "of_pairs", "per_bundle", "per_unit",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -104,31 +104,12 @@ class CellQuotient(_Quotient):
 
 
 @dataclass(frozen=True)
-class _Total:
-    """A single total."""
+class ChangeTotal:
+    """Total over changes of owner; metrics differ in which changes count, and how much."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     better: ClassVar[Better] = "down"
     every_key: ClassVar[tuple[str, ...]] = ()
-
-    def value(self, sums: FloatArray) -> FloatArray:
-        """Take the only column of totals, shape (..., 1) to (...)."""
-        return sums[..., 0]
-
-
-@dataclass(frozen=True)
-class LookupTotal(_Total):
-    """Total over lookups, by bundle."""
-
-    grain: ClassVar[Grain] = "lookup"
-    resample: ClassVar[Resample] = "bundle"
-    luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement")
-
-
-@dataclass(frozen=True)
-class ChangeTotal(_Total):
-    """Total over changes of owner; metrics differ in which changes count, and how much."""
-
     grain: ClassVar[Grain] = "change"
     resample: ClassVar[Resample] = "event"
     luck: ClassVar[tuple[Luck, ...]] = ("demand", "placement", "events")
@@ -136,3 +117,7 @@ class ChangeTotal(_Total):
     def keys(self, batch: Batch) -> Sequence[str | None]:
         """Return the whole, nothing if owners are not known."""
         return () if batch.changes is None else (None,)
+
+    def value(self, sums: FloatArray) -> FloatArray:
+        """Take the only column of totals, shape (..., 1) to (...)."""
+        return sums[..., 0]
