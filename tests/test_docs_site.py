@@ -91,7 +91,7 @@ def _hits(browser: Any, site: Path, words: str) -> list[tuple[str, str]]:
         ("verdict.guard_margin", ["verdict.guard_margin"]),
         ("second_choice.overloaded", ["second_choice.overloaded"]),
         ("--budget", ["lookup evaluate --budget", "lookup report --budget"]),
-        ("--against", [f"lookup {command} --against" for command in ("config check", "evaluate", "report")]),
+        ("--against", [f"lookup {command} --against" for command in ("evaluate", "report")]),
         ("--confirm", ["lookup evaluate --confirm"]),
         ("evaluate --all", ["lookup evaluate --all"]),
         ("--quiet", ["Every command --quiet"]),

@@ -53,7 +53,7 @@ class InspectedLog:
 
     @property
     def findings(self) -> pd.DataFrame:
-        """Return what in the settings has no effect on the log: what, how often, evidence and remedy."""
+        """Return what in the settings has no effect on the log: the kind, a sentence and a count."""
         return data_frame(map(asdict, self.inspection.findings), [field.name for field in fields(Finding)])
 
     def document(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -22,7 +22,6 @@ from lookup.api.selection import (
     select,
     unreadable_inputs,
 )
-from lookup.commands.inspect import inspected, print_findings
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
 from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
@@ -38,7 +37,6 @@ from lookup.settings import (
     EvaluationFile,
     ServingFile,
     ServingSection,
-    capacity_warnings,
     examine_settings,
     load_topics,
     obstacles_of,
@@ -49,9 +47,6 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
 from lookup.settings.tuning import apart
 
-if TYPE_CHECKING:
-    from lookup.replay.outcome import Finding
-
 __all__ = ["COMMAND"]
 
 _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
@@ -60,11 +55,6 @@ _NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simula
 def _add_arguments(parser: Parser) -> None:
     add_config(
         parser, "the evaluation, a search, or settings of topics or of the server, a TOML file; or a broker.conf"
-    )
-    parser.add_argument(
-        "--against",
-        metavar="LOOKUPS",
-        help="the table LOOKUPS: also find rules, labels and parts of policies that have no effect on it",
     )
 
 
@@ -76,23 +66,15 @@ def _run(arguments: argparse.Namespace) -> int:
         return _check_tuning(arguments)
     if is_about_topics(arguments.config):
         return _check_topics(arguments)
-    findings: Sequence[Finding] = ()
     examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
     settings = examined.findings.settings
     if settings is not None:
         _warn(settings, examined.policies)
-        # Held against a log, they are findings.
-        for sentence in capacity_warnings(settings) if arguments.against is None else ():
-            warn(sentence)
     unreadable = [] if settings is None else _unreadable(settings)
     if examined.problems or unreadable or settings is None:
         raise SettingsError([*examined.problems, *unreadable])
-    if arguments.against is not None:
-        findings = inspected(arguments.against, arguments.config, settings_flags(arguments)).findings
-        print_findings(findings)
     policies = quantity(len(settings.policies), "policy", "policies")
-    without_effect = f"; {quantity(len(findings), 'finding')} on this log" if findings else ""
-    stdout().write(f"{arguments.config}: no mistakes{without_effect}; {policies}, {_brokers(settings)}\n")
+    stdout().write(f"{arguments.config}: no mistakes; {policies}, {_brokers(settings)}\n")
     return 0
 
 
@@ -102,8 +84,6 @@ def _check_topics(arguments: argparse.Namespace) -> int:
     Raises:
         SettingsError: all mistakes together.
     """
-    if arguments.against is not None:
-        raise SettingsError("--against: holds an evaluation against a log; these are settings of topics")
     is_conf = Path(arguments.config).suffix == ".conf"
     problems = _problems_of_conf(arguments.config) if is_conf else []
     try:
@@ -128,8 +108,6 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.tuning.sought import check_figures, spaces_of
 
-    if arguments.against is not None:
-        raise SettingsError("--against: holds an evaluation against a log; this is a search, which names one")
     own, rest = apart(settings_flags(arguments))
     file = load_tuning(arguments.config, own)
     selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
@@ -147,8 +125,6 @@ def _check_serving(arguments: argparse.Namespace) -> int:
         SettingsError: all mistakes together.
     """
     require_extra("serve", "pyarrow", extra="serve")
-    if arguments.against is not None:
-        raise SettingsError("--against: holds an evaluation against a log; these are settings of the decision server")
     findings = examine_settings(ServingFile, arguments.config, settings_flags(arguments))
     settings = findings.settings
     if settings is not None:
@@ -293,13 +269,10 @@ COMMAND = Command(
     summary="find every mistake in an evaluation and the files it names, or in settings of topics or the server",
     examples=(
         ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
-        (
-            "lookup config check --config evaluation.toml --against sample/lookups",
-            "and what in it has no effect on that log; the exit code stays 0",
-        ),
         ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
         ("lookup config check --config serving.toml", "and of the decision server's, before `lookup serve` has them"),
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired={"--against": "`lookup inspect LOOKUPS --config FILE` holds settings against a log"},
 )

@@ -212,9 +212,8 @@ def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace)
     if found is None:
         return [f"lookup generate --output {shlex.quote(str(folder / 'sample'))}", evaluate]
     lookups = shlex.quote(str(folder / "tables" / "lookups") if found.mapping else arguments.log)
-    check = f"lookup config check --config {config} --against {lookups}"
     inspect = f"lookup inspect {lookups} --config {config}"
-    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), check, inspect, evaluate]
+    return [*([_ingest(folder, arguments.log, arguments)] if found.mapping else []), inspect, evaluate]
 
 
 def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:

@@ -24,9 +24,8 @@ from lookup.model.time import time_text
 
 if TYPE_CHECKING:
     from lookup.replay.inspecting import ClusterInspection, Inspection
-    from lookup.replay.outcome import Finding
 
-__all__ = ["COMMAND", "inspected", "print_findings"]
+__all__ = ["COMMAND"]
 
 #: Entries of a breakdown that are printed.
 _SHOWN = 5
@@ -47,7 +46,7 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is None and arguments.set:
         raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
-    inspection = inspected(arguments.lookups, arguments.config, settings_flags(arguments))
+    inspection = _inspected(arguments.lookups, arguments.config, settings_flags(arguments))
     if arguments.format == "json":
         print_json(inspection.document())
         return 0
@@ -57,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> Inspection:
+def _inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> Inspection:
     """Look at a log, with or without an evaluation.
 
     Raises:
@@ -71,15 +70,6 @@ def inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> 
     )
     with progress("reading the log") as report:
         return inspect_selected(lookups, selection, report).inspection
-
-
-def print_findings(findings: Iterable[Finding]) -> None:
-    """Print what has no effect on a log: what, how often, evidence, remedy."""
-    console = data_console()
-    for finding in findings:
-        console.print(plain(f"{finding.rule}: {finding.what}"), soft_wrap=True)
-        for name in ("how_often", "evidence", "remedy"):
-            console.print(plain(f"  {name.replace('_', ' '):<9}  {getattr(finding, name)}"), soft_wrap=True)
 
 
 def _print(inspection: Inspection) -> None:
@@ -97,7 +87,8 @@ def _print(inspection: Inspection) -> None:
             console.print(plain(f"  {name:<{width}}  {text}"), soft_wrap=True)
     if inspection.findings:
         console.print()
-        print_findings(inspection.findings)
+        for finding in inspection.findings:
+            console.print(plain(f"{finding.kind}: {finding.sentence}"), soft_wrap=True)
 
 
 def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:

@@ -20,7 +20,7 @@ from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick
 
-__all__ = ["ClusterFacts", "FactsWalk", "quiet_share"]
+__all__ = ["ClusterFacts", "FactsWalk"]
 
 Ints = NDArray[np.int64]
 
@@ -38,8 +38,6 @@ class ClusterFacts:
     ticks: int
     #: bundles that the log begins with
     bundles: int
-    #: share of the scored demand that `quiet_share` finds
-    quiet: float
 
 
 class FactsWalk(ClusterWalk):
@@ -66,8 +64,6 @@ class FactsWalk(ClusterWalk):
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
         self._best = BestWalk(cluster, run, self._registry, bundles)
         self._induced = self._demand = 0
-        #: start, lookups and registered brokers of every tick with lookups
-        self._busy: list[tuple[int, int, int]] = []
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Gather the facts of one slice."""
@@ -77,8 +73,6 @@ class FactsWalk(ClusterWalk):
                 self._registry.apply(tick.events.registry)
             self._demand += tick.high - tick.low
             self._induced += self._count_induced(tick)
-            if tick.high > tick.low:
-                self._busy.append((tick.start_us, tick.high - tick.low, int(self._registry.registered.sum())))
             if tick.start_us < self.scored_from:
                 continue
             self._cells.add(tick.start_us, tick.end_us, self._registry.registered, None)
@@ -128,25 +122,4 @@ class FactsWalk(ClusterWalk):
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,
             bundles=len(self._cluster.first_bundles().ordered()[0]),
-            quiet=quiet_share(*np.array(self._busy, dtype=np.int64).reshape(-1, 3).T, run=self._run),
         )
-
-
-def quiet_share(starts: Ints, lookups: Ints, brokers: Ints, *, run: RunPlan) -> float:
-    """Return the share of lookups before which brokers had served less than one each in the time load is taken from.
-
-    Then the load that a policy sees is 0 of most brokers, and chance of the rest.
-
-    Args:
-        starts: of the ticks that have lookups, µs, ascending, shape (n_ticks,).
-        lookups: of each tick, shape (n_ticks,).
-        brokers: that are registered in each tick, shape (n_ticks,).
-        run: of which lookups in the warm-up do not count.
-    """
-    total = np.append(0, np.cumsum(lookups))
-    # Load is that of the session before the last instant of the grid.
-    instant = starts // run.tick_us * run.tick_us
-    served = total[np.searchsorted(starts, instant)] - total[np.searchsorted(starts, instant - run.session_us)]
-    is_scored = starts >= run.first_scored(int(starts[0]) if len(starts) else 0)
-    scored = int(lookups[is_scored].sum())
-    return int(lookups[is_scored & (served < brokers)].sum()) / scored if scored else 0.0

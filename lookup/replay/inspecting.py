@@ -25,8 +25,7 @@ from lookup.model.quoting import quantity
 from lookup.replay.clusters import plan_clusters
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan, Share
 from lookup.replay.days import CodedPart, SliceRows, rows_of, slices_of_day
-from lookup.replay.facts import quiet_share
-from lookup.replay.lint import lint
+from lookup.replay.findings import find
 from lookup.replay.outcome import Finding
 from lookup.replay.plan import ClusterPlan
 from lookup.replay.proportions import mean_load_of, published_labels, suggested_session
@@ -179,12 +178,7 @@ def inspect_log(
     coded, shares = _coded(path, coding, work, progress)
     demands = _demands(shares, coding, work)
     plans = plan_clusters(workers, shares, tables=tables, run=run, work=work)
-    progress("asking the policies")
-    quiet = {}
-    for demand, plan in zip(demands, plans, strict=True):
-        starts, lookups = demand.ticks
-        quiet[plan.name] = quiet_share(starts, lookups, np.full(len(starts), plan.timeline.most_registered), run=run)
-    findings = lint(settings, policies, plans, run, quiet)
+    findings = find(settings, policies, plans, run)
     clusters = [_inspected(demand, settings.evaluation, plan) for demand, plan in zip(demands, plans, strict=True)]
     return Inspection(*_refused(coded), tuple(clusters), tuple(findings))
 

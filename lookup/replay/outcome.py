@@ -25,19 +25,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in valid settings that has no effect on a log, or one that was hardly meant."""
+    """Something in valid settings that has no effect on a log, or is out of proportion to it."""
 
-    #: name of the rule that found it, a `LintRule`; a run of an earlier version may have others
-    rule: str
-    what: str
-    how_often: str
-    evidence: str
-    remedy: str
-
-    @property
-    def sentence(self) -> str:
-        """Return all of it as one sentence."""
-        return f"{self.what} ({self.how_often}): {self.evidence}; {self.remedy}"
+    #: a `LintRule`
+    kind: str
+    #: says what it is and what would be right, without full stop
+    sentence: str
+    #: how many lookups it concerns, or of what else the sentence is about; 0 of a setting that never applies
+    count: int
 
 
 #: Stands for a policy's name if the sums are those of the brokers the log says were answered.

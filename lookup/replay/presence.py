@@ -66,15 +66,14 @@ def about_times(clusters: Sequence[ClusterPlan], run: RunPlan) -> Iterator[Findi
         first, last = _scored(cluster, run)
         whole = last + 1 - first
         without = whole - _overlap(cluster.registered, first, last)
-        part = "a part" if without < whole else "the whole"
         if without > _TELLING * whole > 0:
+            refused = "" if without < whole else ", and `lookup evaluate` refuses it"
+            times = _spans(cluster.registered, first, last)
             yield Finding(
                 "broker-times",
-                f"no broker of {cluster.name} is registered in {part} of the log",
-                f"{without / US_PER_S:,.0f} of {whole / US_PER_S:,.0f} s",
-                f"{_spans(cluster.registered, first, last)}; "
-                + ("no policy can answer in that part" if without < whole else "`lookup evaluate` refuses it"),
-                _RIGHT,
+                f"no broker of {cluster.name} is registered in {without / US_PER_S:,.0f} of {whole / US_PER_S:,.0f} s "
+                f"of the log, in which no policy can answer{refused}: {times}; {_RIGHT}",
+                without // US_PER_S,
             )
 
 

@@ -29,11 +29,10 @@ from lookup.replay.clusters import marks_of, plan_clusters, require_scored
 from lookup.replay.coding import EXTRA_FIELDS, CodingPlan
 from lookup.replay.counted import check_by
 from lookup.replay.facts import ClusterFacts, FactsWalk
-from lookup.replay.lint import lint
+from lookup.replay.findings import about_evidence, find
 from lookup.replay.outcome import AtBest, InputFacts, ReplayOutcome, cycles_by_policy
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import require_registered
-from lookup.replay.proportions import about_evidence
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
 from lookup.replay.shares import Coded, code_files, code_frame, demanded
 from lookup.replay.tasks import (
@@ -185,8 +184,7 @@ class _EvaluationRun:
         require_registered(clusters, run)
         seeds = seeds_for(self.settings.evaluation, clusters)
         replayed, gathered = self._replay(clusters, run, recipe, seeds)
-        quiet = {cluster.name: each.facts.quiet for cluster, each in zip(clusters, gathered, strict=True)}
-        findings = lint(self.settings, policies, clusters, run, quiet)
+        findings = find(self.settings, policies, clusters, run)
         findings += about_evidence(self.settings, (sums for each in replayed for sums in each.sums))
         inputs = _input_facts(clusters, coded, tables, [each.facts for each in gathered], replayed)
         return ReplayOutcome(

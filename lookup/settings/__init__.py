@@ -1,6 +1,6 @@
 """Read and check what users write: evaluations, policies, brokers; from TOML, broker.conf, environment and flags."""
 
-from lookup.settings.advice import capacity_warnings, obstacles_of, policy_warnings, warnings_of
+from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.cluster import (
@@ -36,7 +36,7 @@ __all__ = [
     "ClientRule", "CollectSection", "EdgeEntry", "EvaluationFile", "EvaluationSection", "Findings", "InputsSection",
     "IsolationEntry", "ListingSection", "LocationEntry", "NamespaceEntry", "PartSpec", "PolicyFile",
     "PolicySpec", "ServingFile", "ServingSection", "TopicsFile", "TopicsSection", "TopologyFile",
-    "TopologySection", "VerdictSection", "broker_intervals", "capacity_warnings", "client_rules", "describe",
+    "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe",
     "examine_settings", "label_client", "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys",
     "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",
     "namespace_policies", "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",

@@ -12,9 +12,9 @@ from lookup.settings.broker import BrokerEntry
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
 from lookup.settings.pulsar_keys import BUNDLES_KEY
-from lookup.settings.resolve import broker_intervals, load_manager_keys
+from lookup.settings.resolve import load_manager_keys
 
-__all__ = ["capacity_warnings", "obstacles_of", "policy_warnings", "warnings_of"]
+__all__ = ["obstacles_of", "policy_warnings", "warnings_of"]
 
 #: Form of Pulsar's names of brokers; clients' settings have URLs of the service instead.
 _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
@@ -47,27 +47,6 @@ def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] |
         for key, margin in wide.items()
     ]
     return warnings
-
-
-def capacity_warnings(settings: EvaluationFile) -> list[str]:
-    """Return a sentence if some [[brokers]] of a cluster have a capacity and others have none.
-
-    A log says more: which clusters there are, and which brokers registered. What is found there is a finding.
-    """
-    if "no-capacity" in settings.lint.accept:
-        return []
-    named = sorted({cluster for entry in settings.brokers for cluster in entry.clusters or ()})
-    without: dict[str, None] = {}
-    # No cluster has an empty name: under it are the brokers of every cluster.
-    for cluster in named or [""]:
-        brokers = [interval.broker for interval in broker_intervals(settings, cluster)]
-        lacking = [broker.id for broker in brokers if broker.capacity is None]
-        without |= dict.fromkeys(lacking if len(lacking) < len(brokers) else ())
-    sentence = (
-        f"some brokers have a capacity, and others have none, so that their usage is unknown: {listed(without)}; give "
-        "every broker of a cluster one, or none of them"
-    )
-    return [sentence] if without else []
 
 
 def obstacles_of(settings: EvaluationFile) -> list[str]:

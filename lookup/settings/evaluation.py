@@ -39,9 +39,8 @@ LoadSource = Literal["simulated", "reported"]
 LoadReports = Literal["instant", "published"]
 #: Kinds of findings about settings without effect on a log, or out of proportion to it.
 LintRule = Literal[
-    "alike", "broker-key", "broker-label", "broker-times", "bundles", "capacity-unit", "client-key", "client-label",
-    "client-rule", "doubled", "few-blocks", "filters", "isolation", "namespace", "no-capacity", "no-load", "policy-key",
-    "scorer", "selector", "short-session", "single-broker", "skewed", "time-of-day", "weight",
+    "broker-key", "broker-label", "broker-times", "bundles", "capacity-unit", "client-label", "client-rule", "doubled",
+    "few-blocks", "isolation", "namespace", "no-capacity", "policy-key", "short-session", "skewed", "time-of-day",
 ]  # fmt: skip
 #: A whole number that tables can hold.
 Seed = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]

@@ -54,14 +54,14 @@ def test_settings_are_held_against_a_log(log: GeneratedLog) -> None:
     """With brokers of a frame; what has no effect is a row with its remedy."""
     found = lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers)
 
-    findings = found.findings.set_index("rule")
-    assert findings.loc["policy-key", "remedy"] == "did you mean 'rack'?"
+    findings = found.findings.set_index("kind")
+    assert "did you mean 'rack'?" in findings.loc["policy-key", "sentence"]
     assert {"session_s", "suggested_s"} <= set(found.clusters.columns)
     assert "policy-key" in found._repr_html_()
     again = lookup.inspect(None, {**SETTINGS, "inputs": {n: f"{log.folder}/{n}" for n in ("lookups", "brokers")}})
     pd.testing.assert_frame_equal(again.findings, found.findings)
     accepted = lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers, overrides={"lint.accept": ["policy-key"]})
-    assert "policy-key" not in accepted.findings["rule"].tolist()
+    assert "policy-key" not in accepted.findings["kind"].tolist()
 
 
 def test_rows_that_a_replay_would_refuse_are_counted(log: GeneratedLog) -> None:

@@ -61,16 +61,6 @@ def test_what_evaluate_would_refuse_is_warned_of(lookup: Run, tmp_path: Path) ->
     ]
 
 
-def test_a_broker_without_a_capacity_is_warned_of(lookup: Run, tmp_path: Path) -> None:
-    """It changes what policies see, and is no mistake."""
-    brokers = '[[brokers]]\nid = "a:1"\ncapacity = 2.0\n[[brokers]]\nid = "b:1"\n'
-
-    ran = lookup("config", "check", "--config", evaluation(tmp_path, brokers))
-
-    assert ran.code == 0
-    assert "warning: some brokers have a capacity, and others have none, so that their usage is unknown: b:1" in ran.err
-
-
 def test_a_splitter_is_noted(lookup: Run, tmp_path: Path) -> None:
     """A replay does not ask it; that is no mistake and no warning."""
     splitting = '[[policies]]\nname = "splits"\nselector = "best"\nsplitter = "default-split"\n'
@@ -421,12 +411,3 @@ def test_an_open_server_is_warned_of(lookup: Run, tmp_path: Path) -> None:
 
     assert ran.code == 0
     assert ran.err.startswith("warning: serving.bind: '0.0.0.0' and no serving.token_file")
-
-
-def test_settings_of_the_server_have_no_log_to_be_held_against(lookup: Run, tmp_path: Path) -> None:
-    """`--against` is about evaluations."""
-    path = _serving(tmp_path)
-
-    assert lookup("config", "check", "--config", path, "--against", tmp_path).mistakes == [
-        "--against: holds an evaluation against a log; these are settings of the decision server"
-    ]

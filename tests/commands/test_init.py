@@ -26,10 +26,10 @@ def test_the_commands_that_it_prints_run(lookup: Run, tmp_path: Path, monkeypatc
 
     assert ran.code == 0, ran.err
     assert names_in(tmp_path / "trial") == ["brokers.toml", "evaluation.toml", "mapping.toml"]
-    ingest, check, inspect, evaluate = map(shlex.split, ran.out.splitlines())
+    ingest, inspect, evaluate = map(shlex.split, ran.out.splitlines())
     assert ingest[-2:] == ["--master", "none"]
     assert lookup(*ingest[1:]).code == 0
-    checked = lookup(*check[1:])
+    checked = lookup("config", "check", *inspect[3:5])
     assert re.search("no mistakes; .*4 policies, 6 brokers", checked.out)
     assert "suggested" in lookup(*inspect[1:]).out
     done = lookup(*evaluate[1:])

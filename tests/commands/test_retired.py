@@ -11,6 +11,7 @@ from tests.commands.projects import Run
     ("words", "gone", "instead"),
     [
         ("explain run --versus rack", "--versus", "docs/explain.md"),
+        ("config check --against lookups", "--against", "lookup inspect"),
         ("simulate --tune tune.toml", "--tune", "lookup tune"),
         ("evaluate --annotations github", "--annotations", "--junit"),
         ("report run --comment comment.md", "--comment", "report.md"),

@@ -27,7 +27,7 @@ def _log(folder: Path, **row: Any) -> None:
 def _found(folder: Path, **given: Any) -> list[str]:
     (folder / "work").mkdir()
     inspection = inspect_log(str(folder / "lookups"), str(folder / "work"), settings=evaluation_in(folder, **given))
-    return [finding.sentence for finding in inspection.findings if finding.rule == "broker-times"]
+    return [finding.sentence for finding in inspection.findings if finding.kind == "broker-times"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_brokers_of_the_warm_up_answer_nothing_that_is_scored(tmp_path: Path) ->
     ("brokers", "says"),
     [
         ([BROKER], None),
-        ([_LATE], "no broker of east is registered in the whole of the log (600 of 600 s)"),
-        ([{**BROKER, "until": "2026-01-02T00:01:00Z"}], "no broker of east is registered in a part of the log ("),
+        ([_LATE], "no broker of east is registered in 600 of 600 s of the log"),
+        ([{**BROKER, "until": "2026-01-02T00:01:00Z"}], "no broker of east is registered in 300 of 600 s of the log"),
     ],
 )
 def test_times_that_do_not_fit_are_a_finding(brokers: list[dict[str, Any]], says: str | None, tmp_path: Path) -> None:

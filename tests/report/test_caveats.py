@@ -51,9 +51,9 @@ def test_policies_with_the_same_figures_are_named() -> None:
 
 def test_findings_are_cautions() -> None:
     """What a run found without effect is said with evidence and remedy."""
-    finding = Finding("scorer", "a", "b", "c", "d")
+    finding = Finding("namespace", "a; b", 3)
 
-    assert "a (b): c; d." in caveats(result(inputs=replace(INPUTS, findings=(finding,))))
+    assert "a; b." in caveats(result(inputs=replace(INPUTS, findings=(finding,))))
 
 
 def test_one_seed_is_a_caveat() -> None:

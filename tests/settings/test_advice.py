@@ -8,7 +8,6 @@ import pytest
 
 from lookup.settings import (
     PolicySpec,
-    capacity_warnings,
     load_manager_keys,
     obstacles_of,
     policy_warnings,
@@ -42,30 +41,6 @@ def test_an_evaluation_without_a_broker_is_told(tmp_path: Path) -> None:
     (found,) = obstacles_of(evaluation(tmp_path))
 
     assert found.startswith("there is no broker, and `lookup evaluate` would refuse to run; give [[brokers]]")
-
-
-_CAN, _CANNOT = '[[brokers]]\nid = "a:1"\ncapacity = 2.0\n', '[[brokers]]\nid = "b{n}:1"\ncount = 20\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (_CAN + _CANNOT, True),
-        (_CAN + _CANNOT + 'clusters = ["east"]', True),
-        (f'{_CAN}clusters = ["west"]\n{_CANNOT}clusters = ["east"]', False),
-        (f'{_CAN}{_CANNOT}[lint]\naccept = ["no-capacity"]', False),
-        (_CAN, False),
-        (_CANNOT, False),
-    ],
-)
-def test_brokers_without_a_capacity_beside_others_are_told(tmp_path: Path, text: str, told: bool) -> None:
-    """Some are named, with how many more; brokers of other clusters do not count."""
-    found = capacity_warnings(evaluation(tmp_path, text))
-
-    assert len(found) == told
-    assert all(
-        "unknown: b0:1, b10:1, b11:1," in sentence and "and 8 more; give every" in sentence for sentence in found
-    )
 
 
 def test_a_manager_that_ignores_properties_is_told(tmp_path: Path) -> None:
