@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from lookup.report.manifest import RunFacts, manifest_json
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GeneratedLog", "generate", "generate_into"]
+__all__ = ["GeneratedLog", "figures_of", "generate", "generate_into"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,14 +92,14 @@ def generate(
             is returned.
         force: replace earlier tables in `output`.
         progress: called with one short sentence before the log is written.
-        figures: those of the flags of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`;
+        figures: those of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`;
             `start` is a time or a text like "2026-01-05T00:00:00Z".
 
     Raises:
         SettingsError: naming every figure that is unknown, wrong or out of range.
         InputError: if the output cannot be written, which is then as it was.
     """
-    settings = _settings(figures)
+    settings = figures_of(figures)
     with result_folder(output) as (folder, ties):
         progress(f"writing {settings.lookups:,} lookups to {folder}")
         log = generate_into(folder, settings, force=force, command=["generate"])
@@ -132,7 +132,12 @@ def generate_into(output: str, settings: GenerateSettings, *, force: bool, comma
     return GeneratedLog(write_log(settings, output, force=force, manifest=manifest))
 
 
-def _settings(figures: dict[str, Any]) -> GenerateSettings:
+def figures_of(figures: Mapping[str, Any]) -> GenerateSettings:
+    """Check figures of a log by name, values or texts of them.
+
+    Raises:
+        SettingsError: naming every figure that is unknown, wrong or out of range.
+    """
     known = [field.name for field in fields(GenerateSettings)]
     unknown = [name for name in figures if name not in known]
     if unknown:

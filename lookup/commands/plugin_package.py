@@ -20,7 +20,7 @@ __all__ = ["COMMANDS", "package_files", "plugin_name"]
 COMMANDS = (
     "pip install -e '.[test]'",
     "pytest",
-    "lookup generate --output sample --clusters 1 --brokers 6 --hours 6 --lookups 50000",
+    "lookup generate --output sample --clusters 1 --hours 6 --lookups 50000 --set brokers=6",
     "lookup evaluate --config evaluation.toml --output report",
     "lookup serve --config serving.toml",
 )

@@ -16,6 +16,7 @@ from tests.commands.projects import Run
         ("evaluate --annotations github", "--annotations", "--junit"),
         ("report run --comment comment.md", "--comment", "report.md"),
         ("report run --page-url https://ci.example.org", "--page-url", "report.md"),
+        ("generate --output o --rack-affinity 1", "--rack-affinity", "--set rack_affinity="),
         ("history nightly", "history", "docs/report.md"),
     ],
 )
