@@ -129,8 +129,8 @@ def test_wheel_holds_settings_licence_and_the_mark_of_types(wheel: list[str]) ->
 
     assert data - set(wheel) == set()
     assert {"lookup/py.typed", "lookup_policies/py.typed"} <= set(wheel)
-    assets = ROOT / "lookup" / "report" / "assets"
-    assert {path.relative_to(ROOT).as_posix() for path in assets.rglob("*") if path.is_file()} <= set(wheel)
+    for folder in (ROOT / "lookup" / "report" / "assets", ROOT / "lookup" / "commands" / "plugin_template"):
+        assert {path.relative_to(ROOT).as_posix() for path in folder.rglob("*") if path.is_file()} <= set(wheel)
     assert any(name.endswith("licenses/LICENSE") for name in wheel)
     # Vega's as well, which the wheel holds.
     assert sum("licenses/" in name and "LICENSE-vega" in name for name in wheel) == 3

@@ -145,9 +145,7 @@ def test_a_package_replaces_nothing(lookup: Run, tmp_path: Path) -> None:
 
     (mistake,) = lookup("init", tmp_path, "--plugin", "rack-aware").mistakes
 
-    assert mistake.startswith(
-        f"{tmp_path}/pyproject.toml and {tmp_path}/evaluation.toml and 1 more file exists already"
-    )
+    assert mistake.startswith(f"{tmp_path}/README.md and {tmp_path}/evaluation.toml and 1 more file exists already")
     assert names_in(tmp_path) == ["LICENSE", "README.md", "evaluation.toml", "pyproject.toml"]
 
 
