@@ -29,7 +29,7 @@ from lookup.replay.counted import check_by
 from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
-from lookup.replay.tasks import metrics_of, ship
+from lookup.replay.tasks import metrics_of
 from lookup.report.caveats import no_answers
 from lookup.report.confirmation import confirming, what_is_left
 from lookup.report.folder import read_run
@@ -117,7 +117,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
     from lookup.api.workers import check_workers, workers_for
-    from lookup.spark.cluster import is_elsewhere, join_workers
+    from lookup.spark.cluster import is_elsewhere, ship_code
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -136,7 +136,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         asked = runs_on if of_frame is None else of_frame
         if is_elsewhere(asked):
             given.require_reach()
-        join_workers(asked, say=warn)
+        ship_code(asked)
         clock.stop("spark")
         with draft(folder, OUTPUTS, force=force) as target:
             scored = evaluate_into(
@@ -189,7 +189,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         # Tasks read all tables but BROKERS.
         log = settings.inputs.lookups if lookups is None else None
         paths = [*([] if log is None else [log]), *report_paths(settings).values()]
-        check_reach(asked, paths, target.path, ship(settings))
+        check_reach(asked, paths, target.path)
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")

@@ -59,7 +59,7 @@ from lookup.report.past import (
 )
 from lookup.settings.evaluation import EvaluationFile
 from lookup.spark.choosing import rows_of
-from lookup.spark.cluster import check_reach, is_foreign, join_workers
+from lookup.spark.cluster import check_reach, is_foreign, ship_code
 
 __all__ = [
     "CycleExplained", "DecisionExplained", "explain_cycle", "explain_decision", "explain_owners",
@@ -359,7 +359,7 @@ def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None])
     """
     rows = run.summary["inputs"]["rows"]
     works = workers_for(workers, lambda: rows_of(rows), progress)
-    join_workers(works)
+    ship_code(works)
     if not is_foreign(works):
         with tempfile.TemporaryDirectory(prefix="lookup-explain-") as folder:
             yield works, WorkDir(folder)

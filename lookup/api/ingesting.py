@@ -14,7 +14,7 @@ from lookup.logs import ingest as logs
 from lookup.logs.jobs import Workers
 from lookup.logs.sources import list_files
 from lookup.spark.choosing import bytes_of
-from lookup.spark.cluster import check_reach, join_workers
+from lookup.spark.cluster import check_reach, ship_code
 
 __all__ = ["ingest"]
 
@@ -60,7 +60,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         built = logs.load_reader(registry, reader=reader, mapping=mapping)
     names = [os.fspath(source) for source in given]
     runs_on = workers_for(workers, lambda: bytes_of(list_files(names)), lambda sentence: None)
-    join_workers(runs_on)
+    ship_code(runs_on)
     return logs.ingest(
         runs_on,
         names,

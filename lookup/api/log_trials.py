@@ -20,7 +20,6 @@ from lookup.model.time import US_PER_S, moment_at, time_text, to_us
 from lookup.replay.presence import require_some_registered
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay, run_plan
-from lookup.replay.tasks import ship
 from lookup.report.manifest import fingerprint
 from lookup.score.luck import LEVEL, replicates_for
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
@@ -133,7 +132,7 @@ class LogTrials:
 
         settings = self.selection.settings
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
-        check_reach(self.workers, paths, folder, ship(settings))
+        check_reach(self.workers, paths, folder)
 
     def tried(self, batch: Batch, number: int, search: Search, progress: Callable[[str], None]) -> Shown:
         """Replay a batch over the days of the search."""

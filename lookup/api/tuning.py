@@ -167,7 +167,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
         PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     from lookup.api.workers import check_workers, workers_for
-    from lookup.spark.cluster import join_workers
+    from lookup.spark.cluster import ship_code
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -180,7 +180,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
         trials = LogTrials.of(file, selection, holdout=not no_holdout)
         run = TuneRun.of(file, trials, folder, force=force)
         trials.workers = workers_for(workers, lambda: size_of(selection.settings), progress)
-        join_workers(trials.workers, say=warn)
+        ship_code(trials.workers)
         tuning = run.finish(progress=progress, warn=warn)
         ties(tuning)
     return tuning

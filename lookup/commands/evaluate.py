@@ -13,6 +13,7 @@ from lookup.commands.failures import interrupted_later
 from lookup.commands.gates import RETIRED, Demands, add_gate
 from lookup.commands.options import (
     COMMAND_LINE,
+    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -99,9 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
             tables = {str(name): fingerprint(path) for name, path in given_inputs(settings).items()}
             demands.check(metrics_of(selection.registry), settings.model_dump(mode="json"), tables)
         clock.stop("check")
-        workers = stack.enter_context(
-            workers_of(arguments.master, lambda: size_of(settings), wait_s=arguments.wait_s, starting=report_stage)
-        )
+        workers = stack.enter_context(workers_of(arguments.master, lambda: size_of(settings), starting=report_stage))
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))
         scored = evaluate_into(
@@ -167,5 +166,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired=RETIRED,
+    retired=RETIRED | WAIT_IS_GONE,
 )

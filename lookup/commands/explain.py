@@ -19,6 +19,7 @@ from lookup.api.selection import select
 from lookup.commands.explain_run import print_explanation, run_explained
 from lookup.commands.options import (
     COMMAND_LINE,
+    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -107,7 +108,7 @@ def _add_arguments(parser: Parser) -> None:
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
 _OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
-_OF_RUN = ("bundle", "decision", "seed", "candidate", "master", "wait_s")
+_OF_RUN = ("bundle", "decision", "seed", "candidate", "master")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -277,5 +278,8 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired={"--versus": "compare OWNERS and DECISIONS of the two policies, docs/explain.md has the queries"},
+    retired={
+        **WAIT_IS_GONE,
+        "--versus": "compare OWNERS and DECISIONS of the two policies, docs/explain.md has the queries",
+    },
 )

@@ -60,9 +60,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
         report = stack.enter_context(progress("reading the run"))
         # The tables of a run are read here; what was not recorded is found by replaying the log.
         master = arguments.master if needs_log else NO_SPARK
-        workers = stack.enter_context(
-            workers_of(master, lambda: rows_of(rows), wait_s=arguments.wait_s, starting=report)
-        )
+        workers = stack.enter_context(workers_of(master, lambda: rows_of(rows), starting=report))
         document, show = _explained(arguments, workers, report)
     if arguments.format == "json":
         print_json(document)

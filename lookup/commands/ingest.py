@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lookup.commands.options import (
+    WAIT_IS_GONE,
     Command,
     Parser,
     add_format,
@@ -116,9 +117,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with (
         progress("reading") as report_stage,
-        workers_of(
-            arguments.master, lambda: bytes_of(files), wait_s=arguments.wait_s, starting=report_stage
-        ) as workers,
+        workers_of(arguments.master, lambda: bytes_of(files), starting=report_stage) as workers,
         watched_by(report_stage.done),
     ):
         report_stage(f"reading {quantity(len(files), 'file')} with {reader.name}")
@@ -241,4 +240,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired=WAIT_IS_GONE,
 )

@@ -23,7 +23,7 @@ from lookup.model.quoting import suggestion
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
-    "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
+    "WAIT_IS_GONE", "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
     "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parsed",
     "ratio", "require_extra", "settings_flags", "settings_path", "whole",
 ]  # fmt: skip
@@ -219,7 +219,10 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
         )
 
 
-# Flags that several commands share.
+# Flags that several commands share, and have shared.
+
+#: Of commands with `--master`.
+WAIT_IS_GONE = {"--wait": "Spark waits for workers by itself, until Ctrl-C"}
 
 
 def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:
@@ -260,17 +263,9 @@ def add_master(
     parser: Parser,
     what: str = "Spark's master, like local[*] or spark://host:7077; none: this process, without Java; default: this "
     "process below 200,000 rows, else local[*], all cores of this machine",
-    awaited: str = "a first worker of a Spark cluster, like 30s, 10m; default: 10m",
 ) -> None:
-    """Add `--master` and `--wait`."""
+    """Add `--master`."""
     parser.add_argument("--master", metavar="URL", help=what)
-    parser.add_argument(
-        "--wait",
-        type=duration,
-        dest="wait_s",
-        metavar="TIME",
-        help=f"how long to wait for {awaited}",
-    )
 
 
 def add_plugin_files(parser: Parser, what: str = "parts or log readers") -> None:

@@ -19,10 +19,10 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import interrupted_later
-from lookup.commands.streams import warn
+from lookup.commands.streams import note
 from lookup.errors import Argument, PulsarLookupError, SettingsError
 from lookup.spark.choosing import is_local, is_submitted
-from lookup.spark.cluster import join_workers
+from lookup.spark.cluster import is_elsewhere, ship_code
 from lookup.spark.session import create_session, java
 
 __all__ = ["spark_session"]
@@ -38,20 +38,19 @@ _MASTER = re.compile(r"yarn|local-cluster\[.+\]|(spark|k8s)://.+")
 
 
 @contextmanager
-def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterator[SparkSession]:
-    """Yield the active session, or one that is stopped at the end; the workers of a cluster have what tasks need.
+def spark_session(master: str | None) -> Iterator[SparkSession]:
+    """Yield the active session, or one that is stopped at the end; the workers of a cluster are sent the code.
 
     Args:
         master: Spark's URL; None: this machine, or the master of `spark-submit`.
-        wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
 
     Raises:
-        SettingsError: if Spark cannot start, or workers do not come or lack something.
+        SettingsError: if Spark cannot start.
         PulsarLookupError: if its JVM ends before the body does.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        join_workers(active, wait_s=wait_s, say=warn)
+        ship_code(active)
         yield active
         return
     session: SparkSession | None = None
@@ -64,7 +63,11 @@ def spark_session(master: str | None, *, wait_s: float | None = None) -> Iterato
             session.stop()
         raise
     with _stopped_at_the_end(session):
-        join_workers(session, wait_s=wait_s, say=warn)
+        ship_code(session)
+        if is_elsewhere(session):
+            # Spark itself waits in silence.
+            memory = session.sparkContext.getConf().get("spark.executor.memory", "1g")
+            note(f"tasks wait until a worker of {session.sparkContext.master} has a core and {memory} of memory free")
         yield session
 
 

@@ -13,6 +13,7 @@ from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
 from lookup.commands.options import (
     COMMAND_LINE,
+    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -90,7 +91,6 @@ def _run(arguments: argparse.Namespace) -> int:
             workers_of(
                 arguments.master,
                 lambda: size_of(selection.settings),
-                wait_s=arguments.wait_s,
                 starting=report_stage,
             )
         )
@@ -231,4 +231,5 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
+    retired=WAIT_IS_GONE,
 )

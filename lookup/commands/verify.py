@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookup.commands.cluster_flags import add_cluster
-from lookup.commands.options import Command, Parser, add_format, add_master, add_plugin_files, moment, require_extra
+from lookup.commands.options import (
+    Command,
+    Parser,
+    add_format,
+    add_master,
+    add_plugin_files,
+    duration,
+    moment,
+    require_extra,
+)
 from lookup.commands.plan import add_lookups, source_of
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress
 from lookup.errors import SettingsError
@@ -50,7 +59,14 @@ def _add_arguments(parser: Parser) -> None:
     add_master(
         parser,
         "verify decisions on Spark, with this master, like local[*]; default: in this process",
-        "a first worker of a Spark cluster (default: 10m), or reports of all brokers (default: 60s)",
+    )
+    parser.add_argument(
+        "--wait",
+        type=duration,
+        default=_REPORTS_S,
+        dest="wait_s",
+        metavar="TIME",
+        help="with --plan: how long to wait for reports of all brokers (default: 60s)",
     )
     add_plugin_files(parser, "parts of the policies")
     add_format(parser, "table", "json")
@@ -79,7 +95,7 @@ def _verify_decisions(arguments: argparse.Namespace) -> int:
         from lookup.commands.sessions import spark_session
         from lookup.logs.jobs import run_tasks
 
-        with spark_session(arguments.master, wait_s=arguments.wait_s) as spark:
+        with spark_session(arguments.master) as spark:
             verified = verify(
                 arguments.recorded,
                 plugin_files=files,
@@ -106,7 +122,6 @@ def _print_verified(verified: Verified, form: str) -> None:
 
 def _verify_plan(journal: str, arguments: argparse.Namespace) -> int:
     """Print the figures that a plan predicted beside those that are measured."""
-    arguments.wait_s = arguments.wait_s or _REPORTS_S
     source = source_of(arguments)
     from lookup.api.moving import verify
 

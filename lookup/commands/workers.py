@@ -21,7 +21,6 @@ def workers_of(
     master: str | None,
     size: Callable[[], Size],
     *,
-    wait_s: float | None = None,
     starting: Callable[[str], object] = lambda stage: None,
 ) -> Iterator[Workers]:
     """Yield what runs the tasks of a command: a Spark session, or this process.
@@ -29,11 +28,10 @@ def workers_of(
     Args:
         master: Spark's URL, or "none" for this process; None: by the size of what is read.
         size: how much that is.
-        wait_s: how long to wait for a first worker of a cluster, in seconds; default: ten minutes.
         starting: called with a name for it before Spark starts.
 
     Raises:
-        SettingsError: if Spark cannot start, or workers of a cluster do not come or lack something.
+        SettingsError: if Spark cannot start.
         PulsarLookupError: if its JVM ends before the body does.
     """
     chosen = InProcess(usable_cores()) if master == NO_SPARK else None
@@ -45,7 +43,7 @@ def workers_of(
     starting("starting Spark")
     from lookup.commands.sessions import spark_session
 
-    with spark_session(master, wait_s=wait_s) as session:
+    with spark_session(master) as session:
         yield session
 
 

@@ -13,6 +13,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -21,13 +22,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from lookup.errors import PulsarLookupError
+from lookup.errors import PulsarLookupError, SettingsError
+from lookup.hooks.protocols import ENTRY_POINT_GROUP
 from lookup.logs.sources import forks_are_safe
+from lookup.model.quoting import listed
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "stages_of", "successes",
+    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes",
     "usable_cores", "watched_by",
 ]  # fmt: skip
 
@@ -49,6 +53,8 @@ Watch = Callable[[int, int, int], None]
 #: Seconds between two looks at how far Spark is; a look takes some milliseconds.
 _LOOK_S = 0.5
 _GROUP = "spark.jobGroup.id"
+#: Distributions whose versions decide how figures come out.
+_SAME = ("networkx", "numpy", "pyarrow")
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
@@ -155,13 +161,13 @@ def run_tasks(
                 break
             report(len(answers))
         return successes(answers)
-    context = workers.sparkContext
+    context, here = workers.sparkContext, _versions_here()
     broadcast = context.broadcast(shared)
 
     def run(item: _Item) -> _Answer | Failed:
         # Read before the attempt: unpickling it switches Python's collector on again.
         value = broadcast.value
-        return attempt(lambda: task(item, value), pauses_collector=pauses_collector)
+        return attempt(partial(_with_versions, here, task, item, value), pauses_collector=pauses_collector)
 
     try:
         with _looked_at(context, report) if watch is not None else nullcontext():
@@ -175,6 +181,42 @@ def run_tasks(
     return successes(answers)
 
 
+@cache
+def _versions_here() -> tuple[tuple[str, str | None], ...]:
+    """Return the versions of the distributions by which figures come out as they do: some libraries, and plug-ins."""
+    plugins = {point.dist.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist is not None}
+    return tuple((name, _version(name)) for name in (*_SAME, *sorted(plugins)))
+
+
+@cache
+def _require_versions(here: tuple[tuple[str, str | None], ...]) -> None:
+    """Refuse to run a task where distributions have other versions than here.
+
+    Raises:
+        SettingsError: naming the worker, and both versions of each.
+    """
+    found = ((name, wanted, _version(name)) for name, wanted in here)
+    others = [f"{name} {has or 'not installed'} instead of {wanted}" for name, wanted, has in found if has != wanted]
+    if others:
+        raise SettingsError(
+            f"worker {socket.gethostname()} has {listed(others)}; install for {sys.executable} what is installed here"
+        )
+
+
+def _with_versions(
+    here: tuple[tuple[str, str | None], ...], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
+) -> _Answer:
+    _require_versions(here)
+    return task(item, shared)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
 @contextmanager
 def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator[None]:
     """Report from time to time how many tasks of the body's jobs Spark has done."""
@@ -184,7 +226,7 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
     def look() -> None:
         while not is_over.wait(_LOOK_S):
             try:
-                done = sum(stage.numCompletedTasks for stage in stages_of(context, group))
+                done = sum(stage.numCompletedTasks for stage in _stages_of(context, group))
             except Exception:  # noqa: BLE001  without Java every call fails in a way of its own, and the body's does as well
                 return
             report(done)
@@ -202,7 +244,7 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
             context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]  # null takes it away
 
 
-def stages_of(context: SparkContext, group: str) -> list[SparkStageInfo]:
+def _stages_of(context: SparkContext, group: str) -> list[SparkStageInfo]:
     """Return how far the stages of a group's jobs are, as far as Spark still knows them."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
