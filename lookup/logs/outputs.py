@@ -1,24 +1,24 @@
 """Write output that appears whole or not at all: into a hidden folder first, which then takes the output's place.
 
-Works on every file system Arrow knows. On a local one the two folders change places in a single step, so that whoever
-looks, or is left behind by a kill, finds the earlier results or the new ones (`docs/decisions/whole-outputs.md`). An
-object store has no folders: to move one is to copy all that is in it. Output goes to its place there, and an object
-says meanwhile that it is unfinished. Every file of the program that is not a single report goes through here, so that
-all commands refuse an output in the same words.
+Works on every file system Arrow knows. On a local one the earlier output goes aside before the new one gets its name,
+and is removed last. A kill in between leaves both, whole, and the next run finishes that. An object store has no
+folders: to move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it
+is unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
+output in the same words.
+
+    .NAME.xxxxxxxx    being written; the next run on this output removes it
+    .NAME.new         whole, about to become NAME
+    .NAME.old         the earlier output, to be removed once NAME is the new one
 """
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import glob
 import os
 import re
 import shutil
-import signal
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -42,9 +42,8 @@ Relation = Literal["is", "lies in", "holds"]
 _ARROW_PREFIX = re.compile(r".*\. Detail: (?:\[errno \d+\] )?", re.DOTALL)
 #: Folders in folders of an output, at most.
 _DEEPEST = 6
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Linux: paths are relative to the working folder; two files exchange their places.
-_HERE, _EXCHANGE = -100, 2
+#: File of a hidden folder until it is finished: a later run removes it with the folder.
+_MARK = ".writing"
 #: Advice at the end of a refusal.
 _RIGHT = "name a folder that does not exist or is empty"
 
@@ -68,6 +67,8 @@ class Draft:
 def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """Yield a hidden folder, which takes the place of `output` if the body succeeds; else it is removed.
 
+    Of two runs that write one output at a time the later one goes on, and the earlier one fails at its end.
+
     In an object store earlier results go at once, and what the body writes into the output is removed if it fails.
 
     Args:
@@ -75,56 +76,103 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         names: everything a run may leave in the output; with `force` only these are replaced, other files stay.
 
     Raises:
-        InputError: if the output can be no folder, is not empty without `force`, or is being written by another
-            process; nothing was touched then.
+        InputError: if the output can be no folder, or is not empty without `force`, with nothing touched; or if a later
+            run writes it.
     """
-    require_free(output, force=force)
     system, target = _located(output)
+    is_local = isinstance(system, arrow_fs.LocalFileSystem)
+    if is_local and Path(target).name:
+        _finish_killed(output, target, names)
+    require_free(output, force=force)
     if not has_folders(system):
         with _marked(system, output, names):
             yield Draft(output.rstrip("/"), output)
         return
-    is_local = isinstance(system, arrow_fs.LocalFileSystem)
     with named_refusals(output):
         folder, given = _hidden_folder(output, system, target)
         if is_local:
-            _clear_up(output, Path(folder))
+            _clear_up(Path(folder))
         system.create_dir(folder, recursive=True)
-    with _held(Path(folder)) if is_local else nullcontext():
-        try:
-            yield Draft(given, output)
-        except BaseException:
-            _remove(system, folder)
-            raise
-        with keeps(output), _signals_later(), named_refusals(output):
+        if is_local:
+            Path(folder, _MARK).touch()
+    try:
+        yield Draft(given, output)
+        if is_local:
+            _require_ours(Path(folder), output)
+        # Under a volume that is mounted there, or a link, no folder can change places.
+        is_beside = is_local and Path(folder).parent != Path(target) and not Path(target).is_symlink()
+        if is_beside:
+            Path(folder).rename(_aside(target)[0])
+    except BaseException:
+        _remove(system, folder)
+        raise
+    with keeps(output), named_refusals(output):
+        if not is_beside:
             try:
-                if not (is_local and _take_place(Path(folder), Path(target), names)):
-                    _move_into(system, folder, target, names)
+                _move_into(system, folder, target, names)
             finally:
                 _remove(system, folder)
+            return
+        try:
+            _replace(target, names)
+        except KeyboardInterrupt:
+            _replace(target, names)
+            raise
 
 
-def _take_place(folder: Path, target: Path, names: Sequence[str]) -> bool:
-    """Put a finished folder in the place of an output in one step; return False if the system cannot.
+def _clear_up(folder: Path) -> None:
+    """Remove hidden folders like this one, which killed runs have left of an output."""
+    for left in folder.parent.glob(f"{glob.escape(folder.name[:-8])}{'[0-9a-f]' * 8}"):
+        shutil.rmtree(left, ignore_errors=True)
 
-    What else lies in the output comes with it. The earlier results are where the new ones were, afterwards.
+
+def _require_ours(folder: Path, output: str) -> None:
+    """Refuse a hidden folder that a later run has removed meanwhile."""
+    try:
+        Path(folder, _MARK).unlink()
+    except FileNotFoundError:
+        what = f": a later run writes {output}, and has taken the place of this one; name another folder"
+        raise InputError(Argument("output"), what) from None
+
+
+def _aside(target: str) -> tuple[Path, Path]:
+    """Return where a new output and the earlier one lie while they change places."""
+    path = Path(target)
+    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
+
+
+def _finish_killed(output: str, target: str, names: Sequence[str]) -> None:
+    """Finish what a killed run has left of its last steps.
+
+    Raises:
+        InputError: if that put the results of the killed run in the place of the output.
     """
-    if folder.parent != target.parent or target.is_symlink():
-        return False
-    if target.exists():
-        for path in target.iterdir():
-            if path.name not in names:
-                # Linked and not moved: until the exchange the output stays as it is.
-                if path.is_dir() and not path.is_symlink():
-                    shutil.copytree(path, folder / path.name, symlinks=True, copy_function=os.link)
-                else:
-                    os.link(path, folder / path.name, follow_symlinks=False)
-        # Linux has it since 3.15, and Python no function for it.
-        renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-        paths = _HERE, os.fsencode(folder), _HERE, os.fsencode(target)
-        return renameat2 is not None and bool(renameat2(*paths, _EXCHANGE) == 0)
-    folder.rename(target)
-    return True
+    new, old = _aside(target)
+    is_whole = new.exists()
+    if is_whole or old.exists():
+        with named_refusals(output):
+            _replace(target, names)
+    if is_whole:
+        what = f": a run was killed while it replaced {output}; its results are in place now, so begin again"
+        raise InputError(Argument("output"), what)
+
+
+def _replace(target: str, names: Sequence[str]) -> None:
+    """Put a new output in its place, or finish that; other files of the earlier output come with it.
+
+    Args:
+        names: what a run may leave in the output.
+    """
+    path, (new, old) = Path(target), _aside(target)
+    if new.exists():
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+    if old.exists():
+        for other in old.iterdir():
+            if other.name not in names and not (path / other.name).exists():
+                other.rename(path / other.name)
+        shutil.rmtree(old)
 
 
 def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:
@@ -141,57 +189,12 @@ def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Seq
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Hold a hidden folder, so that other processes see that its writer lives."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _clear_up(output: str, folder: Path) -> None:
-    """Remove hidden folders like this one that killed processes have left of an output; refuse one that is in use."""
-    stem = folder.name.rpartition(".")[0]
-    for left in folder.parent.glob(f"{glob.escape(stem)}.{'[0-9a-f]' * 8}"):
-        descriptor = os.open(left, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left)
-        except BlockingIOError:
-            what = f": another process is writing {output}; wait for its end, or name another folder"
-            raise InputError(Argument("output"), what) from None
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
 def keeps(output: str) -> Iterator[None]:
     """Have an interruption of the body carry the name of an output that is complete by then."""
     try:
         yield
     except KeyboardInterrupt:
         raise KeyboardInterrupt(output) from None
-
-
-@contextmanager
-def _signals_later() -> Iterator[None]:
-    """Let signals that end a command wait for the end of the body, which would else be left half done."""
-    waiting: list[int] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        # Only those that have a handler: the others end the process at once, as they do everywhere.
-        before = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
-    for number in before:
-        signal.signal(number, lambda number, frame: waiting.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if waiting:
-            signal.raise_signal(waiting[0])
 
 
 @contextmanager

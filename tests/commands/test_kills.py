@@ -1,4 +1,4 @@
-"""`kill -9` at any instant of a command that replaces results: the earlier ones are there, or the new ones, whole.
+"""`kill -9` at any instant of a command that replaces results: the earlier or the new ones are there, whole, or both.
 
 A few instants here, more with `KILLS=200`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,6 +88,12 @@ def test_results_survive_a_kill(tmp_path: Path, log: Path, name: str) -> None:
             time.sleep(dice.uniform(0.0, 1.1) * lasts_s)
             os.killpg(run.pid, signal.SIGKILL)
 
+        # Between two renames both lie beside the output, and the next run says so.
+        new, old = (output.with_name(f".o.{which}") for which in ("new", "old"))
+        if new.exists():
+            assert _whole(name, new) == turn % 2
+            assert _whole(name, old if old.exists() else output) == before
+            new.rename(output) if old.exists() else shutil.rmtree(new)
         after = _whole(name, output)
 
         assert after in (before, turn % 2)

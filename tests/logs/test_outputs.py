@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 from pathlib import Path
 
@@ -64,23 +63,52 @@ def test_what_else_lies_in_an_output_stays(tmp_path: Path) -> None:
     assert (output / "link").is_symlink()
 
 
-def test_an_output_has_one_writer(tmp_path: Path) -> None:
-    """The second is refused, and what a killed one has left is removed by the next."""
+def test_the_later_of_two_writers_goes_on(tmp_path: Path) -> None:
+    """The earlier one fails at its end, in one sentence; what a killed one has left is removed as well."""
     left = tmp_path / ".o.01234567"
     left.mkdir()
     (left / "half").write_text("half")
-    with draft(str(tmp_path / "o"), NAMES, force=True) as target:
-        assert not left.exists()
-        target.write("report.md", b"first")
-        with (
-            pytest.raises(
-                InputError, match=r"another process is writing .*/o; wait for its end, or name another folder"
-            ),
-            draft(str(tmp_path / "o"), NAMES, force=True),
-        ):
-            pytest.fail("both write")
 
-    assert _files(tmp_path) == {"o/report.md": "first"}
+    def write_first() -> None:
+        with draft(str(tmp_path / "o"), NAMES, force=True) as first:
+            assert not left.exists()
+            with draft(str(tmp_path / "o"), NAMES, force=True) as second:
+                second.write("report.md", b"second")
+            first.write("report.md", b"first")
+
+    with pytest.raises(InputError, match=r"a later run writes .*/o, "):
+        write_first()
+
+    assert _files(tmp_path) == {"o/report.md": "second"}
+
+
+@pytest.mark.parametrize("is_moved", [False, True], ids=["before-both", "between-both"])
+def test_the_next_run_finishes_what_a_kill_has_left(tmp_path: Path, is_moved: bool) -> None:
+    """Both are whole under known names; the new one is in its place then, with other files, and a sentence says so."""
+    output, old, new = tmp_path / "o", tmp_path / ".o.old", tmp_path / ".o.new"
+    for folder, content in ((old if is_moved else output, "old"), (new, "new")):
+        folder.mkdir()
+        (folder / "report.md").write_text(content)
+    (old if is_moved else output).joinpath("mine.txt").write_text("mine")
+
+    with pytest.raises(InputError, match="a run was killed while it replaced"), draft(str(output), NAMES, force=True):
+        pytest.fail("it goes on")
+
+    assert _files(tmp_path) == {"o/report.md": "new", "o/mine.txt": "mine"}
+
+
+def test_the_next_run_removes_what_a_kill_has_left_of_the_earlier_output(tmp_path: Path) -> None:
+    """Once the new one is in its place; files of others are not lost."""
+    output, old = tmp_path / "o", tmp_path / ".o.old"
+    for folder, content in ((old, "old"), (output, "new")):
+        folder.mkdir()
+        (folder / "report.md").write_text(content)
+    (old / "mine.txt").write_text("mine")
+
+    with draft(str(output), NAMES, force=True) as target:
+        target.write("owners", b"newest")
+
+    assert _files(tmp_path) == {"o/owners": "newest", "o/mine.txt": "mine"}
 
 
 def _fail_half_way(output: Path, error: type[BaseException]) -> None:
@@ -89,29 +117,33 @@ def _fail_half_way(output: Path, error: type[BaseException]) -> None:
         raise error
 
 
-@pytest.mark.usefixtures("ctrl_c")
-def test_an_interruption_waits_until_the_output_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while files are moved leaves all of them, and says where they are."""
-    remove = outputs._remove
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_an_interruption_ends_with_the_whole_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """Ctrl-C while folders change places leaves the new output, and says where it is."""
+    output, count = tmp_path / "o", 0
+    output.mkdir()
+    (output / "report.md").write_text("old")
+    rename = Path.rename
 
-    def interrupted(system: arrow_fs.FileSystem, path: str) -> None:
-        """Remove a file, and press Ctrl-C meanwhile."""
-        signal.raise_signal(signal.SIGINT)
-        remove(system, path)
-
-    output = tmp_path / "o"
+    def interrupted(self: Path, target: Path) -> Path:
+        nonlocal count
+        count += 1
+        if count == place + 1:
+            raise KeyboardInterrupt
+        return rename(self, target)
 
     def write() -> None:
-        """Write an output whose files are moved under Ctrl-C."""
         with draft(str(output), NAMES, force=True) as target:
             target.write("report.md", b"new")
-            target.write("owners", b"new")
-            monkeypatch.setattr(outputs, "_remove", interrupted)
+            monkeypatch.setattr(Path, "rename", interrupted)
 
+    (output / "mine.txt").write_text("mine")
     with pytest.raises(KeyboardInterrupt, match=re.escape(str(output))):
         write()
-    assert _files(tmp_path) == {"o/report.md": "new", "o/owners": "new"}
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    assert _files(tmp_path) == {"o/report.md": "new", "o/mine.txt": "mine"}
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
