@@ -81,8 +81,8 @@ integration: $(VENV)/.installed-test
 
 cluster: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
-	{ scripts/ensure-yarn.sh >/dev/null || true; } && { scripts/ensure-airflow.sh >/dev/null || true; } && \
-	$(BIN)/python -m pytest -m cluster tests/spark tests/replay tests/test_airflow_page.py $(ARGS)
+	{ scripts/ensure-yarn.sh >/dev/null || true; } && \
+	$(BIN)/python -m pytest -m cluster tests/spark tests/replay $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
