@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-all test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
-	@echo "make test    install, run the suite"
-	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums, a minute and a half"
+	@echo "make test    install, run the quick tests and one real path each through Spark, server, browser, plug-in and docs"
+	@echo "make test-all  run the rest of the suite as well"
+	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums"
 	@echo "make test-thorough  compute the figures of the pages anew, calibrate a little, replay a whole trace"
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine; ARGS=--pulsar=4.0.7 for another release"
@@ -50,9 +51,10 @@ demo: $(VENV)/.installed-demo
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
 
 # Without a browser its tests are skipped, with what the script said.
-test: $(VENV)/.installed-test
+test test-all: $(VENV)/.installed-test
 	@scripts/ensure-browser.sh >/dev/null || true
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
+	$(BIN)/python -m pytest $(if $(filter test,$@),-m "quick or path") $(SIDE_BY_SIDE) $(ARGS)
 
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
@@ -61,7 +63,8 @@ test-quick: $(VENV)/.installed-test
 test-thorough: $(VENV)/.installed-test
 	@scripts/ensure-browser.sh >/dev/null || true
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
-	$(BIN)/python -m pytest -m thorough -o cache_dir=$(VENV)/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m thorough -o cache_dir=$(VENV)/pytest_cache $(SIDE_BY_SIDE) \
+	tests tests/acceptance README.md docs lookup plugins $(ARGS)
 
 test-lowest test-newest: test-%:
 	@python=$$(scripts/ensure-releases.sh $*) && \
@@ -77,7 +80,7 @@ PULSAR := $(patsubst --pulsar=%,%,$(filter --pulsar=%,$(ARGS)))
 integration: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && scripts/ensure-pulsar.sh $(PULSAR) >/dev/null && \
 	scripts/ensure-bridge.sh >/dev/null && { scripts/ensure-go-clients.sh >/dev/null || true; } && \
-	$(BIN)/python -m pytest -m pulsar tests/pulsar $(ARGS)
+	$(BIN)/python -m pytest -m pulsar tests/acceptance/pulsar $(ARGS)
 
 cluster: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
@@ -116,7 +119,7 @@ changelog: $(VENV)/.installed-test
 	$(BIN)/towncrier build --yes --version "$$(sed -n "s/^version = //p" setup.cfg)"
 
 calibrate: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.calibration $(ARGS)
+	@$(BIN)/python -m tests.acceptance.calibration $(ARGS)
 
 clean:
 	rm -rf build dist plugins/pulsar_bridge/target *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log

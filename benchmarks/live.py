@@ -44,9 +44,9 @@ from figures import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from tests.pulsar.cluster import RACKS, Broker
-from tests.pulsar.jvm import Installation, installation, with_bridge
-from tests.pulsar.live import Live, running_live, topics_by_bundle
+from tests.acceptance.pulsar.cluster import RACKS, Broker
+from tests.acceptance.pulsar.jvm import Installation, installation, with_bridge
+from tests.acceptance.pulsar.live import Live, running_live, topics_by_bundle
 
 __all__ = ["measure_live"]
 

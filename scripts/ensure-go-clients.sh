@@ -1,9 +1,9 @@
 #!/bin/sh
-# Print the path of the Go clients of the tests with a cluster, tests/pulsar/go, built; the program is kept in ~/.cache/pulsar-lookup.
+# Print the path of the Go clients of the tests with a cluster, tests/acceptance/pulsar/go, built; the program is kept in ~/.cache/pulsar-lookup.
 # Go is not installed for this: without it, the tests with Go clients skip.
 set -eu
 . "$(dirname "$0")/java-tools.sh"
-cd "$(dirname "$0")/../tests/pulsar/go"
+cd "$(dirname "$0")/../tests/acceptance/pulsar/go"
 
 kept=$cache/go-clients-$(cat go.mod go.sum main.go | cksum | tr ' ' -)
 if [ ! -e "$kept" ]; then

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Print the class path of a Pulsar cluster to test with: its jars from Maven Central and our Java in tests/pulsar/java, compiled.
-# `ensure-pulsar.sh 4.0.7` is one of that release; without a version it is that of tests/pulsar/pom.xml.
+# Print the class path of a Pulsar cluster to test with: its jars from Maven Central and our Java in tests/acceptance/pulsar/java, compiled.
+# `ensure-pulsar.sh 4.0.7` is one of that release; without a version it is that of tests/acceptance/pulsar/pom.xml.
 # All is kept in ~/.cache/pulsar-lookup; Maven and javac are installed if they are missing and the machine allows.
 set -eu
 . "$(dirname "$0")/java-tools.sh"
-cd "$(dirname "$0")/../tests/pulsar"
+cd "$(dirname "$0")/../tests/acceptance/pulsar"
 
 version=${1:-$(sed -n 's/.*<pulsar.version>\(.*\)<.*/\1/p' pom.xml)}
 case $version in

@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do
 done
 case $mode in record | shadow | decide) ;; *) stop "--mode is '$mode', and should be record, shadow or decide." ;; esac
 
-sources=tests/pulsar/upstream
+sources=tests/acceptance/pulsar/upstream
 kept=$cache/upstream-$(cat $sources/pom.xml $sources/*.java scripts/upstream-tests.sh | cksum | tr ' ' -)
 if [ ! -e "$kept/agent.jar" ]; then
     need_compiler_and_maven "Upstream's tests"

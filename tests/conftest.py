@@ -53,7 +53,7 @@ FILES = {
         logs/test_foreign_forms.py plugins/test_conformance.py plugins/test_shedders.py replay/test_exact.py
         replay/test_reports.py replay/test_walk.py topics/catalog/test_faults.py
     """.split(),
-    "thorough": ["calibration/test_calibration.py", "test_docs_site.py"],
+    "thorough": ["acceptance/calibration/test_calibration.py", "test_docs_site.py"],
     "process": """
         commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py moving/test_kills.py
         serve/test_faults.py serve/test_verifying.py test_house.py test_pulsar_lookup.py topics/catalog/test_sqlite.py

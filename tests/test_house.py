@@ -402,7 +402,7 @@ def _without_network(folder: Path) -> None:
 
 def _built_anew(script: str, *, path: Path) -> subprocess.CompletedProcess[str]:
     """Run a script over a copy of the Java sources in which nothing was built."""
-    for folder in ("scripts", "plugins/pulsar_bridge", "tests/pulsar", "tests/spark/yarn"):
+    for folder in ("scripts", "plugins/pulsar_bridge", "tests/acceptance/pulsar", "tests/spark/yarn"):
         shutil.copytree(ROOT / folder, path / "copy" / folder, ignore=shutil.ignore_patterns("target"))
     return _run(
         path / "copy" / "scripts" / script,

@@ -25,7 +25,7 @@ def block_length(series: FloatArray, least: int) -> tuple[int, bool]:
 
     Politis and White's rule is for the smallest error of a variance. A test errs by its bias above all, so its length
     is doubled; and what a series drifts by over all its length shows in no autocorrelation, so its slowest waves are
-    looked at as well. `tests/calibration` measures both.
+    looked at as well. `tests/acceptance/calibration` measures both.
 
     Args:
         series: one number for each cell, shape (n_cells,).

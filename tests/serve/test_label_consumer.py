@@ -1,4 +1,4 @@
-"""The consumer of `docs/label-consumer.md`, whose server restarts or is another; on a live cluster: `tests/pulsar`."""
+"""The consumer of `docs/label-consumer.md`, whose server restarts or is another."""
 
 from __future__ import annotations
 

@@ -1,0 +1,192 @@
+"""Sections of the page about demand: drawn anew, drifting, on another day, with few seeds, and before a gate."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lookup.model.evidence import effective
+from lookup.score.scoring import Scored
+from tests.acceptance.calibration.demand import Demand
+from tests.acceptance.calibration.drift import Drift
+from tests.acceptance.calibration.equals import Counts, is_kept, upper_bound
+from tests.acceptance.calibration.markdown import state, table
+
+__all__ = [
+    "another_day_section", "drifting_section", "few_section", "gate_section", "redrawn_by_metric_section",
+    "redrawn_section", "winners_section",
+]  # fmt: skip
+
+#: The most that may be told apart between equals, and the upper bound of what may be: shares.
+_REDRAWN, _UPPER, _DRIFTING, _FALSE = 0.06, 0.08, 0.07, 0.05
+#: Share of runs of equals that a gate may stop.
+_ALARM = 0.01
+#: On two days, differences by figure.
+Days = tuple[Mapping[str, float], Mapping[str, float]]
+
+
+def redrawn_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
+    """Say for each kind of demand how often equals were told apart."""
+    rows, are_kept = [], []
+    for demand, counts in redrawn.items():
+        match = counts.by_metric["match_ratio[rack]"]
+        failed = counts.failed / max(1, counts.runs)
+        held = f"{1 - match.missed / match.judged:.0%} of {match.judged:.0f}" if match.judged else "none is judged"
+        are_kept.append(match.share <= _REDRAWN + _noise(match.made) and failed <= _FALSE)
+        worth = f"{effective(demand.sizes):.1f}"
+        rows.append((demand.name, worth, str(counts.runs), f"{match.share:.1%}", held, f"{failed:.1%}"))
+    head = ("log", "worth", "logs", "false in `match_ratio[rack]`", "intervals that hold the true 0", "exit code 3")
+    text = [
+        "One policy keeps to the brokers of rack a and one to those of rack b, and which share of a bundle's clients",
+        "stands in rack a is drawn anew for every log: over all logs they are equal, on none of them are they. How",
+        "many bundles of equal weight a log is worth is Kish's number; below 8 nothing over bundles is judged. Exit",
+        "code 3 may end at most 5 %.",
+        "",
+        *table(head, rows),
+    ]
+    return text, all(are_kept)
+
+
+def _noise(logs: float) -> float:
+    """Return by how much a share of so many logs may exceed a true share of 5 % by chance, two standard errors."""
+    return 2 * math.sqrt(0.05 * 0.95 / logs) if logs else 0.0
+
+
+def redrawn_by_metric_section(redrawn: Mapping[Demand, Counts]) -> tuple[list[str], bool]:
+    """Say the same for each metric."""
+    every = Counts()
+    for counts in redrawn.values():
+        every.merge(counts)
+    rows, are_kept = [], []
+    for name, count in every.by_metric.items():
+        if count.judged:
+            upper = upper_bound(count.false, count.made)
+            kept = is_kept(count.false, count.made, most=_REDRAWN, upper=_UPPER)
+            are_kept.append(kept is not False)
+            held = f"{1 - count.missed / count.judged:.1%}"
+            rows.append((f"`{name}`", f"{count.made:,.0f}", f"{count.share:.1%}", f"{upper:.1%}", state(kept), held))
+    head = (
+        "metric",
+        "logs in which it can differ",
+        "false",
+        "upper bound",
+        "kept (6 and 8 %)",
+        "intervals that hold 0",
+    )
+    return ["All kinds of demand together:", "", *table(head, rows)], all(are_kept)
+
+
+def drifting_section(drifts: Mapping[Drift, Counter[str]]) -> tuple[list[str], bool]:
+    """Say how often equals whose figure drifts were told apart."""
+    rows, are_kept = [], []
+    for drift, said in drifts.items():
+        shares = {name: said[name] / max(1, said["drawn"]) for name in said}
+        are_kept.append(shares["told apart"] <= _DRIFTING)
+        figures = (f"{shares[name]:.1%}" for name in ("told apart", "for these hours", "exit code 3"))
+        rows.append((drift.name, f"{said['drawn']:,}", *figures, state(are_kept[-1])))
+    head = ("difference", "drawn", "told apart", "of these for these hours only", "exit code 3", "kept (7 %)")
+    text = [
+        "The imbalance of two policies differs by a drift that is 0 on average over all draws, in cells of 900 s, with",
+        "`block_s` as long; noise is what cells differ by besides, for a drift of size 1.",
+        "",
+        *table(head, rows),
+    ]
+    return text, all(are_kept)
+
+
+def few_section(few: Mapping[int, Counts]) -> tuple[list[str], bool]:
+    """Say what few seeds did."""
+    rows, are_kept = [], []
+    for size, counts in sorted(few.items()):
+        failed = counts.failed / max(1, counts.runs)
+        false = sum(count.false for count in counts.by_metric.values())
+        made = sum(count.made for count in counts.by_metric.values()) or 1.0
+        are_kept.append(failed <= _FALSE)
+        rows.append(
+            (
+                str(size),
+                f"{counts.runs:,}",
+                f"{false / made:.1%}",
+                str(counts.certain),
+                f"{failed:.1%}",
+                state(failed <= _FALSE),
+            )
+        )
+    head = ("seeds", "runs", "false verdicts", "differences with an interval of no width", "exit code 3", "kept (5 %)")
+    return list(table(head, rows)), all(are_kept)
+
+
+def gate_section(deaf: Mapping[int, Counter[int]]) -> tuple[list[str], bool]:
+    """Say what a gate let pass."""
+    rows, are_kept = [], []
+    for namespaces, codes in sorted(deaf.items()):
+        logs = sum(codes.values())
+        wrong = logs - codes[3 if namespaces else 0]
+        # A namespace that is lost must be seen on every log.
+        right = wrong == 0 if namespaces else is_kept(wrong, logs, most=_ALARM, upper=1.0)
+        are_kept.append(right is not False)
+        rows.append((str(namespaces), *(f"{codes[code]} of {logs}" for code in (0, 3, 4)), state(right)))
+    head = ("namespaces of 60 never answered", "exit code 0", "exit code 3", "exit code 4", "kept")
+    return [
+        "A policy against one like it that never answers some namespaces, by the default primary metrics and seeds.",
+        "",
+        *table(head, rows),
+    ], all(are_kept)
+
+
+def another_day_section(
+    days: Sequence[Days],
+    same: Sequence[Days],
+) -> tuple[list[str], bool]:
+    """Say how differences of one day go with those of the next."""
+    rows, are_kept = [], []
+    for name in ("match_ratio[rack]", "imbalance_max_mean", "imbalance_cv") if days else ():
+        fresh, (alike, *_) = _correlation(days, name), _correlation(same, name)
+        are_kept.append(fresh[1] <= 0 <= fresh[2])
+        rows.append(
+            (f"`{name}`", f"{fresh[0]:.2f}", f"[{fresh[1]:.2f}, {fresh[2]:.2f}]", state(are_kept[-1]), f"{alike:.2f}")
+        )
+    head = ("metric", "with drawn seeds", "95 % interval", "holds 0", "with the same seeds")
+    return [
+        "How the difference between two hashes on one day goes with that on the next: their correlation over",
+        f"{len(days)} pairs of days of one demand.",
+        "",
+        *table(head, rows),
+    ], all(are_kept)
+
+
+def _correlation(days: Sequence[Days], name: str) -> tuple[float, float, float]:
+    """Return the correlation of a figure's differences on two days, with its interval (Fisher's transformation)."""
+    pairs = np.array([(first[name], second[name]) for first, second in days])
+    found = float(np.corrcoef(pairs.T)[0, 1])
+    half = 1.96 / math.sqrt(len(pairs) - 3)
+    return found, math.tanh(math.atanh(found) - half), math.tanh(math.atanh(found) + half)
+
+
+def winners_section(winners: Sequence[Scored]) -> list[str]:
+    """Say how the best of many equals looked."""
+    rows = []
+    for metric in ("match_ratio", "imbalance_max_mean", "load_variation"):
+        said, seen, better, light = [], [], 0, 0
+        for scored in winners:
+            luck = next((one for one in scored.winners if one.metric == metric and one.key in (None, "rack")), None)
+            if luck is None:
+                continue
+            verdicts = [one for one in scored.verdicts if (one.metric, one.key) == (metric, luck.key)]
+            deltas = [one.delta for one in verdicts]
+            said.append(luck.advantage / luck.value)
+            seen.append((max(deltas) - sum(deltas) / len(deltas)) / luck.value)
+            better += any(one.verdict == "better" for one in verdicts)
+            light += any(one.alone == "better" for one in verdicts)
+        if seen:
+            shares = (f"{sum(those) / len(those):.1%}" for those in (said, seen))
+            rows.append((f"`{metric}`", *shares, f"{light} of {len(seen)}", f"{better} of {len(seen)}"))
+    head = ("metric", "the best would look better by, as said", "as seen", "any better alone (▴)", "any better (▲)")
+    return [
+        "Sixteen policies against one, all of them equal, over one log for each kind of policy.",
+        "",
+        *table(head, rows),
+    ]

@@ -1,0 +1,250 @@
+"""The page of the calibration: what was counted, as Markdown, beside what it is held to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lookup.score.scoring import Scored
+from tests.acceptance.calibration.demand import Demand
+from tests.acceptance.calibration.demand_sections import (
+    another_day_section,
+    drifting_section,
+    few_section,
+    gate_section,
+    redrawn_by_metric_section,
+    redrawn_section,
+    winners_section,
+)
+from tests.acceptance.calibration.differences import REPLICATES, TRUTH, Coverage
+from tests.acceptance.calibration.drift import Drift
+from tests.acceptance.calibration.equals import SEEDS, Counts, is_kept, upper_bound
+from tests.acceptance.calibration.markdown import state, table
+from tests.acceptance.calibration.worlds import World
+
+__all__ = ["Findings", "page"]
+
+#: The most that may be false, and the upper bound of what may be: shares.
+_FALSE, _UPPER = 0.05, 0.08
+#: What intervals for 95 % have to hold, and in how many logs a known difference has to be found: shares.
+_COVERED, _POWER = (0.93, 0.97), 0.95
+
+
+@dataclass
+class Findings:
+    """Everything that was counted."""
+
+    #: comparisons of equals over logs without brokers, and over the same with them
+    equals: dict[tuple[str, World], Counts] = field(default_factory=lambda: defaultdict(Counts))
+    logged: Counts = field(default_factory=Counts)
+    coverage: dict[tuple[str, str], dict[str, Coverage]] = field(default_factory=lambda: defaultdict(dict))
+    found: Counter[str] = field(default_factory=Counter)
+    logs: int = 0
+    widths: dict[tuple[str, int], float] = field(default_factory=dict)
+    #: comparisons of equals with the demand drawn anew
+    redrawn: dict[Demand, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    #: of runs in which so many namespaces are never answered
+    deaf: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    drifts: dict[Drift, Counter[str]] = field(default_factory=dict)
+    #: comparisons of equals by the number of seeds
+    few: dict[int, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    #: of two days each, the differences between two hashes by figure, with drawn seeds and with the same ones
+    days: list[tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=list)
+    same_days: list[tuple[Mapping[str, float], Mapping[str, float]]] = field(default_factory=list)
+    #: of many equals against one
+    winners: list[Scored] = field(default_factory=list)
+    #: by log, the difference between two kinds and its interval, by figure
+    elsewhere: list[dict[str, tuple[float, float, float]]] = field(default_factory=list)
+
+    def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
+        """Add comparisons of equals."""
+        self.equals[key].merge(counts[0])
+        self.logged.merge(counts[1])
+
+    def add_coverage(self, key: tuple[str, str], counts: dict[str, Coverage]) -> None:
+        """Add intervals of differences."""
+        for name, one in counts.items():
+            own = self.coverage[key].setdefault(name, Coverage())
+            own.made += one.made
+            own.placement += one.placement
+            own.all_luck += one.all_luck
+
+    def add_redrawn(self, demand: Demand, scored: Scored) -> None:
+        """Add a comparison over a demand drawn anew."""
+        self.redrawn[demand].add(scored)
+
+    def add_deaf(self, namespaces: int, scored: Scored) -> None:
+        """Add a run in which so many namespaces are never answered."""
+        self.deaf[namespaces][scored.exit_code] += 1
+
+    def add_drifts(self, drift: Drift, said: Counter[str]) -> None:
+        """Add what was said of a figure that drifts."""
+        self.drifts[drift] = said
+
+    def add_few_seeds(self, counts: Mapping[int, Counts]) -> None:
+        """Add comparisons by the number of seeds."""
+        for size, one in counts.items():
+            self.few[size].merge(one)
+
+    def add_found(self, logs: int, counts: Counter[str]) -> None:
+        """Add logs in which known differences were looked for."""
+        self.logs += logs
+        self.found.update(counts)
+
+
+def page(findings: Findings) -> tuple[str, bool]:
+    """Return the tables, and whether every bound is kept."""
+    every = Counts()
+    for counts in findings.equals.values():
+        every.merge(counts)
+    sections = (
+        ([f"Measured {datetime.now(UTC):%Y-%m-%d}, {SEEDS} replicates."], True),
+        _runs("## Equals", every, "over logs that do not say which brokers were answered"),
+        _false_by_metric(every),
+        (["By kind of policy, all metrics together:"], True),
+        (_by(findings.equals, lambda key: key[0], "policy"), True),
+        (["By kind of log:"], True),
+        (_by(findings.equals, lambda key: key[1].name, "log"), True),
+        _runs(
+            "## The same over logs with brokers",
+            findings.logged,
+            "over the same logs with their brokers",
+        ),
+        (["## Redrawn demand"], True),
+        redrawn_section(findings.redrawn),
+        redrawn_by_metric_section(findings.redrawn),
+        (["## Drift"], True),
+        drifting_section(findings.drifts),
+        (["## Few seeds"], True),
+        few_section(findings.few),
+        (["## The gate"], True),
+        gate_section(findings.deaf),
+        (["## Another day"], True),
+        another_day_section(findings.days, findings.same_days),
+        (["## The best of sixteen equals"], True),
+        (winners_section(findings.winners), True),
+        (["## Intervals of true differences"], True),
+        _covered(findings.coverage),
+        (["## Known differences"], True),
+        _found(findings.found, findings.logs),
+        (["## How many replicates"], True),
+        (_widths(findings.widths), True),
+        (["## Over other logs"], True),
+        (_elsewhere(findings.elsewhere), True),
+    )
+    lines = (line for text, _ in sections for line in (*text, ""))
+    return "\n".join(lines) + "\n", all(kept for _, kept in sections)
+
+
+def _runs(title: str, counts: Counts, where: str) -> tuple[list[str], bool]:
+    share = counts.failed / max(1, counts.runs)
+    false = sum(count.false for count in counts.by_metric.values())
+    made = max(1.0, sum(count.made for count in counts.by_metric.values()))
+    text = [
+        title,
+        "",
+        f"{counts.runs:,} runs compared two policies that are equal but for their luck, {where}. Exit code 3 ended",
+        f"{counts.failed} of them, {share:.1%} (at most 5 %, kept: {state(share <= _FALSE)});",
+        f"{false / made:.1%} of the verdicts on what was not the same under both were `better` or `worse`.",
+    ]
+    return text, share <= _FALSE
+
+
+def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
+    rows, are_kept = [], []
+    for name, count in counts.by_metric.items():
+        upper = upper_bound(count.false, count.made)
+        kept = is_kept(count.false, count.made, most=_FALSE, upper=_UPPER)
+        are_kept.append(kept is not False)
+        mean = "–" if count.mean_square != count.mean_square else f"{count.mean_square:.2f}"
+        rows.append(
+            (
+                f"`{name}`",
+                f"{count.made:,.0f}",
+                f"{count.share:.1%}",
+                f"{upper:.1%}",
+                state(kept),
+                mean,
+            )
+        )
+    head = ("metric", "logs in which it can differ", "false", "upper bound", "kept", "mean of t²")
+    return list(table(head, rows)), all(are_kept)
+
+
+def _by(equals: Mapping[tuple[str, World], Counts], name: Callable[[tuple[str, World]], str], what: str) -> list[str]:
+    groups: dict[str, Counts] = {}
+    for key, counts in equals.items():
+        groups.setdefault(name(key), Counts()).merge(counts)
+    rows = []
+    for label, counts in groups.items():
+        made = sum(count.made for count in counts.by_metric.values())
+        false = sum(count.false for count in counts.by_metric.values())
+        squares = sum(count.squares for count in counts.by_metric.values())
+        judged = sum(count.with_interval for count in counts.by_metric.values())
+        rows.append(
+            (
+                label,
+                f"{made:,.0f}",
+                f"{false / made:.1%}",
+                f"{squares / judged:.2f}",
+                f"{counts.failed} of {counts.runs}",
+            )
+        )
+    return list(table((what, "comparisons", "false", "mean of t²", "runs with exit code 3"), rows))
+
+
+def _covered(coverage: Mapping[tuple[str, str], Mapping[str, Coverage]]) -> tuple[list[str], bool]:
+    rows = []
+    total = Coverage()
+    for kinds, by_metric in coverage.items():
+        for name, one in by_metric.items():
+            if one.made:
+                total.made += one.made
+                total.placement += one.placement
+                shares = (f"{one.placement / one.made:.1%}", f"{one.all_luck / one.made:.1%}")
+                rows.append((" and ".join(kinds), f"`{name}`", str(one.made), *shares))
+    share = total.placement / max(1, total.made)
+    kept = _COVERED[0] <= share <= _COVERED[1]
+    rows.append(("all", "", f"{total.made:,}", f"**{share:.1%}** (93 to 97 %, kept: {state(kept)})", ""))
+    text = [
+        f"The true difference on a log is the mean over {TRUTH} replicates; {TRUTH // SEEDS} intervals",
+        f"of {SEEDS} replicates each are held against it.",
+        "",
+        *table(("policies", "metric", "intervals", "luck of the placement", "all luck"), rows),
+    ]
+    return text, kept
+
+
+def _found(found: Counter[str], logs: int) -> tuple[list[str], bool]:
+    rows = [(name, f"{count} of {logs}", state(count >= _POWER * logs)) for name, count in found.items()]
+    kept = all(count >= _POWER * logs for count in found.values())
+    return list(table(("against `random`, in logs of the demo's size", "found", "kept (95 of 100)"), rows)), kept
+
+
+def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
+    names = list(dict.fromkeys(name for name, _ in widths))
+    rows = [(name, *(f"{widths[name, size]:.0%}" for size in REPLICATES)) for name in names]
+    text = [
+        "Half the width of the interval of a difference, as a share of the difference, with so many replicates,",
+        "over one log of the demo's size. Few replicates make it wide, since Student's t is; many make it no narrower",
+        "than the demand and the events do.",
+        "",
+    ]
+    return text + list(table(("policy and figure", *map(str, REPLICATES)), rows))
+
+
+def _elsewhere(logs: Sequence[Mapping[str, tuple[float, float, float]]]) -> list[str]:
+    rows = []
+    for name in dict.fromkeys(name for log in logs for name in log):
+        intervals = [log[name] for log in logs if name in log]
+        mean = sum(delta for delta, _, _ in intervals) / len(intervals)
+        held = sum(low <= mean <= high for _, low, high in intervals)
+        rows.append((f"`{name}`", str(len(intervals)), f"{held / len(intervals):.0%}"))
+    text = [
+        "What is not promised: the mean difference between a policy with dice and one with a shedder over many logs of",
+        "six hours, in each of which eight brokers come and go thirteen times, and how many intervals hold it.",
+        "",
+    ]
+    return text + list(table(("metric", "logs", "intervals that hold the mean over logs"), rows))

@@ -1,0 +1,508 @@
+"""Brokers with the class `LookupPolicyLoadManager` record lookups, ask the decision server, and do without it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import urllib.error
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from tests.acceptance.pulsar.clients import Client, Clients, GoClients, JavaClients, PythonClients, lookups
+from tests.acceptance.pulsar.cluster import RACKS, Broker, Cluster, running_cluster
+from tests.acceptance.pulsar.jvm import Installation, go_clients, with_bridge
+from tests.acceptance.pulsar.standin import REST_S, Answer, StandIn, always, same_rack
+from tests.processes import awaited
+
+pytestmark = pytest.mark.pulsar
+
+_TOKEN = "open-sesame"
+#: By rack; every broker obeys its own settings for what it is asked.
+_MODES = {"A": "record", "B": "shadow", "C": "decide"}
+#: How long brokers wait for an answer, s: far above what it takes on a busy machine, which would be a pause of asking.
+_TIMEOUT_S = 5
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StandIn]:
+    """Start the stand-in that all brokers of this module ask."""
+    server = StandIn(_TOKEN)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def bridged(installed: Installation, server: StandIn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start brokers with the jar: A records, B is in shadow, C decides."""
+    token = tmp_path_factory.mktemp("token") / "token"
+    token.write_text(f"{_TOKEN}\n", encoding="utf-8")
+    settings = {
+        rack: {
+            "loadManagerClassName": "lookup.bridge.LookupPolicyLoadManager",
+            "lookupPolicyMode": mode,
+            "lookupPolicyServer": server.url,
+            "lookupPolicyTimeoutMillis": str(_TIMEOUT_S * 1_000),
+            "lookupPolicyToken": token.as_uri(),
+        }
+        for rack, mode in _MODES.items()
+    }
+    try:
+        with_jar = with_bridge(installed)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    with running_cluster(with_jar, tmp_path_factory.mktemp("bridged"), settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def clients(bridged: Cluster) -> JavaClients:
+    """Start the JVM of this module's Java clients."""
+    return bridged.java_clients()
+
+
+@pytest.fixture(scope="module")
+def go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoClients]:
+    """Start the process of this module's Go clients; skip the test if there is no Go."""
+    try:
+        program = go_clients()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    clients = GoClients(program, tmp_path_factory.mktemp("go"))
+    yield clients
+    clients.close()
+
+
+@pytest.fixture
+def answers(server: StandIn) -> Iterator[StandIn]:
+    """Let a test change what the stand-in answers; afterwards it runs and answers "same rack" again."""
+    yield server
+    server.answer = same_rack
+    server.go_on()
+
+
+@pytest.fixture
+def topics(bridged: Cluster) -> list[str]:
+    """Create a namespace whose bundles have no owner, and name one topic of each of 23 bundles.
+
+    The 24th holds `__change_events`, which each broker looks up itself when it gets its first bundle of the namespace.
+    """
+    namespace = f"public/bridged-{next(_NUMBERS)}"
+    bridged.create_namespace(namespace, 24)
+    taken = bridged.bundle_of(f"persistent://{namespace}/__change_events")
+    by_bundle: dict[str, str] = {}
+    numbers = itertools.count()
+    while len(by_bundle) < 23:
+        topic = f"persistent://{namespace}/topic-{next(numbers)}"
+        if (bundle := bridged.bundle_of(topic)) != taken:
+            by_bundle.setdefault(bundle, topic)
+    return list(by_bundle.values())
+
+
+def _namespace(topic: str) -> str:
+    return topic.removeprefix("persistent://").rpartition("/")[0]
+
+
+@pytest.fixture
+def client(bridged: Cluster, clients: JavaClients) -> Callable[..., Client]:
+    """Open a client that asks the broker of a rack, with lookup properties."""
+
+    def opened(asked: str, **properties: str) -> Client:
+        return clients.open(f"client-{next(_NUMBERS)}", bridged.brokers[asked].service_url, properties)
+
+    return opened
+
+
+def _owner(bridged: Cluster, client: Client, topic: str) -> Broker:
+    return bridged.broker_at(client.do("lookup", topic=topic)["broker_url"])
+
+
+def test_every_lookup_is_recorded_with_its_properties(
+    bridged: Cluster, server: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """In every mode, each lookup of a client is recorded with properties, bundle, asked broker and answer."""
+    expected: Counter[Any] = Counter()
+    sent: list[dict[str, str]] = [{"rack": "B", "app": "shop"}, {}]
+    for asked, properties in itertools.product(RACKS, sent):
+        asking = client(asked, **properties)
+        for topic in topics:
+            answer = _owner(bridged, asking, topic).id
+            expected[bridged.brokers[asked].id, topic, frozenset(properties.items()), answer] += 1
+    answer = bridged.broker_at(bridged.lookup_over_http(topics[0], bridged.brokers["A"])).id
+    expected[bridged.brokers["A"].id, topics[0], frozenset(), answer] += 1
+
+    recorded = awaited(
+        lambda: server.of(topics), "a record of every lookup", enough=lambda rows: len(rows) >= expected.total()
+    )
+
+    assert expected == Counter(
+        (row["broker"], row["topic"], frozenset((row.get("properties") or {}).items()), row["answer"])
+        for row in recorded
+    )
+    assert {row["result"] for row in recorded} == {"connect"}
+    assert {row["bundle"] for row in recorded if row["topic"] == topics[0]} == {
+        f"{_namespace(topics[0])}/{bridged.bundle_of(topics[0])}"
+    }
+    assert all(0 < row["latencyMicros"] < 60_000_000 for row in recorded)
+    assert set(server.dropped.values()) == {0}
+
+
+def test_first_lookups_get_a_broker_of_their_rack(
+    bridged: Cluster, server: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """A broker that decides gives each bundle the owner that the server chose out of what the broker knows of all."""
+    asking = {rack: client("C", rack=rack) for rack in RACKS}
+    wanted = dict(zip(topics[:12], itertools.cycle(RACKS), strict=False))
+
+    chosen = {topic: _owner(bridged, asking[rack], topic).rack for topic, rack in wanted.items()}
+
+    assert chosen == wanted
+    questions = server.asked_about(*wanted)
+    assert [(question["topic"], question["properties"]) for question in questions] == [
+        (topic, {"rack": rack}) for topic, rack in wanted.items()
+    ]
+    registry = bridged.registry()
+    for question in questions:
+        assert not question["shadow"]
+        assert sorted(question["candidates"]) == sorted(registry)
+        assert {
+            broker: {key: value for key, value in known["lookupData"].items() if value is not None}
+            for broker, known in question["brokers"].items()
+        } == registry
+
+    def loads() -> list[Any]:
+        question = _asked_again(bridged, server, asking["A"], topics[0])
+        return [load for entry in question["brokers"].values() if (load := entry["load"])] if question else []
+
+    # Brokers that have just started report their load within some seconds.
+    known = awaited(loads, "the load of every broker in a question", enough=lambda loads: len(loads) == len(RACKS))
+    assert all(load["memory"]["limit"] > 0 for load in known)
+
+
+@pytest.mark.parametrize("language", ["clients", "go"], ids=["java", "go"])
+def test_client_is_served_in_its_rack(
+    bridged: Cluster, server: StandIn, topics: list[str], request: pytest.FixtureRequest, language: str
+) -> None:
+    """PIP-368's example: a client of rack A produces and consumes at a broker of rack A, whichever it asks first."""
+    clients: Clients = request.getfixturevalue(language)
+    client = clients.open(f"client-{next(_NUMBERS)}", bridged.brokers["C"].service_url, {"rack": "A"})
+
+    answers = [
+        client.do("subscribe", topic=topics[0], subscription="reader"),
+        client.do("send", topic=topics[0], text="one"),
+        client.do("receive", topic=topics[0], timeout_ms=20_000),
+        client.do("lookup", topic=topics[1]),
+    ]
+
+    assert answers[2]["text"] == "one"
+    assert {answer["broker_url"] for answer in answers} == {bridged.brokers["A"].service_url}
+    owned = bridged.owned(_namespace(topics[0]))
+    assert {owned[bridged.bundle_of(topic)].rack for topic in topics[:2]} == {"A"}
+    assert [question["properties"] for question in server.asked_about(*topics)] == [{"rack": "A"}, {"rack": "A"}]
+    client.do("close")
+
+
+def test_client_without_properties_is_served(
+    bridged: Cluster, server: StandIn, python: PythonClients, topics: list[str]
+) -> None:
+    """The Python client sends none: the server is asked without them, and what it declines gets the stock choice."""
+    client = python.open(bridged.brokers["C"].service_url)
+
+    answers, error = python.look_up(client, topics[0])
+
+    client.close()
+    owner = bridged.owned(_namespace(topics[0]))[bridged.bundle_of(topics[0])]
+    assert ([answer["broker_url"] for answer in answers], error) == ([owner.service_url], None)
+    assert [question["properties"] for question in server.asked_about(topics[0])] == [{}]
+
+
+def test_owned_bundle_is_not_asked_about(
+    bridged: Cluster, server: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """Once a bundle has an owner, a client of another rack gets that owner and the server hears nothing."""
+    _owner(bridged, client("C", rack="A"), topics[0])
+
+    assert _owner(bridged, client("C", rack="B"), topics[0]).rack == "A"
+    assert len(server.asked_about(topics[0])) == 1
+
+
+def test_read_only_lookup_is_not_asked_about(bridged: Cluster, server: StandIn, topics: list[str]) -> None:
+    """To delete a bundle, a broker looks for its owner and assigns none: the server is not asked."""
+    bundle = f"{_namespace(topics[0])}/{bridged.bundle_of(topics[0])}"
+
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        bridged.admin("DELETE", f"namespaces/{bundle}", asked=bridged.brokers["C"])
+
+    assert refused.value.code == HTTPStatus.PRECONDITION_FAILED
+    assert [question for question in server.questions if question["bundle"] == bundle] == []
+    assert bridged.owned(_namespace(topics[0])) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        always("10.0.0.1:8080"),
+        always(None),
+        lambda question, brokers: (HTTPStatus.OK, "no JSON"),
+        lambda question, brokers: (HTTPStatus.BAD_REQUEST, {"error": "a wrong request"}),
+        lambda question, brokers: (HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "a defect"}),
+    ],
+    ids=["unknown", "declined", "junk", "refused", "defect"],
+)
+def test_useless_answer_ends_in_the_stock_choice(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str], answer: Answer
+) -> None:
+    """After an unknown broker, none, junk or an error a bundle gets an owner, and the next is asked about again."""
+    asking = client("C", rack="A")
+    answers.answer = answer
+
+    _owner(bridged, asking, topics[0])
+
+    assert len(answers.asked_about(topics[0])) == 1
+    answers.answer = same_rack
+    assert _owner(bridged, asking, topics[1]).rack == "A"
+
+
+def test_busy_server_is_left_alone_for_a_while(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """After a 503 the next bundles get the stock choice at once, for as long as the server wants to be left alone."""
+    asking = client("C", rack="A")
+    answers.answer = lambda question, brokers: (HTTPStatus.SERVICE_UNAVAILABLE, {"error": "busy"})
+    began = time.monotonic()
+    _owner(bridged, asking, topics[0])
+    answers.answer = same_rack
+
+    _owner(bridged, asking, topics[1])
+
+    assert answers.asked_about(topics[1]) == []
+    _await_decisions(bridged, answers, asking, topics[2])
+    assert time.monotonic() - began > REST_S
+
+
+def test_shadow_changes_nothing(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """In shadow the server is asked about every bundle, its answer is logged, and the owners are not those it names."""
+    named = bridged.brokers["C"]
+    answers.answer = always(named.id)
+    asking = client("B", rack="C")
+
+    owners = {_owner(bridged, asking, topic).rack for topic in topics}
+
+    asked = awaited(
+        lambda: [question["topic"] for question in answers.asked_about(*topics)],
+        "a question about every bundle",
+        enough=lambda asked: len(asked) >= len(topics),
+    )
+    assert sorted(asked) == sorted(topics)
+    assert all(question["shadow"] for question in answers.asked_about(*topics))
+    assert owners != {named.rack}
+    log = bridged.brokers["B"].log("clock")
+    line = f"would choose broker {named.id} for bundle {_namespace(topics[0])}/"
+    awaited(lambda: log.read_text().count(line), "a line for every answer", enough=lambda count: count >= len(topics))
+
+
+def test_shadow_does_not_wait(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """In shadow a lookup is answered while the server still hangs."""
+    asking = client("B", rack="C")
+    answers.hang()
+
+    began = time.monotonic()
+    _owner(bridged, asking, topics[0])
+
+    assert time.monotonic() - began < _TIMEOUT_S
+    answers.go_on()
+    awaited(lambda: answers.asked_about(topics[0]), "the question that the lookup did not wait for")
+
+
+def _asked_again(bridged: Cluster, server: StandIn, client: Client, topic: str) -> dict[str, Any] | None:
+    """Look a topic up whose bundle has no owner any more; return the question about it, None if none was asked."""
+    bridged.unload(_namespace(topic), bridged.bundle_of(topic))
+    before = len(server.asked_about(topic))
+    client.do("lookup", topic=topic)
+    return next(iter(server.asked_about(topic)[before:]), None)
+
+
+def _await_decisions(bridged: Cluster, server: StandIn, client: Client, topic: str) -> None:
+    """Take a bundle's owner away until the server is asked for the next, which is in rack A."""
+    awaited(lambda: _asked_again(bridged, server, client, topic), "a question about a bundle without owner")
+    assert _owner(bridged, client, topic).rack == "A"
+
+
+def _restart(server: StandIn) -> None:
+    for _ in range(2):
+        server.start()
+        time.sleep(0.7)
+        server.stop()
+        time.sleep(0.3)
+    server.start()
+
+
+@pytest.mark.parametrize(
+    ("fault", "repair"),
+    [(StandIn.hang, StandIn.go_on), (StandIn.stop, StandIn.start), (StandIn.stop, _restart)],
+    ids=["hung", "dead", "restarting"],
+)
+def test_clients_see_no_error_without_the_server(
+    bridged: Cluster,
+    answers: StandIn,
+    client: Callable[..., Client],
+    topics: list[str],
+    fault: Callable[[StandIn], None],
+    repair: Callable[[StandIn], None],
+) -> None:
+    """At 50 lookups/s, none fails while the server hangs, is dead or restarts; when it is back it decides again."""
+    asking = client("C", rack="A")
+    log = bridged.brokers["C"].log("clock")
+
+    def pauses() -> int:
+        return log.read_text().count("is not asked for")
+
+    before = pauses()
+    with lookups(asking, topics[1:]) as pending:
+        awaited(lambda: len(pending), "lookups before the fault", enough=lambda sent: sent >= 50)
+        fault(answers)
+        awaited(pauses, "a broker that notices", enough=lambda count: count > before)
+        repair(answers)
+        sent = len(pending)
+        awaited(lambda: len(pending), "lookups after the repair", enough=lambda count: count >= sent + 50)
+
+    assert [answer for future in pending if "error" in (answer := future.result(60))] == []
+    _await_decisions(bridged, answers, asking, topics[0])
+
+
+def test_broker_that_shuts_down_is_no_candidate(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """A broker that gives its bundles away asks for owners among the others, though it is still in the registry."""
+    leaving = bridged.brokers["C"]
+    assert _owner(bridged, client("C", rack="C"), topics[0]) is leaving
+    bundle = f"{_namespace(topics[0])}/{bridged.bundle_of(topics[0])}"
+    before = len(answers.questions)
+
+    bridged.shut_down(leaving)
+
+    question = next(question for question in answers.questions[before:] if question["bundle"] == bundle)
+    others = sorted(broker.id for broker in bridged.running)
+    assert (question["broker"], sorted(question["candidates"])) == (leaving.id, others)
+    assert leaving.id in question["brokers"]
+    bridged.restart(leaving)
+
+
+def test_lost_broker_is_no_candidate_and_wrong_setting_is_a_sentence(
+    bridged: Cluster, server: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """Bundles of a killed broker are asked about without it; settings that are wrong keep it from starting again."""
+    lost = bridged.brokers["A"]
+    assert _owner(bridged, client("C", rack="A"), topics[0]) is lost
+    bundle = f"{_namespace(topics[0])}/{bridged.bundle_of(topics[0])}"
+    before = len(server.questions)
+
+    bridged.kill(lost)
+
+    question = awaited(
+        lambda: next((question for question in server.questions[before:] if question["bundle"] == bundle), None),
+        "a question about the bundle of the broker that was killed",
+    )
+    assert lost.id not in question["candidates"]
+    assert question["topic"] is None
+    right = dict(bridged.settings["A"])
+    for wrong, sentence in {
+        ("lookupPolicyMode", "decides"): "is 'decides' in broker.conf, and should be record, shadow or decide",
+        ("lookupPolicyToken", "file:///nowhere/token"): (
+            "is file:///nowhere/token in broker.conf, and should be the URL of a file, such as "
+            "file:///etc/pulsar/lookup-token, that the broker can read: java.nio.file.NoSuchFileException: "
+            "/nowhere/token"
+        ),
+    }.items():
+        bridged.settings["A"] = right | dict([wrong])
+        with pytest.raises(RuntimeError, match="it ended with"):
+            bridged.restart(lost)
+        bridged.kill(lost)
+        assert f"{wrong[0]} {sentence}" in lost.log("clock").read_text()
+    bridged.settings["A"] = right
+    bridged.restart(lost)
+
+
+def test_what_a_busy_broker_does_not_record_is_counted(
+    bridged: Cluster, server: StandIn, clients: JavaClients, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """Of more lookups than a broker may record every one is answered, and all are recorded or counted as dropped."""
+    asked, asking, times = bridged.brokers["A"], client("A"), 4_000
+    for topic in topics:
+        _owner(bridged, asking, topic)
+    awaited(lambda: len(server.of(topics)) == len(topics), "a record of the first lookups")
+    before, sent = server.dropped[asked.id], times * len(topics)
+
+    burst = clients.ask(
+        do="burst", client="", port=asked.binary_port, topics=topics, times=times, window=64, properties={"rack": "A"}
+    ).result(120)
+
+    assert "error" not in burst
+
+    def account() -> tuple[int, int]:
+        # What was dropped last is counted in the batch of a later lookup, and a quiet broker has none of its own.
+        _owner(bridged, asking, f"{topics[0]}-later")
+        return len(server.of(topics)) - len(topics), server.dropped[asked.id] - before
+
+    recorded, dropped = awaited(account, "an account of all lookups", enough=lambda counts: sum(counts) >= sent)
+    assert recorded >= 10_000
+    # The broker looks up topics of its own meanwhile.
+    assert 0 < dropped <= sent - recorded + 100
+
+
+def test_lookups_of_a_batch_that_fails_are_counted(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """What a server that is well does not take is lost, counted as dropped, and takes no room from what comes later."""
+    asked, asking = bridged.brokers["A"], client("A")
+    _owner(bridged, asking, topics[0])
+    awaited(lambda: answers.of(topics), "a record of the first lookup")
+    before = answers.dropped[asked.id]
+    answers.refuse_batches()
+    for topic in topics:
+        _owner(bridged, asking, topic)
+    awaited(lambda: {*topics} <= {lookup["topic"] for lookup in answers.refused})
+    answers.go_on()
+
+    def lost() -> int:
+        _owner(bridged, asking, topics[0])
+        return answers.dropped[asked.id] - before
+
+    # A batch that was ready before another failed still says the number of then.
+    refused = sum(lookup["broker"] == asked.id for lookup in answers.refused)
+    awaited(lost, f"a count of the {refused} lookups that were refused", enough=lambda count: count == refused)
+    assert len(answers.of(topics)) > 1
+
+
+def test_lookups_wait_for_a_server_that_is_not_well(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+) -> None:
+    """Once a broker has heard that the server is not well it sends no lookup, and all of them when it is again."""
+    asking = client("A")
+    answers.refuse_batches(well=False)
+
+    def refused_health() -> int:
+        _owner(bridged, asking, topics[0])
+        return answers.refused_health
+
+    awaited(refused_health, "a broker that asks how the server is")
+    for topic in topics[1:]:
+        _owner(bridged, asking, topic)
+    awaited(lambda: answers.refused_health, "a broker that asks again", enough=lambda times: times >= 3)
+    answers.go_on()
+
+    awaited(lambda: {*topics[1:]} == {row["topic"] for row in answers.of(topics[1:])}, "a record of what waited")
+    assert not {*topics[1:]} & {lookup["topic"] for lookup in answers.refused}
+
+
+def test_token_is_in_no_log(bridged: Cluster) -> None:
+    """No broker writes the token of its file into its log."""
+    assert [broker.id for broker in bridged.brokers.values() if _TOKEN in broker.log("clock").read_text()] == []

@@ -1,9 +1,0 @@
-"""Calibration: do verdicts find no difference between equals, and the differences there are?
-
-`python -m tests.calibration` (`make calibrate`) does all of it and writes `docs/calibration.md`; the tests here do a
-short part of it in every run. Replays run in this process, without Spark.
-"""
-
-from __future__ import annotations
-
-__all__: list[str] = []
