@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-all test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
 	@echo "make test    install, run the quick tests and one real path each through Spark, server, browser, plug-in and docs"
 	@echo "make test-all  run the rest of the suite as well"
+	@echo "make test-docs  run the pages whose commands start programs"
 	@echo "make test-quick  run the tests without Spark, browser, other processes and long sums"
 	@echo "make test-thorough  compute the figures of the pages anew, calibrate a little, replay a whole trace"
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
@@ -56,6 +57,10 @@ test test-all: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && \
 	$(BIN)/python -m pytest $(if $(filter test,$@),-m "quick or path") $(SIDE_BY_SIDE) $(ARGS)
 
+# Pages of docs whose commands start programs.
+test-docs: $(VENV)/.installed-test
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -m docs $(SIDE_BY_SIDE) README.md docs $(ARGS)
+
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
 
@@ -85,7 +90,7 @@ integration: $(VENV)/.installed-test
 cluster: $(VENV)/.installed-test
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && { scripts/ensure-object-store.sh >/dev/null || true; } && \
 	{ scripts/ensure-yarn.sh >/dev/null || true; } && \
-	$(BIN)/python -m pytest -m cluster tests/spark tests/replay $(ARGS)
+	$(BIN)/python -m pytest -m cluster tests $(ARGS)
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

@@ -11,14 +11,16 @@ import sys
 import tomllib
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
 
 from lookup.logs.readers import DelimitedReader
-from lookup.spark.session import create_session
 from tests.programs import PROGRAMS, Elsewhere, texts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Plug-ins that are installed or loaded by tests; some are broken on purpose, none is a test.
 collect_ignore = ["assets"]
@@ -39,7 +41,13 @@ settings.register_profile("search", settings.get_profile("suite"), derandomize=F
 settings.load_profile("suite")
 
 #: Markers of tests that are not quick.
-_SLOW = ("browser", "cluster", "long", "process", "pulsar", "spark", "thorough")
+_SLOW = ("browser", "cluster", "docs", "long", "process", "pulsar", "spark", "thorough")
+#: Markers of tests that run only if asked for, but for one real path each.
+_APART = ("cluster", "docs", "pulsar", "thorough")
+#: The file of what is equal on Spark and in this process: the other tests with Spark are for `make cluster`.
+_ON_SPARK = "test_on_spark.py"
+#: The pages that a new user reads first, whose commands run in `make test`.
+_FIRST_PAGES = ("README.md", "first-policy.md", "getting-lookups.md")
 #: Markers by the fixtures that start something.
 _FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
     "at_server copy either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
@@ -79,10 +87,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         _mark(item)
     # Not by `-m "not pulsar"` in setup.cfg: any other `-m` would replace it and start a cluster.
-    for marker in ("pulsar", "cluster", "thorough"):
-        if marker not in config.option.markexpr:
-            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
-            items[:] = [item for item in items if not item.get_closest_marker(marker)]
+    unasked = [marker for marker in _APART if marker not in config.option.markexpr]
+    left = [item for item in items if item.get_closest_marker("path") or not any(map(item.get_closest_marker, unasked))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(left)])
+    items[:] = left
     items.sort(key=_turn)
 
 
@@ -92,9 +100,11 @@ def _mark(item: pytest.Item) -> None:
     needed |= {marker for marker, files in FILES.items() if any(item.path == _TESTS / file for file in files)}
     if isinstance(item, pytest.Function) and _CALLS & {*item.function.__code__.co_names}:
         needed.add("process")
+    if item.path.name != _ON_SPARK and ("spark" in needed or item.get_closest_marker("spark")):
+        needed.add("cluster")
     # The blocks of a page share their names, so that all run or none.
     if item.path.suffix == ".md" and _STARTS.search(item.path.read_text(encoding="utf-8")):
-        needed.add("process")
+        needed |= {"docs", "process"} | ({"path"} if item.path.name in _FIRST_PAGES else set())
     for marker in sorted(needed):
         item.add_marker(marker)
     if not any(item.get_closest_marker(marker) for marker in _SLOW):
@@ -139,6 +149,8 @@ def _turn(item: pytest.Item) -> int:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start the only Spark session of this process: starting one takes ten seconds, tests share it."""
     scratch = tmp_path_factory.mktemp("spark")
+    from lookup.spark.session import create_session  # noqa: PLC0415  few files need Spark, whose import takes a second
+
     session = create_session(
         "local[2]",
         "pulsar-lookup-tests",

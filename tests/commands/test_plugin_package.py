@@ -40,6 +40,7 @@ def _typed(python: Path, command: str, folder: Path, *more: str, codes: Containe
     return done.stdout
 
 
+@pytest.mark.path
 def test_from_a_name_to_a_served_decision(lookup: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands that are printed, in this order: its tests pass, its policy is compared, its scorer has a vote."""
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from lookup.model.broker import Broker, BrokerLookupData, Roster
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.walk import RegistryEpochs, walk_slices
 from tests.replay.plans import Planned, lookup, planned, policy
-from tests.replay.test_exact import _prove
+from tests.replay.proving import prove
 from tests.replay.worlds import MICRO, World, world_of
 
 
@@ -93,7 +93,7 @@ def _loaded(seed: int) -> World:
 @pytest.mark.parametrize("seed", [2, 10, 11, 14, 23, 24, 31, 32])
 def test_the_replay_equals_a_loop_where_load_is_published(seed: int) -> None:
     """Row for row, with shedders, with brokers that leave and come back, and from however many tasks."""
-    _prove(InProcess(), _loaded(seed), partitions=(1, 8), whole=True)
+    prove(InProcess(), _loaded(seed), partitions=(1, 8), whole=True)
 
 
 def _replayed(plan: Planned, **parts: Any) -> ExclusiveReplay:

@@ -107,6 +107,7 @@ def watched(browser: Any, report: Path) -> Iterator[_Watched]:
     opened.close()
 
 
+@pytest.mark.path
 def test_every_section_and_chart_is_there(watched: _Watched) -> None:
     """Each link of the list leads to a section with a heading, and each chart has marks."""
     page = watched.page

@@ -87,6 +87,7 @@ def stepped(consumer: Any, *topics: str) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.path
 def test_consumer_is_told_of_topics_and_goes_on_over_a_restart(tmp_path: Path) -> None:
     """What was created and deleted while the server was away is made up for, and nothing else is given up."""
     client, given_up = Subscribed(), list[str]()
