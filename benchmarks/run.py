@@ -43,6 +43,8 @@ _MASTER = "local[2]"
 _GIB = 2**30
 #: How often each whole process is timed; what else the machine does only ever adds to its time.
 _ROUNDS = 3
+#: Those of the shipped evaluations.
+_REPLICATES = 10
 _WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
 
 
@@ -53,22 +55,24 @@ class _Whole:
     config: str = ""
     #: of a log of so many times the rows
     times: int = 1
-    #: number of replicates, None for as many as there are by default
-    seeds: int | None = 1
+    seeds: int = 1
+    #: where it runs
+    master: str = _MASTER
 
 
 #: The whole processes that parts are made of.
 _PROCESSES: Mapping[str, _Whole] = {
     "rival": _Whole(),
     "four": _Whole("evaluation-4.toml"),
-    "replicates": _Whole("evaluation-4.toml", seeds=None),
+    "here": _Whole("evaluation-4.toml", master="none"),
+    "replicates": _Whole("evaluation-4.toml", seeds=_REPLICATES),
     "sixteen": _Whole("evaluation-16.toml"),
     "double": _Whole("evaluation-4.toml", times=2),
 }
 #: Which of them a part needs.
 _NEEDS: Mapping[str, Sequence[str]] = {
     "rival": ("rival",),
-    "four": ("rival", "four"),
+    "four": ("rival", "four", "here"),
     "replicates": ("rival", "four", "replicates"),
     "sixteen": ("four", "sixteen"),
     "doubling": ("four", "double"),
@@ -114,7 +118,7 @@ class _Bench:
         if not whole.config:
             return run_measured([str(_HERE / "rival.py"), "--lookups", str(lookups), "--master", _MASTER])
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            arguments = evaluate_command(path, lookups, Path(folder) / "out", _MASTER)
+            arguments = evaluate_command(path, lookups, Path(folder) / "out", whole.master)
             variables = {**table_variables(path, lookups), **seeds_variable(whole.seeds)}
             return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
 
@@ -197,17 +201,20 @@ def _rival(bench: _Bench) -> Iterator[Figure]:
 
 def _four(bench: _Bench) -> Iterator[Figure]:
     measured, rival, held = bench.whole("four"), bench.whole("rival"), bench.memory("four")
+    here = bench.whole("here")
     yield Figure("four policies, whole process", measured.seconds, "s")
-    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.3, note=_WHOLE)
+    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.42, note=_WHOLE)
+    yield Figure("four policies without Spark, whole process", here.seconds, "s", note="`--master none`, two forks")
+    yield Figure("four policies without Spark / rival", here.seconds / rival.seconds, "", 0.22, note=_WHOLE)
     yield Figure("four policies, peak memory of all Python processes", held.python_bytes / _GIB, "GiB", 4.0)
     yield Figure("four policies, peak memory of the JVM", held.java_bytes / _GIB, "GiB", note="resident")
 
 
 def _replicates(bench: _Bench) -> Iterator[Figure]:
     many, rival, one = bench.whole("replicates"), bench.whole("rival"), bench.whole("four")
-    what = f"four policies, {default_seeds()} replicates"
-    yield Figure(f"{what}, whole process", many.seconds, "s", note="the default of `seeds`")
-    yield Figure(f"{what} / rival", many.seconds / rival.seconds, "", 1.0, note=_WHOLE)
+    what = f"four policies, {_REPLICATES} replicates"
+    yield Figure(f"{what}, whole process", many.seconds, "s")
+    yield Figure(f"{what} / rival", many.seconds / rival.seconds, "", note=_WHOLE)
     yield Figure(f"{what} / one", many.seconds / one.seconds, "", note="rows are counted once")
     held = bench.memory("replicates").python_bytes / _GIB
     yield Figure(f"{what}, peak memory of all Python processes", held, "GiB", 4.0)
