@@ -50,7 +50,7 @@ _ON_SPARK = "test_on_spark.py"
 _FIRST_PAGES = ("README.md", "first-policy.md", "getting-lookups.md")
 #: Markers by the fixtures that start something.
 _FIXTURES = {"browser": "browser", "spark": "spark"} | dict.fromkeys(
-    "at_server copy either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
+    "at_server either endless guarded installed printed sdist server site unchanged wheel".split(), "process"
 )
 #: What a test calls that starts a process itself.
 _CALLS = {"output_of", "started_apart", "subprocess"}
@@ -64,7 +64,8 @@ FILES = {
     "thorough": ["acceptance/calibration/test_calibration.py", "test_docs_site.py"],
     "process": """
         commands/test_collect.py commands/test_evaluate_processes.py commands/test_streams.py moving/test_kills.py
-        serve/test_faults.py serve/test_verifying.py test_house.py test_pulsar_lookup.py topics/catalog/test_sqlite.py
+        scripts/test_tools.py serve/test_faults.py serve/test_verifying.py test_pulsar_lookup.py
+        topics/catalog/test_sqlite.py
     """.split(),
 }
 #: Seconds that a thorough test may take.

@@ -1,4 +1,4 @@
-"""What is handed out: the source distribution, its description on an index page, the image."""
+"""What is handed out: the source distribution, its description on an index page, the wheel, the image."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import tarfile
 import zipfile
 from email.parser import Parser
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lookup.commands.options import parsed
 from lookup.settings import load_evaluation
 
 ROOT = Path(__file__).parent.parent
+POLICIES = ROOT / "plugins" / "lookup_policies"
 _LEFT_OUT = shutil.ignore_patterns(
     ".*", "_build", "*.egg-info", "__pycache__", "build", "dist", "target", "sample", "report-*"
 )
@@ -108,23 +110,82 @@ def test_the_image_is_built_with_care() -> None:
         assert steps[end - 1] == ("WORKDIR", "/data")
 
 
-def test_the_image_gets_what_its_build_needs(tmp_path: Path) -> None:
-    """The wheel can be built from what `.dockerignore` lets in, with the settings that the demo names."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Build the wheel as the image does, from what `.dockerignore` lets in; return the names in it."""
+    folder = tmp_path_factory.mktemp("wheel")
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert lines[0] == "*"
     for name in (line.removeprefix("!") for line in lines if line.startswith("!")):
-        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=_LEFT_OUT)
+            shutil.copytree(ROOT / name, folder / "source" / name, ignore=_LEFT_OUT)
         else:
-            shutil.copy(ROOT / name, tmp_path / "source" / name)
-    wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
+            shutil.copy(ROOT / name, folder / "source" / name)
+    words = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), "."]
+    done = subprocess.run(words, cwd=folder / "source", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {*zipfile.ZipFile(next(folder.glob("*.whl"))).namelist()}
 
-    done = subprocess.run(wheel, cwd=tmp_path / "source", capture_output=True, text=True, check=False)
+
+def test_wheel_has_no_other_top_level_names(wheel: set[str]) -> None:
+    """Nothing called `plugins`, `configs` or `tests` reaches anyone's site-packages."""
+    top = {name.split("/")[0] for name in wheel if ".dist-info/" not in name}
+
+    assert top == {"lookup", "lookup_policies", "pulsar_lookup.py"}
+
+
+def test_wheel_holds_every_module(wheel: set[str]) -> None:
+    """No module of the tree is missing from the wheel."""
+    wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lookup").rglob("*.py")}
+    wanted |= {path.relative_to(ROOT / "plugins").as_posix() for path in POLICIES.rglob("*.py")}
+
+    assert wanted - wheel == set()
+
+
+def test_wheel_holds_settings_licence_and_the_mark_of_types(wheel: set[str]) -> None:
+    """Settings ship as data, the licence beside the metadata, and type checkers are told to look."""
+    configs = ROOT / "configs"
+    data = {
+        f"lookup/configs/{p.relative_to(configs).as_posix()}"
+        for p in configs.rglob("*")
+        if p.suffix in (".toml", ".conf", ".sh", ".service", ".timer")
+    }
+
+    assert data - wheel == set()
+    assert {"lookup/py.typed", "lookup_policies/py.typed"} <= wheel
+    for folder in (ROOT / "lookup" / "report" / "assets", ROOT / "lookup" / "commands" / "plugin_template"):
+        assert {path.relative_to(ROOT).as_posix() for path in folder.rglob("*") if path.is_file()} <= wheel
+    assert any(name.endswith("licenses/LICENSE") for name in wheel)
+    # Vega's as well, which the wheel holds.
+    assert sum("licenses/" in name and "LICENSE-vega" in name for name in wheel) == 3
+
+
+_WITHOUT_EXTRAS = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"altair", "google_crc32c", "jinja2", "pandas", "pyarrow", "pyspark", "re2"}:
+            raise ImportError(f"{name} comes with an extra")
+
+sys.meta_path.insert(0, Refuse())
+import importlib
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+
+
+def test_the_core_imports_without_extras(tmp_path: Path) -> None:
+    """Neither it nor the readers and metrics that register need Spark, Arrow and pandas."""
+    rooms = ("hooks", "engine", "settings", "testing", "topics", "cli")
+    own = [point.module for point in entry_points(group="lookup") if point.dist and point.dist.name == "pulsar-lookup"]
+    modules = ["lookup", *(f"lookup.{room}" for room in rooms), "lookup_policies", *own]
+    command = [sys.executable, "-c", _WITHOUT_EXTRAS, *modules]
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
-    assert {"lookup/cli.py", "lookup/configs/evaluation.toml", "lookup_policies/__init__.py"} <= set(names)
 
 
 def test_the_demo_of_the_image_names_commands_and_settings_there_are() -> None:
