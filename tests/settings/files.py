@@ -11,7 +11,7 @@ import pytest
 from lookup.errors import SettingsError
 from lookup.settings import EvaluationFile, load_evaluation
 
-__all__ = ["MINIMAL", "evaluation", "mistakes", "write"]
+__all__ = ["MINIMAL", "evaluation", "mistakes", "places", "write"]
 
 #: The least an evaluation can say; texts that begin a table may be added behind it.
 MINIMAL = """
@@ -44,3 +44,8 @@ def mistakes(path: Path, flags: Mapping[str, object] | None = None, **environ: s
     with pytest.raises(SettingsError) as caught:
         load_evaluation(path, flags, environ)
     return [problem.replace(f"{path.parent}/", "") for problem in caught.value.problems]
+
+
+def places(path: Path, flags: Mapping[str, object] | None = None, **environ: str) -> list[str]:
+    """Return where the mistakes of an evaluation are: what set the value, and the key."""
+    return [" ".join(problem.split(": ")[:2]) for problem in mistakes(path, flags, **environ)]

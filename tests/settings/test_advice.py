@@ -31,16 +31,14 @@ def test_inputs_that_are_not_there_are_told(tmp_path: Path) -> None:
 
     (found,) = obstacles_of(evaluation(tmp_path, inputs))
 
-    assert found == (
-        f"inputs.loads: {tmp_path}/loads: there is no such file or directory, and `lookup evaluate` needs it"
-    )
+    assert found.startswith(f"inputs.loads: {tmp_path}/loads: ")
 
 
 def test_an_evaluation_without_a_broker_is_told(tmp_path: Path) -> None:
     """Neither entries nor a table: nothing could be assigned to anybody."""
     (found,) = obstacles_of(evaluation(tmp_path))
 
-    assert found.startswith("there is no broker, and `lookup evaluate` would refuse to run; give [[brokers]]")
+    assert "[[brokers]]" in found
 
 
 def test_a_manager_that_ignores_properties_is_told(tmp_path: Path) -> None:
@@ -57,8 +55,8 @@ def test_a_policy_that_reads_what_is_ignored_is_told(tmp_path: Path, reads: str,
 
     found = warnings_of(evaluation(tmp_path, _TEMPLATE), {"mine": {reads}})
 
-    sentence = "policy 'mine' reads lookup properties, which brokers b-0:1 to b-1:1 would ignore"
-    assert found == [_MODULAR, sentence] if told else [_MODULAR]
+    assert found[0] == _MODULAR
+    assert [sentence.startswith("policy 'mine' reads") for sentence in found[1:]] == [True] * told
 
 
 @pytest.mark.parametrize(
@@ -78,26 +76,21 @@ def test_managers_of_one_s_own_are_taken_for_extensible(tmp_path: Path, manager:
 
 
 @pytest.mark.parametrize(
-    ("lines", "sentence"),
+    ("lines", "key"),
     [
-        ("lookup.rack=a\nlookup.rack=b", "lookup.rack is given more than once; the last one counts, as in Pulsar"),
-        (
-            "loadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2",
-            (
-                "Pulsar would ignore loadBalancerBrokerMaxTopic, which it does not know; did you mean "
-                "'loadBalancerBrokerMaxTopics'?"
-            ),
-        ),
+        ("lookup.rack=a\nlookup.rack=b", "lookup.rack"),
+        ("loadBalancerBrokerMaxTopic=1\nloadBalancerQuuxes=2", "'loadBalancerBrokerMaxTopics'"),
     ],
     ids=["twice", "misspelt"],
 )
-def test_what_pulsar_passes_over_is_told_once_per_file(tmp_path: Path, lines: str, sentence: str) -> None:
+def test_what_pulsar_passes_over_is_told_once_per_file(tmp_path: Path, lines: str, key: str) -> None:
     """Two entries with one profile make one warning; a key that resembles none is not said."""
     write(tmp_path, "b.conf", f"loadManagerClassName=my.Manager\n{lines}")
 
-    found = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
+    (found,) = warnings_of(evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-")))
 
-    assert found == [f"{tmp_path}/b.conf: {sentence}"]
+    assert found.startswith(f"{tmp_path}/b.conf: ")
+    assert key in found
 
 
 def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
@@ -108,9 +101,8 @@ def test_profiles_that_disagree_are_told(tmp_path: Path) -> None:
     settings = evaluation(tmp_path, _TEMPLATE + _TEMPLATE.replace("b-", "c-").replace("b.conf", "c.conf"))
 
     assert load_manager_keys(settings) == {"loadBalancerEnabled": True, "loadManagerClassName": "my.Manager"}
-    assert warnings_of(settings) == [
-        "profiles disagree on loadBalancerBrokerMaxTopics (1, 2), so no parameter of a policy takes it from them"
-    ]
+    (warning,) = warnings_of(settings)
+    assert "loadBalancerBrokerMaxTopics (1, 2)" in warning
 
 
 @pytest.mark.parametrize("other", ["", 'profile = { load_manager_class_name = "other.Manager" }'])
@@ -127,9 +119,8 @@ def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:
     domain = '[failure_domains]\nd = ["a:1", "x:1"]\n'
 
     assert warnings_of(evaluation(tmp_path, domain)) == []
-    assert warnings_of(evaluation(tmp_path, domain + '[[brokers]]\nid = "a:1"')) == [
-        "failure domain 'd' lists 'x:1', which is none of the brokers"
-    ]
+    (warning,) = warnings_of(evaluation(tmp_path, domain + '[[brokers]]\nid = "a:1"'))
+    assert warning.startswith("failure domain 'd' lists 'x:1'")
 
 
 @pytest.mark.parametrize(
@@ -137,34 +128,34 @@ def test_a_failure_domain_of_strangers_is_told(tmp_path: Path) -> None:
 )
 def test_ids_that_no_broker_has_are_told(tmp_path: Path, broker: str, told: bool) -> None:
     """A broker's id is host and port of its web service; service URLs and bare hosts match nothing in a log."""
-    sentence = f"broker {broker}: Pulsar names brokers by host and port of the web service, like broker-1:8080"
+    warnings = warnings_of(evaluation(tmp_path, f'[[brokers]]\nid = "{broker}"'))
 
-    assert warnings_of(evaluation(tmp_path, f'[[brokers]]\nid = "{broker}"')) == ([sentence] if told else [])
+    assert [warning.startswith(f"broker {broker}: ") for warning in warnings] == [True] * told
 
 
 def test_labels_of_clients_with_the_brokers_prefix_are_told(tmp_path: Path) -> None:
     """Clients send `rack`; a label `lookup.rack` would match no broker."""
     text = '[[clients]]\nmatch = { client = "*" }\nproperties = { "lookup.rack" = "a", zone = "z" }'
 
-    assert warnings_of(evaluation(tmp_path, text)) == [
-        "clients[0].properties: 'lookup.rack' has the prefix that brokers' properties have; did you mean 'rack'?"
-    ]
+    (warning,) = warnings_of(evaluation(tmp_path, text))
+    assert warning.startswith("clients[0].properties: 'lookup.rack' ")
+    assert warning.endswith("did you mean 'rack'?")
 
 
 def test_margins_in_percent_are_told(tmp_path: Path) -> None:
     """A margin is a share: 5 would make everything equivalent."""
     text = "[verdict]\nmargin = 5\nmargins = { moves = 2.5, imbalance_cv = 0.5 }"
 
-    assert warnings_of(evaluation(tmp_path, text)) == [
-        "verdict.margin: 5 is 500% of the incumbent's value; 1 % is 0.01",
-        "verdict.margins.moves: 2.5 is 250% of the incumbent's value; 1 % is 0.01",
+    assert [warning.partition("%")[0] for warning in warnings_of(evaluation(tmp_path, text))] == [
+        "verdict.margin: 5 is 500",
+        "verdict.margins.moves: 2.5 is 250",
     ]
 
 
 def test_pulsars_key_for_bundles_needs_a_file() -> None:
     """No part of a policy reads it."""
     policy = {"name": "p", "selector": "best", "broker_conf": {"defaultNumberOfNamespaceBundles": 8}}
-    said = "policy 'p': defaultNumberOfNamespaceBundles in broker_conf needs from_broker_conf; write bundles instead"
 
-    assert policy_warnings([PolicySpec.model_validate(policy)]) == [said]
+    (warning,) = policy_warnings([PolicySpec.model_validate(policy)])
+    assert warning.startswith("policy 'p': defaultNumberOfNamespaceBundles ")
     assert policy_warnings([PolicySpec.model_validate({**policy, "bundles": 8})]) == []

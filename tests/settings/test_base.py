@@ -53,14 +53,14 @@ def test_an_integer_is_a_number() -> None:
 @pytest.mark.parametrize("value", [1_767_225_600, 1.5, True])
 def test_a_number_is_no_moment(value: object) -> None:
     """A time is never guessed from a number of seconds, milliseconds or whatever else."""
-    with pytest.raises(ValidationError, match="should be a date and time with offset"):
+    with pytest.raises(ValidationError, match="date and time with offset"):
         TypeAdapter(Moment).validate_python(value)
 
 
 @pytest.mark.parametrize("text", ["9999-12-31T23:00:00-10:00", "0001-01-01T00:00:00+14:00"])
 def test_a_moment_lies_in_the_calendar(text: str) -> None:
     """A time that its offset carries out of the years 1 to 9999 has no date in UTC."""
-    with pytest.raises(ValidationError, match=f"should lie in the years 1 to 9999 of UTC, not '{re.escape(text)}'"):
+    with pytest.raises(ValidationError, match=f"1 to 9999 of UTC, not '{re.escape(text)}'"):
         TypeAdapter(Moment).validate_python(text)
 
 

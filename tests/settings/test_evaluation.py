@@ -14,64 +14,47 @@ from lookup.settings.serving import ServingFile
 from tests.settings.files import MINIMAL, mistakes, write
 
 
-def _first(caught: pytest.ExceptionInfo[ValidationError]) -> str:
-    return caught.value.errors()[0]["msg"].removeprefix("Value error, ")
-
-
 @pytest.mark.parametrize(
-    ("keys", "sentence"),
+    "keys",
     [
-        ({"session_s": 90}, "session_s: 90 should be a multiple of tick_s, which is 60"),
-        (
-            {"tick_s": 7},
-            "session_s: 60 should be a multiple of tick_s, which is 7\nbalance_s: 3600 should be a multiple",
-        ),
-        ({"seeds": [1, 2, 1]}, "seeds: each should occur once, not [1, 2, 1]"),
-        ({"seeds": [1 << 63]}, "Input should be less than 9223372036854775808"),
-        (
-            {"load": "reported", "load_reports": "published"},
-            'load_reports: LOADS says what was published; "published" needs load = "simulated"',
-        ),
-        ({"seeds": [1, 2], "draw": 3}, "draw: 3 should be 0 with a list of seeds; a number of seeds is drawn"),
-        ({"seeds": []}, "Tuple should have at least 1 item"),
-        ({"seeds": list(range(1001))}, "Tuple should have at most 1000 items"),
-        ({"seeds": 0}, "a number of seeds should be 1 to 1000, not 0; seeds of your choice are a list"),
-        ({"seeds": 1001}, "a number of seeds should be 1 to 1000, not 1001; seeds of your choice are a list"),
-        ({"seeds": True}, "Input should be a valid tuple"),
-        ({"seeds": "3"}, "Input should be a valid tuple"),
-        ({"seeds": 3.0}, "Input should be a valid tuple"),
-        ({"owner_loss": "none"}, "Input should be 'next-lookup' or 'leader'"),
-        ({"load": "measured"}, "Input should be 'simulated' or 'reported'"),
-        ({"tick_s": 0}, "Input should be greater than or equal to 1"),
-        ({"warmup_s": -1}, "Input should be greater than or equal to 0"),
-        ({"overload_threshold": 0.0}, "Input should be greater than or equal to 0.000000001"),
-        ({"bytes_per_weight": 5e-324}, "Input should be greater than or equal to 0.000000001"),
-        ({"bytes_per_weight": 1e308}, "Input should be less than or equal to 1000000000000000"),
-        ({"max_quarantine_ratio": 1.1}, "Input should be less than or equal to 1"),
-        ({"default_bundles": 1 << 20}, "Input should be less than or equal to 65536"),
+        {"session_s": 90},
+        {"seeds": [1, 2, 1]},
+        {"load_reports": "published", "load": "reported"},
+        {"draw": 3, "seeds": [1, 2]},
+        {"seeds": []},
+        {"seeds": list(range(1001))},
+        {"seeds": 0},
+        {"seeds": 1001},
+        {"seeds": True},
+        {"seeds": '"3"'},
+        {"seeds": [1 << 63]},
+        {"owner_loss": "none"},
+        {"load": "measured"},
+        {"tick_s": 0},
+        {"warmup_s": -1},
+        {"overload_threshold": 0.0},
+        {"bytes_per_weight": 5e-324},
+        {"bytes_per_weight": 1e308},
+        {"max_quarantine_ratio": 1.1},
+        {"default_bundles": 1 << 20},
     ],
 )
-def test_a_replay_that_makes_no_sense_is_refused(keys: dict[str, Any], sentence: str) -> None:
+def test_a_replay_that_makes_no_sense_is_refused(tmp_path: Path, keys: dict[str, Any]) -> None:
     """Spans are whole ticks, seeds differ, and every figure lies in its range."""
-    with pytest.raises(ValidationError) as caught:
-        EvaluationSection.model_validate({"incumbent": "x", **keys})
+    flags = {f"evaluation.{key}": value for key, value in keys.items()}
 
-    assert _first(caught).startswith(sentence)
+    (mistake, *_) = mistakes(write(tmp_path, "e.toml", MINIMAL), flags)
+
+    assert mistake.startswith(f"command line: evaluation.{next(iter(keys))}")
 
 
-@pytest.mark.parametrize(
-    ("line", "named"),
-    [
-        ('ownership = "shared"', "evaluation.ownership: is gone; leave it out"),
-        ("handover_s = 2.5", "evaluation.handover_s: is gone; leave it out"),
-    ],
-)
-def test_a_key_that_is_gone_says_what_to_do(tmp_path: Path, line: str, named: str) -> None:
+@pytest.mark.parametrize("line", ['ownership = "shared"', "handover_s = 2.5"])
+def test_a_key_that_is_gone_says_what_to_do(tmp_path: Path, line: str) -> None:
     """Whatever its value is."""
     text = MINIMAL.replace("[evaluation]", f"[evaluation]\n{line}")
     (mistake,) = mistakes(write(tmp_path, "e.toml", text))
 
-    assert named in mistake
+    assert f"evaluation.{line.partition(' ')[0]}: is gone; leave it out" in mistake
 
 
 _CENTURY_S = 3_155_760_000
@@ -84,7 +67,8 @@ def test_a_span_of_more_than_a_century_is_refused(key: str, seconds: int) -> Non
     with pytest.raises(ValidationError) as caught:
         EvaluationSection.model_validate({"incumbent": "x", key: seconds})
 
-    assert _first(caught) == f"Input should be less than or equal to {_CENTURY_S}"
+    assert caught.value.errors()[0]["loc"] == (key,)
+    assert str(_CENTURY_S) in caught.value.errors()[0]["msg"]
 
 
 def test_a_century_is_the_longest_span() -> None:
@@ -136,21 +120,15 @@ _SECOND = '[[policies]]\nname = "stock"\nselector = "x"\n'
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            MINIMAL.replace('"stock"', '"stok"', 1),
-            "evaluation.incumbent: there is no policy named 'stok'; did you mean",
-        ),
-        (MINIMAL + _SECOND, "policies: 2 policies are named 'stock'; a name should occur once"),
-        (
-            MINIMAL.replace("\n\n", '\nload = "reported"\n\n'),
-            'evaluation.load: "reported" needs a LOADS table: give inputs.loads',
-        ),
-        (MINIMAL + '[[namespaces]]\nname = "a/b"\n' * 2, "namespaces: 2 entries are named 'a/b'"),
-        (MINIMAL + '[failure_domains]\nx = ["a:1"]\ny = ["a:1"]', "failure_domains: broker 'a:1' is listed 2 times"),
-        (MINIMAL + _A + _A, "brokers[1]: 'a:1' is registered by brokers[0] at the same time"),
+        (MINIMAL.replace('"stock"', '"stok"', 1), "evaluation.incumbent: there is no policy named 'stok'"),
+        (MINIMAL + _SECOND, "policies: 2 policies are named 'stock'"),
+        (MINIMAL.replace("\n\n", '\nload = "reported"\n\n'), "evaluation.load: "),
+        (MINIMAL + '[[namespaces]]\nname = "a/b"\n' * 2, "namespaces: 2 "),
+        (MINIMAL + '[failure_domains]\nx = ["a:1"]\ny = ["a:1"]', "failure_domains: broker 'a:1'"),
+        (MINIMAL + _A + _A, "brokers[1]: 'a:1' is registered by brokers[0]"),
         (
             MINIMAL + _A + '[[brokers]]\nid = "{n}:1"\ncount = 2\nclusters = ["x"]\n' + _A.replace("a", "1"),
-            "brokers[2]: '1:1' is registered by brokers[1] at the same time",
+            "brokers[2]: '1:1' is registered by brokers[1]",
         ),
     ],
 )
@@ -178,8 +156,7 @@ def test_intervals_of_one_id_are_disjoint_in_a_cluster(tmp_path: Path, first: st
 
     problems = examine_settings(EvaluationFile, path, environ={}).problems
 
-    told = f"{path}: brokers[1]: 'a:1' is registered by brokers[0] at the same time"
-    assert problems == ((told,) if clash else ())
+    assert [problem.partition(" is ")[0] for problem in problems] == [f"{path}: brokers[1]: 'a:1'"] * clash
 
 
 def test_tables_that_are_wrong_in_themselves_are_not_compared() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lookup.settings import EvaluationFile, describe, examine_settings, load_evaluation
-from tests.settings.files import MINIMAL, evaluation, mistakes, write
+from tests.settings.files import MINIMAL, evaluation, mistakes, places, write
 
+_MARGN = "command line there is no setting verdict.margn; did you mean 'margin'?"
 _VARIABLE = "environment variable LOOKUP_EVALUATION__TICK_S"
 
 
@@ -175,22 +176,19 @@ def test_all_mistakes_of_all_sources_are_told_together(tmp_path: Path) -> None:
         """,
     )
 
-    assert mistakes(path, {"verdict.margn": 1}, LOOKUP_VERDICT__MARGIN="-1") == [
-        "command line: there is no setting verdict.margn; did you mean 'margin'?",
-        "t.toml: distance_ms.rak: should be 'same', 'rack', 'zone' or 'region', not 'rak'",
-        "p.toml: selector: is missing",
-        "p.toml: selectr: there is no such key; did you mean 'selector'?",
-        "b.conf: webServicePort: should be a whole number, not 'http'",
-        "e.toml: plugin_files: there is no file mine.py",
-        "e.toml: evaluation.tick_s: should be a whole number, not '60'",
-        "environment variable LOOKUP_VERDICT__MARGIN: verdict.margin: should be greater than or equal to 0, not -1",
-        (
-            "e.toml: brokers[0].from: should be a date and time with offset, like 2026-01-01T00:00:00Z,"
-            " not 2026-01-01 00:00:00"
-        ),
-        "e.toml: namespaces[0].name: namespace 'public' is not of the form tenant/namespace",
-        "e.toml: policies[1].filter: there is no such key; did you mean 'filters'?",
-        'e.toml: evaluation.load: "reported" needs a LOADS table: give inputs.loads',
+    assert places(path, {"verdict.margn": 1}, LOOKUP_VERDICT__MARGIN="-1") == [
+        _MARGN,
+        "t.toml distance_ms.rak",
+        "p.toml selector",
+        "p.toml selectr",
+        "b.conf webServicePort",
+        "e.toml plugin_files",
+        "e.toml evaluation.tick_s",
+        "environment variable LOOKUP_VERDICT__MARGIN verdict.margin",
+        "e.toml brokers[0].from",
+        "e.toml namespaces[0].name",
+        "e.toml policies[1].filter",
+        "e.toml evaluation.load",
     ]
 
 
@@ -198,10 +196,10 @@ def test_an_unknown_key_hides_no_other_mistake(tmp_path: Path) -> None:
     """What holds within and between tables is checked as if unknown keys were not there."""
     text = MINIMAL.replace('"stock"\n\n', '"stok"\nsession_s = 90\ntik_s = 3\n')
 
-    assert mistakes(write(tmp_path, "e.toml", text)) == [
-        "e.toml: evaluation.tik_s: there is no such key; did you mean 'tick_s'?",
-        "e.toml: evaluation.session_s: 90 should be a multiple of tick_s, which is 60",
-        "e.toml: evaluation.incumbent: there is no policy named 'stok'; did you mean 'stock'?",
+    assert places(write(tmp_path, "e.toml", text)) == [
+        "e.toml evaluation.tik_s",
+        "e.toml evaluation.session_s",
+        "e.toml evaluation.incumbent",
     ]
 
 
@@ -213,13 +211,13 @@ def test_a_mistake_in_a_table_hides_no_other_between_tables(tmp_path: Path) -> N
         policies = [{ name = "stock", selector = 3 }, { name = "stock", selector = "best" }]
         """
 
-    assert mistakes(write(tmp_path, "e.toml", text)) == [
-        "e.toml: evaluation.tick_s: should be a whole number, not '60'",
-        "e.toml: inputs.lookups: should be a text, not 3",
-        'e.toml: policies[0].selector: should be a part\'s name or a table like { use = "best" }, not 3',
-        "e.toml: policies: 2 policies are named 'stock'; a name should occur once",
-        "e.toml: evaluation.incumbent: there is no policy named 'stok'; did you mean 'stock'?",
-        'e.toml: evaluation.load: "reported" needs a LOADS table: give inputs.loads',
+    assert places(write(tmp_path, "e.toml", text)) == [
+        "e.toml evaluation.tick_s",
+        "e.toml inputs.lookups",
+        "e.toml policies[0].selector",
+        "e.toml policies",
+        "e.toml evaluation.incumbent",
+        "e.toml evaluation.load",
     ]
 
 
@@ -228,10 +226,10 @@ def test_policies_of_a_file_are_known_beside_a_wrong_one(tmp_path: Path) -> None
     write(tmp_path, "two.toml", '[[policies]]\nname = "a"\nselector = "x"\n[[policies]]\nname = "b"\nselector = "y"')
     text = 'policies = ["two.toml", {{ name = "t", selector = 3 }}]\nevaluation = {{ incumbent = "{}" }}'
 
-    wrong = 'e.toml: policies[1].selector: should be a part\'s name or a table like { use = "best" }, not 3'
-    unknown = "e.toml: evaluation.incumbent: there is no policy named 'c'; known: a, b, t"
-    assert mistakes(write(tmp_path, "e.toml", text.format("b"))) == [wrong]
-    assert mistakes(write(tmp_path, "e.toml", text.format("c"))) == [wrong, unknown]
+    wrong, unknown = "e.toml policies[1].selector", "e.toml evaluation.incumbent"
+    assert places(write(tmp_path, "e.toml", text.format("b"))) == [wrong]
+    assert places(write(tmp_path, "e.toml", text.format("c"))) == [wrong, unknown]
+    assert mistakes(tmp_path / "e.toml")[1].endswith("'c'; known: a, b, t")
 
 
 @pytest.mark.parametrize(
@@ -269,52 +267,25 @@ def test_the_right_part_of_a_wrong_table_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "place"),
     [
-        ("x = 1", "x: there is no such key; known: brokers, clients, evaluation, failure_domains, inputs,"),
-        ("verdict = 3", "verdict: should be a table, not 3"),
-        ("brokers = 3", "brokers: should be a list, not 3"),
-        ("brokers = [3]", "brokers[0]: should be a table, not 3"),
-        ("inputs = { lookups = 3 }", "inputs.lookups: should be a text, not 3"),
-        ("inputs = { lokups = 'x' }", "inputs.lokups: there is no such key; did you mean 'lookups'?"),
-        ("verdict = { require_decision = 1 }", "verdict.require_decision: should be true or false, not 1"),
-        ("verdict = { margin = nan }", "verdict.margin: should be a finite number, not nan"),
-        (
-            "verdict = { margins = { moves = -1 } }",
-            "verdict.margins.moves: should be greater than or equal to 0, not -1",
-        ),
-        ("plugin_files = 3", "plugin_files: should be a list, not 3"),
-        ("plugin_files = [3]", "plugin_files[0]: should be a text, not 3"),
-        ("verdict = { primary = true }", "verdict.primary: should be a list, not true"),
-        ("verdict = { min_units = 2026-01-01 }", "verdict.min_units: should be a whole number, not 2026-01-01"),
-        ("clients = [{ match = { client = '*' }, properties = {} }]", "clients[0].properties: should not be empty"),
-        ("clients = [{ match = { client = '*' }, properties = 3 }]", "clients[0].properties: should be a table, not 3"),
-        ("topology = { price_per_gb = 3 }", "topology.price_per_gb: should be a table, not 3"),
-        ("brokers = [{ id = 'b:1', clusters = [] }]", "brokers[0].clusters: should not be empty"),
-        (
-            "brokers = [{ id = 'b:1', until = 'soon' }]",
-            "brokers[0].until: should be a date and time with offset, like 2026-01-01T00:00:00Z, not 'soon'",
-        ),
-        (
-            "brokers = [{ id = 'b:1', until = '2026-01-01T00:00:00' }]",
-            "brokers[0].until: should be a date and time with offset, like 2026-01-01T00:00:00Z, not '2026-",
-        ),
-        (
-            "brokers = [{ id = 'b:1', properties = { 'lookup.a' = 3 } }]",
-            'brokers[0].properties."lookup.a": should be a text or a list of texts, not 3',
-        ),
-        ("topology = { file = 3 }", "topology.file: should be a text, not 3"),
-        ("topology = { file = 'no.toml' }", "no.toml: there is no such file"),
-        ("topology = { levels = ['rack', 'zone'] }", 'topology.levels: should be "region", "zone" and "rack"'),
-        ("clients = [{ match = {}, properties = { a = 'b' } }]", "clients[0].match: should say either cidr"),
+        ("x = 1", "x: "),
+        ("brokers = [3]", "brokers[0]: "),
+        ("plugin_files = 3", "plugin_files: "),
+        ("plugin_files = [3]", "plugin_files[0]: "),
+        ("verdict = { primary = true }", "verdict.primary: "),
+        ("clients = [{ match = { client = '*' }, properties = {} }]", "clients[0].properties: "),
+        ("clients = [{ match = {}, properties = { a = 'b' } }]", "clients[0].match: "),
+        ("topology = { price_per_gb = 3 }", "topology.price_per_gb: "),
+        ("brokers = [{ id = 'b:1', until = '2026-01-01T00:00:00' }]", "brokers[0].until: "),
+        ("topology = { file = 3 }", "topology.file: "),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, line: str, sentence: str) -> None:
-    """At any depth a mistake names file, key path and what would be right."""
-    told = mistakes(write(tmp_path, "e.toml", line + "\n" + MINIMAL))
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, line: str, place: str) -> None:
+    """At any depth a mistake names file and key path."""
+    (mistake,) = mistakes(write(tmp_path, "e.toml", line + "\n" + MINIMAL))
 
-    assert len(told) == 1
-    assert told[0].removeprefix("e.toml: ").startswith(sentence)
+    assert mistake.startswith(f"e.toml: {place}")
 
 
 @pytest.mark.parametrize("policies", ["", "policies = []", "policies = 3", 'policies = ["no.toml"]', "policies = [3]"])
@@ -323,7 +294,7 @@ def test_an_evaluation_without_policies_is_refused(tmp_path: Path, policies: str
     told = mistakes(write(tmp_path, "e.toml", f'{policies}\n[evaluation]\nincumbent = "x"'))
 
     assert len(told) == 1
-    assert "policies" in told[0] or "no.toml: there is no such file" in told[0]
+    assert "policies" in told[0] or told[0].startswith("no.toml: ")
 
 
 @pytest.mark.parametrize("text", [None, "a = ", ""])
@@ -333,7 +304,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, text: str | None) ->
 
     told = mistakes(path, LOOKUP_X="1")
 
-    assert told[0].startswith("environment variable LOOKUP_X: there is no setting x")
+    assert told[0].startswith("environment variable LOOKUP_X: ")
     assert all(problem.startswith("e.toml: ") for problem in told[1:])
     assert len(told) > 1
 
@@ -342,9 +313,9 @@ def test_policies_are_a_list_of_tables(tmp_path: Path) -> None:
     """Single brackets make one table; what stands in it is told as it was written."""
     text = '[evaluation]\nincumbent = "x"\n[policies]\nname = "x"\nselector = "best"'
 
-    assert mistakes(write(tmp_path, "e.toml", text)) == [
-        "e.toml: policies: should be a list, not {'name': 'x', 'selector': 'best'}"
-    ]
+    (mistake,) = mistakes(write(tmp_path, "e.toml", text))
+    assert mistake.startswith("e.toml: policies: ")
+    assert mistake.endswith("not {'name': 'x', 'selector': 'best'}")
 
 
 def test_right_tables_are_found_beside_wrong_ones(tmp_path: Path) -> None:
@@ -367,10 +338,10 @@ def test_a_table_that_names_a_bad_file_is_not_used(tmp_path: Path) -> None:
     findings = examine_settings(EvaluationFile, path, environ={})
 
     assert {"plugin_files", "brokers"} & set(findings.sound) == set()
-    assert findings.problems == (
-        f"{tmp_path}/no.conf: there is no such file",
-        f"{path}: plugin_files: there is no file {tmp_path}/no.py",
-    )
+    conf, plugin = findings.problems
+    assert conf.startswith(f"{tmp_path}/no.conf: ")
+    assert plugin.startswith(f"{path}: plugin_files: ")
+    assert plugin.endswith(f" {tmp_path}/no.py")
 
 
 def test_settings_survive_pickle_and_json(tmp_path: Path) -> None:

@@ -65,20 +65,23 @@ def test_a_table_s_own_problems_name_the_key_inside(loc: tuple[str | int, ...], 
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted"),
+    ("values", "place", "end"),
     [
-        ({"iner": {}}, (("iner",), "there is no such key; did you mean 'inner'?")),
-        ({"width": 1}, (("width",), "there is no such key; did you mean inner.width?")),
-        ({"inner": {"widht": 1}}, (("inner", "widht"), "there is no such key; did you mean 'width'?")),
-        ({"many": [{}, {"w": 1}]}, (("many", 1, "w"), "there is no such key; known: width")),
-        ({"named": {"x": {"wide": 1}}}, (("named", "x", "wide"), "there is no such key; did you mean 'width'?")),
-        ({"inner": 3}, (("inner",), "should be a table, not 3")),
-        ({"inner": {"width": "x" * 99}}, (("inner", "width"), f"should be a whole number, not '{'x' * 77}...'")),
+        ({"iner": {}}, ("iner",), "did you mean 'inner'?"),
+        ({"width": 1}, ("width",), "did you mean inner.width?"),
+        ({"inner": {"widht": 1}}, ("inner", "widht"), "did you mean 'width'?"),
+        ({"many": [{}, {"w": 1}]}, ("many", 1, "w"), "known: width"),
+        ({"named": {"x": {"wide": 1}}}, ("named", "x", "wide"), "did you mean 'width'?"),
+        ({"inner": 3}, ("inner",), "not 3"),
+        ({"inner": {"width": "x" * 99}}, ("inner", "width"), f"not '{'x' * 77}...'"),
     ],
 )
-def test_every_mistake_has_place_and_sentence(values: object, wanted: object) -> None:
+def test_every_mistake_has_place_and_sentence(values: object, place: tuple[str | int, ...], end: str) -> None:
     """Unknown keys are compared with those of their own table, at any depth; long values are cut."""
-    assert list(problems_of(_error(values), _Outer)) == [wanted]
+    [(found, sentence)] = problems_of(_error(values), _Outer)
+
+    assert found == place
+    assert sentence.endswith(end)
 
 
 def test_unknown_keys_can_be_left_out() -> None:

@@ -27,5 +27,5 @@ def test_a_served_policy_has_the_bundles_of_the_cluster() -> None:
     """A number of its own would have no effect, and is refused."""
     served = {"serving": {"cluster": "c", "record": "r", "active": "p"}}
 
-    with pytest.raises(ValidationError, match="8 have no effect; requests name bundles of the cluster"):
+    with pytest.raises(ValidationError, match=r"policies.*8 have no effect"):
         ServingFile.model_validate({**served, "policies": [{"name": "p", "selector": "best", "bundles": 8}]})

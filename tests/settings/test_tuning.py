@@ -20,6 +20,10 @@ def _search(**changes: Any) -> dict[str, Any]:
     return {"tune": {"evaluation": "e.toml"}, "spaces": [{"name": "a", "vary": _VARY}]} | changes
 
 
+def _space(x: Any) -> dict[str, Any]:
+    return {"name": "a", "vary": {"x": x}}
+
+
 def test_the_least_search_has_every_default() -> None:
     """A few minutes of work, a third of the log sealed."""
     tune = load_tuning(_search()).tune
@@ -42,58 +46,40 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "place"),
     [
         ({"spaces": []}, "spaces: "),
-        ({"spaces": ["nowhere.toml"]}, "nowhere.toml: there is no such file"),
+        ({"spaces": ["nowhere.toml"]}, "nowhere.toml: "),
         ({"spaces": [{"name": "a", "vary": {}}]}, "spaces[0].vary: "),
-        ({"spaces": [{"name": "a", "vary": _VARY}] * 2}, "spaces: 2 are named 'a'; a name should occur once"),
-        (
-            {"spaces": [{"name": "a", "vary": _VARY, "set": {"shedder.threshold": 1}}]},
-            "set.shedder.threshold: is varied as well; write it once",
-        ),
-        ({"spaces": [{"name": "a", "vary": {"x": {"low": 2, "high": 1}}}]}, "high: 1 should be above low, 2"),
-        (
-            {"spaces": [{"name": "a", "vary": {"x": {"low": 0, "high": 1, "scale": "log"}}}]},
-            "low: 0 should be above 0 on a scale of ratios",
-        ),
-        ({"spaces": [{"name": "a", "vary": {"x": [1]}}]}, "spaces[0].vary.x"),
-        (
-            {"spaces": [{"name": "a", "vary": {"shedder.max_moves": [5, 5]}}]},
-            'spaces[0].vary."shedder.max_moves": has one value, 5; give another one, or write it under set',
-        ),
+        ({"spaces": [{"name": "a", "vary": _VARY}] * 2}, "spaces: 2 are named 'a'"),
+        ({"spaces": [{"name": "a", "vary": _VARY, "set": {"shedder.threshold": 1}}]}, "set.shedder.threshold: "),
+        ({"spaces": [_space({"low": 2, "high": 1})]}, "high: 1 should be above low, 2"),
+        ({"spaces": [_space({"low": 0, "high": 1, "scale": "log"})]}, "low: 0 should be above 0"),
+        ({"spaces": [_space([1])]}, "spaces[0].vary.x"),
+        ({"spaces": [_space([5, 5])]}, "spaces[0].vary.x: has one value, 5"),
         (
             {"spaces": [{"name": "a", "vary": {_CONF_KEY: [4, 8]}, "set": {"bundles": 2}}]},
-            f"spaces[0].set.bundles: is the same setting as {_CONF_KEY}; write one of them",
+            f"spaces[0].set.bundles: is the same setting as {_CONF_KEY}",
         ),
         (
             {"spaces": [{"name": "a", "vary": {_CONF_KEY: [4, 8], "bundles": [2, 4]}}]},
-            f"spaces[0].vary.bundles: is the same setting as {_CONF_KEY}; write one of them",
+            f"spaces[0].vary.bundles: is the same setting as {_CONF_KEY}",
         ),
-        (
-            {"spaces": [{"name": "a", "vary": {"x": {"scale": "lgo"}}}]},
-            "spaces[0].vary.x.scale: should be 'linear' or 'log', not 'lgo'",
-        ),
-        (
-            {"spaces": [{"name": "a", "vary": {"x": {"hgih": 1}}}]},
-            "spaces[0].vary.x.hgih: there is no such key; did you mean 'high'?",
-        ),
-        (
-            {"spaces": [{"name": "a", "vary": {"x": {"high": "1"}}}]},
-            "spaces[0].vary.x.high: should be a number, not '1'",
-        ),
+        ({"spaces": [_space({"scale": "lgo"})]}, "spaces[0].vary.x.scale: "),
+        ({"spaces": [_space({"hgih": 1})]}, "spaces[0].vary.x.hgih: "),
+        ({"spaces": [_space({"high": "1"})]}, "spaces[0].vary.x.high: "),
         ({"tune": {"evaluation": "e.toml", "seeds": 20}}, "tune.seeds: is gone; "),
         ({"scenarios": [{"file": "a"}]}, "scenarios: is gone; "),
         ({"policies": [{"name": "b"}]}, "policies: is gone; "),
         ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+def test_what_is_wrong_is_one_sentence(changes: dict[str, Any], place: str) -> None:
     """With its place."""
     with pytest.raises(SettingsError) as caught:
         load_tuning(_search(**changes))
 
-    assert sentence in str(caught.value)
+    assert place in str(caught.value)
     assert len(caught.value.problems) == 1
 
 
