@@ -6,13 +6,13 @@ README: usage pairs, texts of hashes, configuration keys with defaults, keys tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lookup.errors import InputError
-from lookup.model.documents import NestingError, json_value
 from lookup.model.load_data import ResourceUsage
 from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
 
@@ -106,51 +106,27 @@ def read_vectors(path: Path) -> list[Vector]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
+        return [_vector(entry, f"{path}, entry {index}") for index, entry in enumerate(_entries(text), start=1)]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is no UTF-8 text") from None
-    return [_vector(entry, f"{path}, {place}") for place, entry in _entries(text, path)]
+    except ValueError as error:
+        raise InputError(f"{path} holds no list of vectors, nor one per line: {error}") from None
 
 
-def _entries(text: str, path: Path) -> Iterator[tuple[str, object]]:
+def _entries(text: str) -> list[object]:
     try:
-        whole = json_value(text)
-    except NestingError as error:
-        raise InputError(f"{path} {error}") from None
+        whole = json.loads(text)
     except ValueError:
-        yield from _lines(text, path)
-        return
-    for index, entry in enumerate(whole if isinstance(whole, list) else [whole], start=1):
-        yield f"entry {index}", entry
-
-
-def _lines(text: str, path: Path) -> Iterator[tuple[str, object]]:
-    for index, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"line {index}", json_value(line)
-            except NestingError as error:
-                raise InputError(f"{path}, line {index} {error}") from None
-            except ValueError as error:
-                message = f"{path}, line {index} is no JSON ({error}); a file holds a list, or one object per line"
-                raise InputError(message) from None
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return whole if isinstance(whole, list) else [whole]
 
 
 def _vector(entry: object, place: str) -> Vector:
-    if not isinstance(entry, dict):
-        raise InputError(f"{place} is no object but {type(entry).__name__}")
-    for key, kind, right in (("id", str, "a text"), ("area", str, "a text"), ("input", dict, "an object")):
-        _check(entry, key, kind, f"{place}: {key} is not {right}")
-    _check(entry, "expected", dict, f"{place}: expected is not an object")
-    return Vector(entry["id"], entry["area"], entry["input"], entry["expected"])
-
-
-def _check(entry: Mapping[str, object], key: str, kind: type, sentence: str) -> None:
-    if key not in entry:
-        raise InputError(f"{sentence.partition(':')[0]}: {key} is missing")
-    if not isinstance(entry[key], kind):
-        raise InputError(sentence)
+    kinds: Mapping[str, type] = {"id": str, "area": str, "input": dict, "expected": dict}
+    for key, kind in kinds.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
+            raise InputError(f"{place}: {key} is missing, or is no {kind.__name__}")
+    return Vector(**{key: entry[key] for key in kinds})
 
 
 # Conventions

@@ -9,12 +9,12 @@ import argparse
 import copy
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from lookup.errors import InputError, PulsarLookupError, SettingsError
+from lookup.errors import InputError, PulsarLookupError
 from lookup.model.quoting import suggestion
 from tests.vectors.areas import AREAS
 from tests.vectors.comparing import Difference, differences
@@ -25,17 +25,6 @@ __all__ = ["Ending", "Outcome", "main", "run_vector"]
 Ending: TypeAlias = Literal["passed", "failed", "not understood"]
 
 _ENDINGS: tuple[Ending, ...] = ("passed", "failed", "not understood")
-
-_EXAMPLES = """examples:
-  python -m tests.vectors loadmanager.json
-      run every vector of a file and print one line per area
-  python -m tests.vectors loadmanager.json more.json --area topk --area bundles.split
-      run the vectors of two areas from two files
-  python -m tests.vectors loadmanager.json --format json
-      print areas, failures and totals as one JSON object
-
-exit codes: 0 all passed; 1 something failed or was not understood; 2 nothing could be run
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,8 @@ def run_vector(vector: Vector, areas: Mapping[str, Handler] = AREAS) -> Outcome:
         found = differences(vector.area, vector.expected, answer)
     except NotUnderstood as refusal:
         return Outcome(vector, "not understood", why=str(refusal))
-    return Outcome(vector, "failed" if found else "passed", tuple(found), _broken(answer) if found else "")
+    broken = _broken(answer)
+    return Outcome(vector, "failed" if found or broken else "passed", tuple(found), broken)
 
 
 def _answer(handler: Handler, vector: Vector) -> Mapping[str, Any] | Exception:
@@ -82,102 +72,67 @@ def _broken(answer: Mapping[str, Any] | Exception) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run files of vectors and return the exit code; the entry point of `python -m tests.vectors`."""
-    try:
-        arguments = _parser().parse_args(argv)
-        vectors = _selected(arguments.files, arguments.area)
-    except PulsarLookupError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    outcomes = [run_vector(vector) for vector in vectors]
-    sys.stdout.write({"table": _table, "json": _json}[arguments.format](outcomes))
-    return int(any(outcome.ending != "passed" for outcome in outcomes))
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; see `{self.prog} --help`")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="python -m tests.vectors",
-        description="Run examples of Pulsar's load management, kept as data, through the public API.",
-        epilog=_EXAMPLES,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.vectors", description=__doc__, allow_abbrev=False)
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a JSON list of vectors, or one per line")
     parser.add_argument("--area", action="append", metavar="AREA", help="run this area only; repeatable")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="what to print: table, json")
-    return parser
+    arguments = parser.parse_args(argv)
+    try:
+        vectors = _selected(arguments.files, arguments.area)
+    except InputError as error:
+        parser.error(str(error))
+    outcomes = [run_vector(vector) for vector in vectors]
+    sys.stdout.write(_json(outcomes) if arguments.format == "json" else _table(outcomes))
+    return int(any(outcome.ending != "passed" for outcome in outcomes))
 
 
-def _selected(files: Iterable[Path], areas: Sequence[str] | None) -> list[Vector]:
+def _selected(paths: Sequence[Path], areas: Sequence[str] | None) -> list[Vector]:
     """Read files and keep the areas asked for.
 
     Raises:
         InputError: where a file is none, or an area has no vectors: running nothing must not look like passing.
     """
-    paths = tuple(files)
     vectors = [vector for path in paths for vector in read_vectors(path)]
-    there = sorted({vector.area for vector in vectors})
+    there = {vector.area for vector in vectors}
     for area in areas or ():
         if area not in there:
-            raise InputError(f"there is no vector of area {area!r}; {suggestion(area, there)}")
+            raise InputError(f"there is no vector of area {area!r}; {suggestion(area, sorted(there))}")
     if not vectors:
         raise InputError(f"{' and '.join(map(str, paths))}: there is no vector in it")
     return [vector for vector in vectors if areas is None or vector.area in areas]
 
 
-# Telling
-
-
 def _counts(outcomes: Sequence[Outcome]) -> dict[str, dict[Ending, int]]:
-    """Count endings per area, areas in order of their names."""
-    counts: dict[str, dict[Ending, int]] = {}
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.vector.area):
-        row = counts.setdefault(outcome.vector.area, dict.fromkeys(_ENDINGS, 0))
-        row[outcome.ending] += 1
+    """Count endings per area, areas in order of their names, and of all."""
+    areas = [*sorted({outcome.vector.area for outcome in outcomes}), "total"]
+    counts = {area: dict.fromkeys(_ENDINGS, 0) for area in areas}
+    for outcome in outcomes:
+        counts[outcome.vector.area][outcome.ending] += 1
+        counts["total"][outcome.ending] += 1
     return counts
-
-
-def _total(counts: Mapping[str, Mapping[Ending, int]]) -> dict[Ending, int]:
-    return {ending: sum(row[ending] for row in counts.values()) for ending in _ENDINGS}
 
 
 def _table(outcomes: Sequence[Outcome]) -> str:
     counts = _counts(outcomes)
-    rows = [*counts.items(), ("total", _total(counts))]
-    width = max(len("area"), *(len(area) for area, _ in rows))
+    width = max(map(len, counts))
     lines = [f"{'area':<{width}}  {'  '.join(_ENDINGS)}"]
-    lines += [f"{area:<{width}}  {_cells(row)}" for area, row in rows]
-    lines += [line for outcome in outcomes if outcome.ending != "passed" for line in _told(outcome)]
+    for area, row in counts.items():
+        lines.append(f"{area:<{width}}  {'  '.join(f'{row[ending]:>{len(ending)}}' for ending in _ENDINGS)}")
+    for outcome in outcomes:
+        if outcome.ending != "passed":
+            lines += ["", f"{outcome.vector.id}: {outcome.ending}", f"  {outcome.why}"]
+        for found in outcome.differences:
+            lines.append(f"  {found.key}: expected {_written(found.expected)}, actual {_written(found.actual)}")
     return "\n".join(lines) + "\n"
-
-
-def _cells(row: Mapping[Ending, int]) -> str:
-    return "  ".join(f"{row[ending]:>{len(ending)}}" for ending in _ENDINGS)
-
-
-def _told(outcome: Outcome) -> list[str]:
-    lines = ["", f"{outcome.vector.id}: {outcome.ending}"]
-    if outcome.why:
-        lines.append(f"  {outcome.why}")
-    for found in outcome.differences:
-        lines += [
-            f"  {found.key}",
-            f"    expected {_written(found.expected)}",
-            f"    actual   {_written(found.actual)}",
-        ]
-    return lines
 
 
 def _json(outcomes: Sequence[Outcome]) -> str:
     counts = _counts(outcomes)
+    total = counts.pop("total")
     record = {
         "areas": [{"area": area, **_keys(row)} for area, row in counts.items()],
         "failures": [_failure(outcome) for outcome in outcomes if outcome.ending != "passed"],
-        "total": _keys(_total(counts)),
+        "total": _keys(total),
     }
     return json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
 
@@ -192,9 +147,7 @@ def _failure(outcome: Outcome) -> dict[str, Any]:
         "area": outcome.vector.area,
         "ending": outcome.ending.replace(" ", "_"),
         "why": outcome.why,
-        "differences": [
-            {"key": found.key, "expected": found.expected, "actual": found.actual} for found in outcome.differences
-        ],
+        "differences": [asdict(found) for found in outcome.differences],
     }
 
 
