@@ -31,6 +31,8 @@ from tests.processes import PATIENCE_S, awaited
 
 __all__ = [
     "BUNDLE",
+    "CLOCK",
+    "JUMPING",
     "POLICIES",
     "TOPIC",
     "Server",
@@ -56,6 +58,9 @@ selector = "weighted-random"
 name = "anywhere"
 selector = "random"
 """
+#: Python that keeps the true clock, and that makes every other answer of the clock one of years ago.
+CLOCK = "import time; true = time.time_ns"
+JUMPING = f"{CLOCK}; calls = iter(range(10**9)); time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
 
 
 @dataclass
@@ -112,10 +117,13 @@ def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iter
 
     Args:
         connect: makes the source of the state topic.
+
+    Raises:
+        PulsarLookupError: why it cannot start.
     """
     actions: dict[int, Callable[[], object]] = {}
     arguments = parsed(root_parser("serve"), ["serve", "--config", str(settings), *flags])
-    failures: list[BaseException] = []
+    failures: list[PulsarLookupError] = []
     loop = asyncio.new_event_loop()
 
     def run() -> None:
@@ -139,6 +147,8 @@ def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iter
     thread.start()
     try:
         server.port = _port_of(server, lambda: not thread.is_alive())
+        if failures:
+            raise failures[0]
         yield server
     finally:
         _tell(loop, actions, signal.SIGTERM)
@@ -178,6 +188,7 @@ def started_apart(
     listener.start()
     try:
         server.port = _port_of(server, lambda: process.poll() is not None)
+        assert server.port, server.said
         yield server
     finally:
         process.kill()
@@ -188,10 +199,9 @@ def started_apart(
 
 
 def _port_of(server: Server, has_ended: Callable[[], bool]) -> int:
-    """Wait until a server listens; return its port."""
+    """Wait until a server listens; return its port, 0 if it has ended."""
     first = awaited(lambda: [line for line in server.said if "http://" in line] or has_ended())
-    assert isinstance(first, list), server.said
-    return int(first[0].partition("http://127.0.0.1:")[2].partition(",")[0])
+    return int(first[0].partition("http://127.0.0.1:")[2].partition(",")[0]) if isinstance(first, list) else 0
 
 
 def view(*racks: str, usage: float | None = None) -> dict[str, Any]:

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lookup.collect.observing import SourceTrouble
+from lookup.errors import InputError, SettingsError
 from lookup.serve.following import Follower
 from lookup.serve.verifying import verify
 from lookup.settings import CollectSection
 from tests.processes import awaited
-from tests.serve.servers import Server, decide, read_table, settings_file, started, started_apart, view
+from tests.serve.servers import JUMPING, Server, decide, read_table, settings_file, started, started_apart, view
 from tests.serve.statefile import PRELUDE, StateFile, connect
 
 _GROUPS = """
@@ -42,6 +43,7 @@ name = "anywhere"
 selector = "random"
 """
 _OTHER = "public/other/0x{:08x}_0x{:08x}"
+_OWNED = '{"state": "Owned", "dstBroker": "b3:8080", "versionId": 1, "force": true}'
 _SEEN = view("a", "b", "c", usage=0.2)
 
 
@@ -149,11 +151,10 @@ def test_lost_topic_is_reported_and_owners_stand(tmp_path: Path, topic: StateFil
         losses, lost = server.figure("lookup_owners_losses"), server.figure("lookup_owners_lost")
         assert server.stop() == 0
 
-    assert "the state topic cannot be read since 0 s: " in content["reason"]
+    assert "cannot be read since 0 s" in content["reason"]
     assert (during, after) == ("b3:8080", "b2:8080")
     assert (losses, lost) == (1, 0)
-    assert any("the state topic cannot be read, the owners known so far stand: " in line for line in server.said)
-    assert "the state topic can be read again" in server.said
+    assert any("can be read again" in line for line in server.said)
 
 
 def test_topic_that_fails_in_several_ways_is_lost_once() -> None:
@@ -184,7 +185,7 @@ def test_owners_that_are_too_old_are_not_decided_on(tmp_path: Path, topic: State
         awaited(lambda: server.ask("POST", "/decide", decide(_SEEN))[0] == 200 or None)
         assert server.stop() == 0
 
-    assert refused.startswith("the state topic cannot be read since 0 s")
+    assert "cannot be read since 0 s" in refused
     assert counted == 1
 
 
@@ -192,16 +193,12 @@ def test_topic_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path, topic
     """The server does not start if its active policy reads owners and the topic is away: part and source are named."""
     topic.path.unlink()
     path = settings_file(tmp_path, f"{topic.settings}\nwait_s = 0.5", _GROUPS)
-    code = f"import sys\n{PRELUDE}\nfrom lookup.cli import main\nsys.exit(main())"
-    words = [sys.executable, "-c", code, "serve", "--config", str(path)]
 
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    with pytest.raises(InputError, match=r"^collect.service_url: ") as refused, started(path, connect=connect):
+        pass
 
-    assert ran.returncode == 2
-    assert "collect.service_url: the state topic has not been read to its end: " in ran.stderr
-    assert "No such file" in ran.stderr
-    assert "policy 'by-rack' reads view.ownership (anti-affinity); waited 0.5 s, collect.wait_s" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    for part in ("No such file", "view.ownership (anti-affinity)", "0.5 s, collect.wait_s"):
+        assert part in str(refused.value)
 
 
 def test_settings_are_loaded_again_while_owners_are_waited_for(tmp_path: Path, topic: StateFile) -> None:
@@ -247,7 +244,7 @@ def test_policy_in_shadow_waits_for_owners(tmp_path: Path, topic: StateFile) -> 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("no bundle", '{"state": "Owned", "dstBroker": "b3:8080", "versionId": 1, "force": true}'),
+        ("no bundle", _OWNED),
         (bundle(9), "no JSON"),
         (bundle(9), "[" * 100_000),
         (bundle(9), '{"state": "Owned"}'),
@@ -271,7 +268,7 @@ def test_junk_in_the_topic_is_counted(server: Server, topic: StateFile, name: st
 
 def test_owner_that_parquet_cannot_hold_is_recorded(server: Server, topic: StateFile) -> None:
     """Half a surrogate pair in the name of a broker stops neither the record nor its verification."""
-    topic.write(bundle(6), '{"state": "Owned", "dstBroker": "b\\ud800:8080", "versionId": 1, "force": true}')
+    topic.write(bundle(6), _OWNED.replace("b3", "b\\ud800"))
     await_owners(server, 4)
     chosen(server)
     assert server.stop() == 0
@@ -343,42 +340,34 @@ def test_collector_cannot_change_while_the_server_runs(server: Server, tmp_path:
     settings_file(tmp_path, f"{topic.settings}\nstale_s = 7", _GROUPS)
     server.signal(signal.SIGHUP)
 
-    awaited(lambda: [line for line in server.said if "stay as they were: collect: cannot change" in line])
+    awaited(lambda: [line for line in server.said if "collect: cannot change" in line])
     assert chosen(server)["broker"] == "b3:8080"
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "place"),
     [
-        (
-            'service_url = "http://b:1"',
-            "collect.service_url: should be of the form pulsar://HOST:PORT or pulsar+ssl://",
-        ),
-        ('service_url = "pulsar://me:pw@b:1"', "collect.service_url: names a user, whom everybody sees"),
-        ("wait_s = 3", "collect: nothing to collect: give service_url, admin, or both"),
-        ('service_url = "pulsar://b:1"\ntls_key = "k"', "tls_cert and tls_key: one needs the other"),
+        ('service_url = "http://b:1"', "collect.service_url"),
+        ('service_url = "pulsar://me:pw@b:1"', "collect.service_url"),
+        ("wait_s = 3", "service_url, admin, or both"),
+        ('service_url = "pulsar://b:1"\ntls_key = "k"', "tls_cert and tls_key"),
     ],
 )
-def test_wrong_connection_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    """A collector that cannot connect as it is written ends in a sentence and exit code 2, without the password."""
-    path = settings_file(tmp_path, f"[collect]\n{text}", _GROUPS)
-    words = [sys.executable, "-m", "lookup", "serve", "--config", str(path)]
+def test_wrong_connection_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    """A collector that cannot connect as it is written is named, without the password."""
+    with (
+        pytest.raises(SettingsError, match=place) as refused,
+        started(settings_file(tmp_path, f"[collect]\n{text}", _GROUPS)),
+    ):
+        pass
 
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-
-    assert ran.returncode == 2
-    assert sentence in ran.stderr
-    assert "pw" not in ran.stderr
+    assert "pw" not in str(refused.value)
 
 
 def test_clock_that_jumps_stops_no_owners(tmp_path: Path, topic: StateFile) -> None:
     """If the clock goes back and forth, changes of owners are recorded in order, and every decision is repeated."""
-    jump = (
-        "import time; true = time.time_ns; calls = iter(range(10**9));"
-        "time.time_ns = lambda: true() - (next(calls) % 2) * 10**17"
-    )
     path = settings_file(tmp_path, topic.settings, _GROUPS)
-    with started_apart(path, prelude=PRELUDE + jump) as server:
+    with started_apart(path, prelude=PRELUDE + JUMPING) as server:
         for number in range(10, 20):
             topic.own(bundle(number), "b1:8080")
             await_owners(server, number - 6)
@@ -392,25 +381,22 @@ def test_clock_that_jumps_stops_no_owners(tmp_path: Path, topic: StateFile) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "place"),
     [
-        ("", "the state topic has not been read to its end"),
-        ('token_file = "absent"', "absent cannot be read: No such file or directory"),
-        ('token_file = "state.jsonl"', "state.jsonl should be one word of ASCII, and is not"),
-        ('tls_ca = "state.jsonl"', "state.jsonl should hold certificates as PEM"),
-        ('tls_ca = "absent"', "absent cannot be read: No such file or directory"),
-        ('tls_cert = "state.jsonl"\ntls_key = "state.jsonl"', "state.jsonl should hold a certificate and "),
+        ("", r"collect\.service_url"),
+        ('token_file = "absent"', "absent cannot be read"),
+        ('token_file = "state.jsonl"', r"state\.jsonl .*one word"),
+        ('tls_ca = "state.jsonl"', r"state\.jsonl .*certificates"),
+        ('tls_ca = "absent"', "absent cannot be read"),
+        ('tls_cert = "state.jsonl"\ntls_key = "state.jsonl"', r"state\.jsonl .*certificate and"),
     ],
 )
-def test_brokers_that_cannot_be_reached_are_refused(tmp_path: Path, topic: StateFile, text: str, sentence: str) -> None:
-    """With Pulsar's client, no broker there, or a file that is no token or no PEM, is a sentence and exit code 2."""
+def test_brokers_that_cannot_be_reached_are_refused(tmp_path: Path, topic: StateFile, text: str, place: str) -> None:
+    """With Pulsar's client, no broker there, or a file that is no token or no PEM, is named."""
     topic.write("a text", "that is neither")
     path = settings_file(tmp_path, f'[collect]\nservice_url = "pulsar://127.0.0.1:1"\nwait_s = 0.1\n{text}', _GROUPS)
-    words = [sys.executable, "-m", "lookup", "serve", "--config", str(path)]
 
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    with pytest.raises(InputError, match=place) as refused, started(path):
+        pass
 
-    assert ran.returncode == 2
-    assert sentence in ran.stderr
-    assert "that is neither" not in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert "that is neither" not in str(refused.value)
