@@ -27,12 +27,13 @@ topics = st.none() | st.sets(st.sampled_from(NAMES)).map(sorted).map(tuple)
 def filled(names: Sequence[str] | None) -> Catalog:
     """Return a catalog with topics whose labels name them, as far as they do not share them with others."""
     catalog = Catalog()
-    if names is not None:
-        catalog.create_namespace(NS)
-        for name in names:
-            catalog.mirror(name, TopicEntry(name, {}, {}))
-        for name in names:
-            catalog.set_labels(name, {"of": name.removeprefix(HERE)})
+    with catalog.together():
+        if names is not None:
+            catalog.create_namespace(NS)
+            for name in names:
+                catalog.mirror(name, TopicEntry(name, {}, {}))
+            for name in names:
+                catalog.set_labels(name, {"of": name.removeprefix(HERE)})
     return catalog
 
 

@@ -167,7 +167,7 @@ def test_the_command_prints_the_share(folder: Path, capsys: pytest.CaptureFixtur
     assert main([*words, "--format", "json"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert content["causes"]["policy"] == content["decisions"] - content["agree"] > 0
-    assert "was chosen with 0.5, and it is b2:8080 with" in content["examples"][0]["detail"]
+    assert "0.5, and it is b2:8080" in content["examples"][0]["detail"]
 
 
 def test_changed_load_is_named(folder: Path) -> None:
@@ -217,7 +217,7 @@ def test_changed_decision_is_named(folder: Path) -> None:
     """Odds in the record that differ in their last digit are found."""
 
     def nudge(row: dict[str, Any]) -> None:
-        """Change the last bit of the first odds."""
+        """Change the last bit."""
         (broker, odds), *others = row["odds"]
         row["odds"] = [(broker, odds * (1 + 2**-52)), *others]
 
@@ -275,7 +275,7 @@ def test_rows_that_no_server_wrote_are_named(folder: Path, table: str, values: d
 @pytest.mark.parametrize(
     ("table", "column", "sentence"),
     [
-        ("decisions", "odds", "holds no decisions of `lookup serve`: it has no column 'odds'"),
+        ("decisions", "odds", "no column 'odds'"),
         ("views", "load", "cannot be read as views: "),
     ],
 )
@@ -287,7 +287,7 @@ def test_table_of_another_kind_is_a_sentence(folder: Path, table: str, column: s
         verify(str(folder / "record"))
 
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"parquet: (is no Parquet file, or was cut off|cannot be read as views)"):
+    with pytest.raises(InputError, match=r"\.parquet: "):
         verify(str(folder / "record"))
 
 

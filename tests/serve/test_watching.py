@@ -16,13 +16,13 @@ import pytest
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.processes import awaited
 from tests.serve.restcluster import rest_cluster
-from tests.serve.servers import Server, settings_file, started, started_apart
+from tests.serve.servers import FEW_FILES, Server, settings_file, started, started_apart
 from tests.topics.plugins import SHOWN
 
 NS = "public/default"
 HERE = f"persistent://{NS}/"
-#: Topics with long names, whose list fills the buffers between two processes.
-_MANY = 20_000
+#: Topics whose list fills the buffers between two sockets, and what makes their names long.
+_MANY, _LONG = 1_200, "x" * 4_000
 
 
 class Watched:
@@ -189,7 +189,7 @@ def test_a_topic_of_the_cluster_comes_at_once(tmp_path: Path) -> None:
     [
         ({"namespace": []}, 400, "a watch needs a namespace"),
         ({"namespace": "public"}, 400, "tenant/namespace"),
-        ({"namespace": ["t/n", "t/m"]}, 404, "there is none of the namespaces t/n, t/m"),
+        ({"namespace": ["t/n", "t/m"]}, 404, "t/n, t/m"),
         ({"pattern": "(?!a)"}, 400, "the negative lookahead"),
         ({"pattern": "a", "selector": "env"}, 400, "only one of them"),
         ({"selector": "="}, 400, "is no condition"),
@@ -197,7 +197,7 @@ def test_a_topic_of_the_cluster_comes_at_once(tmp_path: Path) -> None:
         ({"property": "=a"}, 400, "a property has no key"),
         ({"property": "a"}, 400, "should be KEY=VALUE"),
         ({"property": ["a=1", "a=2"]}, 400, "a key is given twice"),
-        ({"patern": "a"}, 400, "'patern' is no field of a watch; namespace, pattern, selector, mode, property are"),
+        ({"patern": "a"}, 400, "'patern' is no field"),
         ({"mode": ["all", "persistent"]}, 400, "mode is given twice"),
     ],
 )
@@ -235,25 +235,27 @@ def _is_served(server: Server) -> bool:
 
 def test_a_watcher_that_does_not_read_is_cut_off_and_goes_on(server: Server, tmp_path: Path) -> None:
     """What others are sent does not wait for it, and it is sent what it missed when it is back."""
-    with socket.create_connection(("127.0.0.1", server.port)) as slow, watching(server) as quick:
+    with socket.socket() as slow, watching(server) as quick:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.connect(("127.0.0.1", server.port))
         slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         quick.names()
         mark = quick.mark
-        for batch in range(60):
+        for batch in range(15):
             with written(tmp_path) as catalog:
-                for number in range(50):
-                    catalog.create(f"{HERE}{batch:02d}-{number:02d}-{'x' * 4_000}")
+                for number in range(100):
+                    catalog.create(f"{HERE}{batch:02d}-{number:02d}-{_LONG}")
             seen = 0
-            while seen < 50:
+            while seen < 100:
                 seen += len(quick.names()) - 1
         slow.settimeout(20)
         received = 0
         with suppress(ConnectionError):
             while more := slow.recv(1 << 20):
                 received += len(more)
-        assert received < 60 * 50 * 4_000
+        assert received < 15 * 100 * 4_000
         with watching(server, mark) as again:
-            assert len(again.names()) == 3_001
+            assert len(again.names()) == 1_501
 
 
 def test_a_server_that_ends_ends_its_watches(server: Server) -> None:
@@ -271,7 +273,7 @@ def _not_reading(server: Server) -> Iterator[socket.socket]:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         slow.connect(("127.0.0.1", server.port))
         slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        slow.settimeout(5)
+        slow.settimeout(1)
         # The beginning of the list: the rest waits for this reader.
         assert b"200 OK" in slow.recv(100)
         yield slow
@@ -294,7 +296,7 @@ def _many(folder: Path, **pairs: Any) -> None:
     with written(folder) as catalog:
         catalog.create_namespace(NS)
         for number in range(_MANY):
-            catalog.create(f"{HERE}{number:05d}-{'x' * 200}", **pairs)
+            catalog.create(f"{HERE}{number:05d}-{_LONG}", **pairs)
 
 
 def test_a_namespace_that_goes_while_its_list_is_sent_ends_no_answer_in_another(tmp_path: Path) -> None:
@@ -315,7 +317,7 @@ def test_a_topic_made_again_while_its_list_is_sent_is_sent_as_such(tmp_path: Pat
     _many(tmp_path, properties={"shown": "1"})
     path = settings_file(tmp_path, '[topics]\ncatalog = "topics.db"\nlister = { use = "shown" }\n', policies="")
     path.write_text('plugin_files = ["mine.py"]\n' + path.read_text())
-    again = f"{HERE}00005-{'x' * 200}"
+    again = f"{HERE}00005-{_LONG}"
     with started(path) as server, watching(server) as live:
         live.event()
         with _not_reading(server) as slow:
@@ -332,9 +334,8 @@ def test_a_topic_made_again_while_its_list_is_sent_is_sent_as_such(tmp_path: Pat
 
 def test_watchers_leave_room_for_brokers(tmp_path: Path) -> None:
     """They have half of the connections, from however many addresses they come."""
-    limit = "from resource import *; setrlimit(RLIMIT_NOFILE, (128, 128))"
     query = f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    with started_apart(settings_of(tmp_path), prelude=limit) as server, ExitStack() as stack:
+    with started_apart(settings_of(tmp_path), prelude=FEW_FILES) as server, ExitStack() as stack:
         heads = []
         for number in range(40):
             source = (f"127.0.0.{2 + number % 2}", 0)

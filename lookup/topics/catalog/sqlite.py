@@ -267,8 +267,8 @@ class SqliteStorage:
         has_tables = self._has_tables()
         if has_tables and self._write("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise InputError(f"{self._path} is an SQLite file, but no catalog of topics")
-        self._write("PRAGMA journal_mode = WAL")
         self._write(f"PRAGMA synchronous = {self._synchronous}")
+        self._write("PRAGMA journal_mode = WAL")
         if not has_tables:
             self._write("BEGIN IMMEDIATE")
             # A second process may have made them since they were counted.
