@@ -182,34 +182,26 @@ def run_tasks(
 
 
 @cache
-def _versions_here() -> tuple[tuple[str, str | None], ...]:
+def _versions_here() -> Sequence[tuple[str, str | None]]:
     """Return the versions of the distributions by which figures come out as they do: some libraries, and plug-ins."""
     plugins = {point.dist.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist is not None}
-    return tuple((name, _version(name)) for name in (*_SAME, *sorted(plugins)))
+    return [(name, _version(name)) for name in (*_SAME, *sorted(plugins))]
 
 
-@cache
-def _require_versions(here: tuple[tuple[str, str | None], ...]) -> None:
-    """Refuse to run a task where distributions have other versions than here.
-
-    Raises:
-        SettingsError: naming the worker, and both versions of each.
-    """
+def _with_versions(
+    here: Sequence[tuple[str, str | None]], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
+) -> _Answer:
+    """Run a task, unless distributions have other versions than here."""
     found = ((name, wanted, _version(name)) for name, wanted in here)
     others = [f"{name} {has or 'not installed'} instead of {wanted}" for name, wanted, has in found if has != wanted]
     if others:
         raise SettingsError(
             f"worker {socket.gethostname()} has {listed(others)}; install for {sys.executable} what is installed here"
         )
-
-
-def _with_versions(
-    here: tuple[tuple[str, str | None], ...], task: Callable[[_Item, _Shared], _Answer], item: _Item, shared: _Shared
-) -> _Answer:
-    _require_versions(here)
     return task(item, shared)
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)

@@ -91,39 +91,32 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     with named_refusals(output):
         folder, given = _hidden_folder(output, system, target)
         if is_local:
-            _clear_up(Path(folder))
+            # What killed runs have left of this output.
+            for left in Path(folder).parent.glob(f"{glob.escape(Path(folder).name[:-8])}{'[0-9a-f]' * 8}"):
+                shutil.rmtree(left, ignore_errors=True)
         system.create_dir(folder, recursive=True)
         if is_local:
             Path(folder, _MARK).touch()
+    # Under a volume that is mounted there, or a link, no folder can change places.
+    is_beside = is_local and Path(folder).parent != Path(target) and not Path(target).is_symlink()
     try:
         yield Draft(given, output)
-        if is_local:
-            _require_ours(Path(folder), output)
-        # Under a volume that is mounted there, or a link, no folder can change places.
-        is_beside = is_local and Path(folder).parent != Path(target) and not Path(target).is_symlink()
-        if is_beside:
-            Path(folder).rename(_aside(target)[0])
-    except BaseException:
-        _remove(system, folder)
-        raise
-    with keeps(output), named_refusals(output):
-        if not is_beside:
-            try:
+        with named_refusals(output):
+            if is_local:
+                _require_ours(Path(folder), output)
+            if is_beside:
+                Path(folder).rename(_aside(target)[0])
+            else:
                 _move_into(system, folder, target, names)
-            finally:
-                _remove(system, folder)
-            return
-        try:
-            _replace(target, names)
-        except KeyboardInterrupt:
-            _replace(target, names)
-            raise
-
-
-def _clear_up(folder: Path) -> None:
-    """Remove hidden folders like this one, which killed runs have left of an output."""
-    for left in folder.parent.glob(f"{glob.escape(folder.name[:-8])}{'[0-9a-f]' * 8}"):
-        shutil.rmtree(left, ignore_errors=True)
+    finally:
+        _remove(system, folder)
+    if is_beside:
+        with keeps(output), named_refusals(output):
+            try:
+                _replace(target, names)
+            except KeyboardInterrupt:
+                _replace(target, names)
+                raise
 
 
 def _require_ours(folder: Path, output: str) -> None:
@@ -142,16 +135,10 @@ def _aside(target: str) -> tuple[Path, Path]:
 
 
 def _finish_killed(output: str, target: str, names: Sequence[str]) -> None:
-    """Finish what a killed run has left of its last steps.
-
-    Raises:
-        InputError: if that put the results of the killed run in the place of the output.
-    """
-    new, old = _aside(target)
-    is_whole = new.exists()
-    if is_whole or old.exists():
-        with named_refusals(output):
-            _replace(target, names)
+    """Finish the last steps of a run that was killed; refuse to go on if that put its results in place."""
+    is_whole = _aside(target)[0].exists()
+    with named_refusals(output):
+        _replace(target, names)
     if is_whole:
         what = f": a run was killed while it replaced {output}; its results are in place now, so begin again"
         raise InputError(Argument("output"), what)
