@@ -31,7 +31,7 @@ from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 # them here and in every process that a test or a page starts.
 for _name in [*os.environ]:
     if _name.startswith(
-        ("COLUMNS", "FORCE_COLOR", "LOOKUP_", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "TTY_")
+        ("COLUMNS", "FORCE_COLOR", "LOOKUP_", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "TTY_")
     ):
         del os.environ[_name]
 
