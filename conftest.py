@@ -30,9 +30,7 @@ from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 # How wide and how colourful somebody likes a terminal, and settings of the tools, are not what is tested: commands read
 # them here and in every process that a test or a page starts.
 for _name in [*os.environ]:
-    if _name.startswith(
-        ("COLUMNS", "FORCE_COLOR", "LOOKUP_", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "TTY_")
-    ):
+    if _name.startswith(("COLUMNS", "FORCE_COLOR", "LOOKUP_", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "TTY_")):
         del os.environ[_name]
 
 # The settings of the docs are no module with examples, and need Sphinx, of an extra.
