@@ -41,24 +41,25 @@ class Py4JJavaError(Exception):
     __module__ = "py4j.protocol"
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (DIED, "a Spark task failed: Python worker exited unexpectedly (crashed); out of memory?"),
-        (RAISED, "a Spark task failed: SystemExit: 7"),
-        (RAISED.replace("SystemExit: 7", "MemoryError"), "a Spark task failed: MemoryError; out of memory?"),
-        (
-            f": org.apache.spark.SparkException: {_LOST}: java.io.IOException: No space left on device\n\tat x.y(z:1)",
-            "a Spark task failed: No space left on device",
-        ),
-        (
-            "An error occurred\n: java.lang.OutOfMemoryError: Java heap space\n\tat x.y(z:1)",
-            "a Spark task failed: Java heap space; out of memory?",
-        ),
-        ("Answer from Java side is empty", "a Spark task failed: Answer from Java side is empty; out of memory?"),
-        ("", "a Spark task failed: Spark does not say why"),
-    ],
-)
+#: What Py4J raises, and the sentence that users meet.
+SENTENCES = [
+    (DIED, "a Spark task failed: Python worker exited unexpectedly (crashed); out of memory?"),
+    (RAISED, "a Spark task failed: SystemExit: 7"),
+    (RAISED.replace("SystemExit: 7", "MemoryError"), "a Spark task failed: MemoryError; out of memory?"),
+    (
+        f": org.apache.spark.SparkException: {_LOST}: java.io.IOException: No space left on device\n\tat x.y(z:1)",
+        "a Spark task failed: No space left on device",
+    ),
+    (
+        "An error occurred\n: java.lang.OutOfMemoryError: Java heap space\n\tat x.y(z:1)",
+        "a Spark task failed: Java heap space; out of memory?",
+    ),
+    ("Answer from Java side is empty", "a Spark task failed: Answer from Java side is empty; out of memory?"),
+    ("", "a Spark task failed: Spark does not say why"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), SENTENCES)
 def test_a_failed_job_is_one_sentence(text: str, sentence: str) -> None:
     """The end of the worker's traceback or what Java says; memory is suspected where somebody was ended."""
     assert sentences_of_spark(Py4JJavaError(text)) == [sentence]

@@ -22,7 +22,7 @@ _DEEP = f"x = {'[' * 2_000}{']' * 2_000}\n"
         "explain --config FILE --topic persistent://t/ns/x",
         "simulate FILE",
         "topics list public/default --config FILE",
-        "ingest log.jsonl --mapping FILE --output out",
+        "ingest a --mapping FILE --output out",
     ],
 )
 @pytest.mark.parametrize("text", [_DEEP, f"x{'.a' * 2_000} = 1\n", f"x = {'[' * 65}{']' * 65}\n"])
@@ -37,7 +37,7 @@ def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: P
 @pytest.mark.parametrize("words", ["config check --config", "simulate", "config show --config"])
 def test_an_endless_file_is_one_sentence(lookup: Run, words: str) -> None:
     """A device is not read, since it may have no end."""
-    assert lookup(*words.split(), "/dev/zero").mistakes == ["/dev/zero: is a device; expected a text file"]
+    assert lookup(*words.split(), "/dev/zero").mistakes[0].startswith("/dev/zero: is a device")
 
 
 @pytest.mark.parametrize(

