@@ -66,7 +66,7 @@ TASK = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, 
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/x/worker.py", line 1, in main
     process()
-lookup.errors.PolicyError: policy 'p': part 'x' raised ValueError: no rack
+lookup.errors.PolicyError: policy 'p': part 'x' raised ValueError: none
 
 	at org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:572)
 Driver stacktrace:
@@ -78,7 +78,7 @@ def test_a_sentence_is_found_in_an_error_of_spark(
 ) -> None:
     """An error of ours that a task raised comes back as its sentence, without Spark's traceback."""
     assert _main(monkeypatch, _raises(PythonException(TASK))) == 2
-    assert capsys.readouterr().err == "error: policy 'p': part 'x' raised ValueError: no rack\n"
+    assert capsys.readouterr().err == "error: policy 'p': part 'x' raised ValueError: none\n"
 
 
 def test_a_sentence_is_found_in_a_cause(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,16 +124,19 @@ def test_the_package_runs_as_the_command_does() -> None:
     ran = subprocess.run([sys.executable, "-m", "lookup", "config"], capture_output=True, text=True, check=False)
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == "error: no command is given; see `lookup config --help`\n"
+    assert "`lookup config --help`" in ran.stderr
 
 
 def test_a_command_ends_without_a_last_search_for_cycles() -> None:
     """What is loaded is set apart from what Python looks through when it ends."""
     # Functions for the end of a process run in reverse order: this one after that of the command.
-    script = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); from lookup.cli import main"
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{script}; main(['--help'])"], capture_output=True, text=True, check=False
-    )
+    script = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from lookup.cli import main
+main(["--help"])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
     assert ran.stdout.splitlines()[-1] == "True"
 
@@ -186,10 +189,8 @@ def test_a_closed_terminal_may_be_ignored(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A refusal of the system, as Arrow words it, is one sentence without a traceback."""
-    said = "Error writing bytes to file. Detail: [errno 28] No space left on device"
-
-    assert _main(monkeypatch, _raises(OSError(28, said))) == 2
-    assert capsys.readouterr().err == "error: Error writing bytes to file: No space left on device\n"
+    assert _main(monkeypatch, _raises(OSError(28, "Error writing. Detail: [errno 28] No space left"))) == 2
+    assert capsys.readouterr().err == "error: Error writing: No space left\n"
 
 
 def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +200,7 @@ def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     "words",
-    ["plugins list", "plugins list --format json", "explain --config {config} --topic t --usage broker-a:8080=0.5"],
+    ["plugins list", "plugins list --format json", "explain --config {config} --topic t"],
 )
 def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
     """`lookup ... | head` ends without a word, as a tool does that SIGPIPE has ended, tables and JSON alike."""
@@ -321,8 +322,8 @@ def test_the_page_names_nothing_else() -> None:
         ("plugins list", 0, ""),
         ("config check --config {config}", 0, ""),
         ("explain --config {config} --topic t", 0, "note: "),
-        ("evaluate --config {config} --output o", 2, "error: `lookup evaluate` needs pyspark: install it with pip"),
-        ("generate --output o", 2, "error: `lookup generate` needs pyarrow: install it with pip"),
+        ("evaluate --config {config} --output o", 2, "error: `lookup evaluate` needs pyspark"),
+        ("generate --output o", 2, "error: `lookup generate` needs pyarrow"),
     ],
 )
 def test_a_core_installation_works(tmp_path: Path, words: str, code: int, sentence: str) -> None:
@@ -339,7 +340,7 @@ def test_a_core_installation_works(tmp_path: Path, words: str, code: int, senten
     assert done.stderr.startswith(sentence)
 
 
-@pytest.mark.parametrize("said", ["Job 3 cancelled as part of cancellation of all jobs", None])
+@pytest.mark.parametrize("said", ["Job 3 cancelled as part of", None])
 def test_what_spark_makes_of_an_interruption_is_one(
     said: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -350,7 +351,7 @@ def test_what_spark_makes_of_an_interruption_is_one(
             if said is None:
                 raise KeyboardInterrupt
         finally:
-            raise RuntimeError(said or "the connection to Java is gone")
+            raise RuntimeError(said or "no connection to Java")
 
     assert _main(monkeypatch, fail) == 130
     assert capsys.readouterr().err == "interrupted; nothing was written\n"

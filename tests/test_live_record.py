@@ -92,7 +92,7 @@ def test_page_quotes_the_fidelity(evaluated: tuple[int, str, dict[str, Any]]) ->
     """Logged figures and ranges of the replay on the page are those of the run."""
     rows = {(row["metric"], row["key"]): row for row in evaluated[2]["fidelity"]}
 
-    quoted = _cells("figure of the policy that ran")
+    quoted = _cells("figure of the policy that")
     assert len(quoted) >= 3
     for name, logged, low, high in quoted:
         metric, _, key = name.rstrip("]").partition("[")

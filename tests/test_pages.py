@@ -32,13 +32,13 @@ def _shortened(text: str) -> str:
         (_RUN + _shown("one\n"), "the last command printed"),
         (_RUN + _shown("first\none\ntwo\n"), "the last command printed"),
         (_FAILS + _shown("three\n"), "the last command printed"),
-        (_shown("one\n") + _RUN, "no command ran before this block"),
+        (_shown("one\n") + _RUN, "no command ran"),
         (_RUN + _shortened("two\n"), None),
         (_RUN + _shortened("o...\n...\n"), None),
-        (_RUN + _shortened("one\n...\ntwo\n"), "the last command did not print 'two', or"),
-        (_RUN + _shortened("two\none\n"), "the last command did not print 'one', or"),
-        (_RUN + _shortened("three\n"), "the last command did not print 'three', or"),
-        (_RUN + _shortened("on\n"), "the last command did not print 'on', or"),
+        (_RUN + _shortened("one\n...\ntwo\n"), "did not print 'two'"),
+        (_RUN + _shortened("two\none\n"), "did not print 'one'"),
+        (_RUN + _shortened("three\n"), "did not print 'three'"),
+        (_RUN + _shortened("on\n"), "did not print 'on'"),
     ],
 )
 def test_a_page_shows_what_its_last_command_prints(tmp_path: Path, page: str, said: str | None) -> None:

@@ -49,7 +49,7 @@ def test_a_quick_test_that_starts_a_process_fails(tmp_path: Path, mark: str, cod
     )
 
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("test_begun.py::test_begins starts b'true': mark it `process`" in done.stdout) is bool(code)
+    assert ("test_begun.py::test_begins starts b'true'" in done.stdout) is bool(code)
 
 
 def test_files_that_are_marked_as_a_whole_exist() -> None:

@@ -133,7 +133,7 @@ def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     """A folder with other files is named and left as it was."""
     (tmp_path / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(InputError, match="holds no record of `lookup collect`"):
+    with pytest.raises(InputError, match="holds no record"):
         RecordFolder(str(tmp_path)).__enter__()
 
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
@@ -142,13 +142,13 @@ def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("brokers/part-copy.parquet", "", "part-copy.parquet is no file of this record"),
-        ("brokers/part-000001 (1).parquet", "", "is no file of this record; move it elsewhere"),
+        ("brokers/part-copy.parquet", "", "part-copy.parquet is no file"),
+        ("brokers/part-000001 (1).parquet", "", "is no file of this record"),
         ("brokers/part-000009.parquet", "PAR1", "cannot be read as Parquet"),
-        ("namespaces.toml", "x =", "is not what `lookup collect` wrote: Invalid value"),
-        ("namespaces.toml", "x = 1", "is not what `lookup collect` wrote: 'namespaces'"),
+        ("namespaces.toml", "x =", "Invalid value"),
+        ("namespaces.toml", "x = 1", ": 'namespaces'"),
         ("namespaces.toml", '[[namespaces]]\nname = "t/n"\nboundaries = ["x"]', "invalid literal"),
-        ("namespaces.toml", "namespaces = 3", "is not what `lookup collect` wrote"),
+        ("namespaces.toml", "namespaces = 3", "is not what"),
     ],
     ids=["copy", "another copy", "torn", "no TOML", "another table", "no boundary", "no list"],
 )
@@ -171,7 +171,7 @@ def test_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
     with RecordFolder(str(tmp_path)) as folder:
         _write(folder, observer, 1)
 
-        with pytest.raises(InputError, match="is a record of cluster 'east', not of 'west'"):
+        with pytest.raises(InputError, match="cluster 'east', not of 'west'"):
             folder.past("west")
 
 

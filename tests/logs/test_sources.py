@@ -37,10 +37,10 @@ def _names(folder: Path, *sources: str) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("s3://key:hidden@bucket/a", "s3://bucket/a: credentials do not belong into its path"),
-        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a: credentials do not belong into its path"),
-        ("s3://key:hidden/a", "an s3 path: credentials do not belong into its path"),
-        ("s3://bucket/a?region=eu-west-1", "settings of a store do not belong into a path"),
+        ("s3://key:hidden@bucket/a", "s3://bucket/a: credentials"),
+        ("s3://key:hidden/and/more@bucket/a", "s3://bucket/a: credentials"),
+        ("s3://key:hidden/a", "an s3 path: credentials"),
+        ("s3://bucket/a?region=eu-west-1", "settings of a store"),
         ("s3:///a", "names no bucket"),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_directory_holds_all_files_below_it(logs: Path) -> None:
 
 def test_an_empty_source_is_not_the_working_folder() -> None:
     """A variable of a shell that is not set would read whatever lies there."""
-    with pytest.raises(InputError, match=r"^source '' is empty; name a log file or a directory"):
+    with pytest.raises(InputError, match=r"^source '' is empty"):
         list_files(["a.log", ""])
 
 
@@ -76,9 +76,7 @@ def test_what_cannot_be_read_twice_is_refused(tmp_path: Path, source: str, kind:
     with pytest.raises(InputError) as caught:
         list_files([source])
 
-    assert (
-        str(caught.value) == f"source {source!r} is {kind}, which cannot be read twice; expected a file or a directory"
-    )
+    assert str(caught.value).startswith(f"source {source!r} is {kind}")
 
 
 def test_globs_and_files_are_taken_once(logs: Path) -> None:
@@ -95,9 +93,9 @@ def test_uris_are_listed_like_paths(logs: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("nowhere", "does not exist; expected a file, a directory or a glob"),
-        ("*.txt", "holds no file; expected log files"),
-        ("empty", "holds no file; expected log files"),
+        ("nowhere", "does not exist"),
+        ("*.txt", "holds no file"),
+        ("empty", "holds no file"),
     ],
 )
 def test_a_source_without_files_is_named(logs: Path, source: str, sentence: str) -> None:
@@ -159,7 +157,7 @@ def test_text_may_be_in_utf_16(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("Größe\n1\n", encoding="utf-16")
     assert list(open_lines(str(tmp_path / "a.csv"))) == [(1, "Größe"), (2, "1")]
     (tmp_path / "b.csv").write_bytes(b"PK\x03\x04 and so on")
-    with pytest.raises(OSError, match="it is a zip archive; unpack it"):
+    with pytest.raises(OSError, match="a zip archive"):
         list(open_lines(str(tmp_path / "b.csv")))
 
 
@@ -174,7 +172,7 @@ def test_text_may_be_in_utf_16(tmp_path: Path) -> None:
 def test_what_is_packed_otherwise_is_refused(tmp_path: Path, packed: bytes, what: str) -> None:
     """By its content, with what to do."""
     (tmp_path / "a.log").write_bytes(packed)
-    with pytest.raises(OSError, match=f"it is {what}; unpack it, or pack its files with gzip"):
+    with pytest.raises(OSError, match=f"it is {what}; unpack it"):
         list(open_lines(str(tmp_path / "a.log")))
 
 
@@ -183,9 +181,9 @@ def test_a_folder_of_several_tables_is_named(tmp_path: Path) -> None:
     for table in ("lookups", "quarantine"):
         write_rows([lookup()], "lookups", tmp_path / table / "a.parquet")
     assert list_log(str(tmp_path / "lookups"))
-    with pytest.raises(InputError, match=f"holds several tables; name the one of them, {tmp_path}/lookups$"):
+    with pytest.raises(InputError, match=f"holds several tables; .* {tmp_path}/lookups$"):
         list_log(str(tmp_path))
-    with pytest.raises(InputError, match=r"directory; `lookup ingest` writes it from a log$"):
+    with pytest.raises(InputError, match="`lookup ingest`"):
         list_log(str(tmp_path / "trial" / "lookups"))
 
 
@@ -233,10 +231,7 @@ def test_what_cannot_be_read_twice_is_no_table(
     with pytest.raises(InputError) as caught:
         list_log(path)
 
-    assert (
-        str(caught.value)
-        == f"{path}: is {kind}, which cannot be read twice; expected a Parquet file or a folder of them"
-    )
+    assert str(caught.value).startswith(f"{path}: is {kind}")
 
 
 @given(
@@ -268,7 +263,7 @@ def test_types_are_what_the_table_says_or_mean_the_same(tmp_path: Path) -> None:
 
     assert list_log(str(tmp_path))[0].rows == 1
     pq.write_table(pa.table({**good, "seq": [1.5]}), tmp_path / "y.parquet")
-    with pytest.raises(InputError, match=r"y\.parquet: column 'seq' of the table lookups holds double, not whole numb"):
+    with pytest.raises(InputError, match=r"y\.parquet: column 'seq' .* double"):
         list_log(str(tmp_path))
 
 

@@ -133,7 +133,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     """An output that is a file is refused with a sentence."""
     (tmp_path / "log").write_text("")
 
-    with pytest.raises(InputError, match=r"^output: .*log is a file; name a folder that does not exist or is empty"):
+    with pytest.raises(InputError, match=r"^output: .*log is a file"):
         generate(SMALL, tmp_path / "log")
 
 
@@ -141,9 +141,7 @@ def test_a_full_directory_is_refused(tmp_path: Path) -> None:
     """An output with something in it is refused with a sentence, and left alone."""
     (tmp_path / "precious").write_text("x")
 
-    with pytest.raises(
-        InputError, match=r"is not empty; name another folder, or replace earlier results with force=True"
-    ):
+    with pytest.raises(InputError, match=r"is not empty; .* force=True"):
         generate(SMALL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 

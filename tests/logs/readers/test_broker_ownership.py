@@ -211,7 +211,8 @@ def test_a_refused_unload_is_forgotten() -> None:
     (bad,) = read_lines(PulsarBrokerReader(), _ASKED, failed, _DONE)
 
     assert isinstance(bad, Unreadable)
-    assert bad.reason == f"the line has no namespace, and no line before asks to unload a bundle {_RANGE}"
+    assert "no namespace" in bad.reason
+    assert bad.reason.endswith(_RANGE)
 
 
 def test_an_unload_to_an_inactive_broker_is_refused() -> None:
@@ -336,9 +337,9 @@ def test_a_refuted_choice_is_that_of_its_cluster() -> None:
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ("Successfully unloaded namespace bundle nonsense", "the line names no bundle of the form"),
-        (_handled("b", "ServiceUnitStateData[state=Owned, dstBro"), "has no whole record ServiceUnitStateData"),
-        (_handled("b", _record("Gone", "b")), "state is 'Gone', which is none of a service unit's"),
+        ("Successfully unloaded namespace bundle nonsense", "names no bundle"),
+        (_handled("b", "ServiceUnitStateData[state=Owned, dstBro"), "no whole record"),
+        (_handled("b", _record("Gone", "b")), "state is 'Gone'"),
         (
             _handled("b", "ServiceUnitStateData[state=Owned, dstBroker=b, timestamp=x]"),
             "timestamp of the record is 'x'",

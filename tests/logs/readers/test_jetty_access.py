@@ -92,14 +92,11 @@ def test_other_requests_are_passed_over(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (
-            _ncsa("GET /lookup/v2/topic/persistent/t/x"),
-            "path 'persistent/t/x' is not of the form domain/tenant/namespace/topic",
-        ),
-        (_ncsa(f"GET {_PATH}").replace("Nov", "Foo"), "timestamp '07/Foo/2018:12:27:31 +0000' is not of the form"),
-        (f'1.2.3.4 "GET {_PATH} HTTP/1.1" 200', "neither NCSA's extended form nor an event"),
+        (_ncsa("GET /lookup/v2/topic/persistent/t/x"), "path 'persistent/t/x' is not"),
+        (_ncsa(f"GET {_PATH}").replace("Nov", "Foo"), "timestamp '07/Foo/2018:12:27:31 +0000' "),
+        (f'1.2.3.4 "GET {_PATH} HTTP/1.1" 200', "neither NCSA's extended form"),
         *(
-            (_ncsa(f"GET {_PATH}")[:end], "neither NCSA's extended form nor an event")
+            (_ncsa(f"GET {_PATH}")[:end], "neither NCSA's extended form")
             for end in (71, 85, len(_PATH) + 52, len(_PATH) + 62)
         ),
     ],

@@ -71,7 +71,7 @@ def test_a_clock_takes_its_day_from_the_parameter_or_the_path(source: str, date:
 
 def test_a_clock_without_day_is_unreadable() -> None:
     """Where nothing names the day the reason says how to give it."""
-    with pytest.raises(ValueError, match="the layout has no date: give the reader `date`"):
+    with pytest.raises(ValueError, match="give the reader `date`"):
         _event("08:27:32.188 [pool-1] INFO  a.b.Logger - hello")
 
 

