@@ -206,11 +206,7 @@ def root_parser(first: str | None = None) -> Parser:
 
 
 def _commands_of(group: str, groups: dict[str, Any], parsers: Mapping[str, Parser]) -> Any:
-    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it.
-
-    Args:
-        parsers: of the commands before, by name; one of them may have commands of its own.
-    """
+    """Return the subparsers of a group like "topics labels"; a new group is added to the one above it."""
     if group not in groups:
         above, _, name = group.rpartition(" ")
         parser: Any = parsers.get(group)

@@ -340,7 +340,11 @@ def test_a_core_installation_works(tmp_path: Path, words: str, code: int, senten
     assert done.stderr.startswith(sentence)
 
 
-@pytest.mark.parametrize("said", ["Job 3 cancelled as part of", None])
+#: As Spark words it.
+_CANCELLED = "Job 3 cancelled as part of cancellation of all jobs"
+
+
+@pytest.mark.parametrize("said", [_CANCELLED, None])
 def test_what_spark_makes_of_an_interruption_is_one(
     said: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

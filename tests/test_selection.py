@@ -20,7 +20,7 @@ _SOME = {
 @pytest.mark.parametrize("marks", ["", "quick", "pulsar", "cluster", "thorough"])
 def test_what_takes_minutes_runs_only_if_asked_for(marks: str) -> None:
     """No choice of other marks, as a whole run or one of quick tests, takes in tests that start a cluster, say."""
-    files = "test_errors.py pulsar/test_cluster.py spark/test_cluster.py test_shedders_page.py".split()
+    files = "test_errors.py acceptance/pulsar/test_cluster.py spark/test_cluster.py test_shedders_page.py".split()
     files = [f"tests/{name}" for name in files]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", marks, *files],

@@ -91,7 +91,6 @@ class RecordFolder:
         return InputError(Argument("output"), f": {self.path}: {advice}")
 
     def _named_in(self, table: str) -> list[str]:
-        """Return what lies in the folder, or in that of a table, by name."""
         folder = f"{self._root}/{table}".rstrip("/")
         return [info.base_name for info in self._system.get_file_info(FileSelector(folder, allow_not_found=True))]
 

@@ -396,7 +396,6 @@ def _parsed(content: bytes) -> Any:
 
 
 def _reason_in(content: bytes) -> str:
-    """Return the reason in the answer of a broker that refuses."""
     text = content.decode(errors="replace")
     with suppress(ValueError, RecursionError):
         answer = json.loads(text)
@@ -475,11 +474,7 @@ class AdminSource(Source):
 
 
 def _zookeeper_client(servers: str, credentials: Credentials) -> KazooClient:
-    """Build a client of ZooKeeper that writes no log, and is not started.
-
-    Args:
-        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
-    """
+    """Build a client of ZooKeeper that writes no log, and is not started."""
     is_tls = servers.startswith("tls://")
     logger = logging.getLogger(f"{__name__}.kazoo")
     # Its complaints are reported as reasons, once each.

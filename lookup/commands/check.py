@@ -59,7 +59,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Check a file; print a line and return 0 if it has no mistake."""
     if is_about_serving(arguments.config):
         return _check_serving(arguments)
     if is_about_tuning(arguments.config):
@@ -79,11 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_topics(arguments: argparse.Namespace) -> int:
-    """Check settings of topics, or a `broker.conf`.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Check settings of topics, or a `broker.conf`."""
     is_conf = Path(arguments.config).suffix == ".conf"
     problems = _problems_of_conf(arguments.config) if is_conf else []
     try:
@@ -100,11 +95,7 @@ def _check_topics(arguments: argparse.Namespace) -> int:
 
 
 def _check_tuning(arguments: argparse.Namespace) -> int:
-    """Check a search as far as `lookup tune` does before it reads the log.
-
-    Raises:
-        SettingsError: all mistakes of the search, or of its evaluation, together.
-    """
+    """Check a search as far as `lookup tune` does before it reads the log."""
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.tuning.sought import check_figures, spaces_of
 
@@ -119,11 +110,7 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
 
 
 def _check_serving(arguments: argparse.Namespace) -> int:
-    """Check settings of the decision server as far as `lookup serve` does before it listens.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Check settings of the decision server as far as `lookup serve` does before it listens."""
     require_extra("serve", "pyarrow", extra="serve")
     findings = examine_settings(ServingFile, arguments.config, settings_flags(arguments))
     settings = findings.settings

@@ -40,7 +40,11 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    _check(arguments)
+    problems = check_cluster(arguments)
+    if not (arguments.admin or arguments.service_url or arguments.zookeeper):
+        problems.insert(0, "nothing to record: give --admin, --service-url and --zookeeper, or some of them")
+    if problems:
+        raise SettingsError(problems)
     require_extra("collect", "pyarrow", "kazoo", "pulsar", extra="collect")
     from lookup.collect.collector import CollectReport, collect
 
@@ -71,15 +75,6 @@ def _run(arguments: argparse.Namespace) -> int:
         rows = [(table, f"{count:,}", f"{report.output}/{table}") for table, count in report.rows.items()]
         plain_table(data_console(), ("table", "rows", "path"), rows)
     return 0
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Refuse flags that cannot work; report all at once."""
-    problems = check_cluster(arguments)
-    if not (arguments.admin or arguments.service_url or arguments.zookeeper):
-        problems.insert(0, "nothing to record: give --admin, --service-url and --zookeeper, or some of them")
-    if problems:
-        raise SettingsError(problems)
 
 
 COMMAND = Command(

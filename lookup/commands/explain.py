@@ -112,7 +112,6 @@ _OF_RUN = ("bundle", "decision", "seed", "candidate", "master")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Explain one lookup, policy by policy, or what happened in a run, and return 0."""
     is_run = arguments.run_dir is not None
     for dest in _OF_LOOKUP if is_run else _OF_RUN:
         if getattr(arguments, dest) not in (None, []):
@@ -187,7 +186,6 @@ def _unread(scene: Scene, policies: Sequence[Policy], properties: Mapping[str, s
 
 
 def _usage(written: Sequence[str]) -> dict[str, float]:
-    """Read load / capacity by broker."""
     usage_by_broker = {}
     for broker, text in pairs("--usage", written, "broker-1:8080=0.7"):
         try:

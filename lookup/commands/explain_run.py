@@ -100,11 +100,6 @@ def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
 
 
 def _print_decision(console: Console, explained: DecisionExplained, topic: str | None = None) -> None:
-    """Print a decision.
-
-    Args:
-        topic: that was asked about, if one was: another one of its bundle may have got the owner.
-    """
     request, decision, name = explained.request, explained.decision, explained.name
     properties = ", ".join(f"{key}={value}" for key, value in sorted(request.properties.items())) or "none"
     pairs = {
@@ -213,7 +208,9 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
                 time_text(step.to_us) or "end of the log",
                 *((step.bundle.rpartition("/")[2],) if has_many else ()),
                 step.broker,
-                _beginning(step),
+                _BEGINNINGS[step.began_by]
+                if step.decision is None
+                else f"decision {step.decision}, odds {step.propensity:.4f}",
                 _ending(step),
             )
             for step in history.steps
@@ -230,12 +227,6 @@ def _print_histories(console: Console, histories: Sequence[BundleHistory]) -> No
         console.print()
 
 
-def _beginning(step: OwnerStep) -> str:
-    if step.decision is None:
-        return _BEGINNINGS[step.began_by]
-    return f"decision {step.decision}, odds {step.propensity:.4f}"
-
-
 def _ending(step: OwnerStep) -> str:
     if step.ended_by != "shed":
         return "" if step.ended_by is None else _ENDS.get(step.ended_by, step.ended_by)
@@ -249,11 +240,7 @@ def _ending(step: OwnerStep) -> str:
 def _print_seen(
     console: Console, seen: tuple[SeenBroker, ...], remembered: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:
-    """Print the brokers by usage, the fullest first; of many those at both ends.
-
-    Args:
-        remembered: what the shedder has kept by broker, each kind under its name.
-    """
+    """Print the brokers by usage, the fullest first; of many those at both ends."""
     kept = remembered or {}
     ranked = sorted(seen, key=lambda broker: (-broker.usage if broker.usage == broker.usage else 1.0, broker.broker))
     if len(ranked) > _SHOWN_BROKERS:

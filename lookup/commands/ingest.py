@@ -141,11 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _require_apart(read: Mapping[str, str], output: str) -> None:
-    """Refuse what an ingest would replace or what holds its output: it would be gone, or read again.
-
-    Args:
-        read: what paths are called.
-    """
+    """Refuse what an ingest would replace or what holds its output: it would be gone, or read again."""
     from lookup.logs.ingest import QUARANTINE_TABLE
     from lookup.logs.outputs import relation
     from lookup.logs.schema import CANONICAL

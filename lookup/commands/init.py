@@ -115,7 +115,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Write the files, print the commands that use them, and return 0."""
     if arguments.plugin is not None:
         return _run_plugin(arguments)
     folder, log = Path(arguments.folder or "."), arguments.log
@@ -161,7 +160,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _run_plugin(arguments: argparse.Namespace) -> int:
-    """Write a package that registers a scorer, print the commands that use it, and return 0."""
     if arguments.plugin_file:
         arguments.parser.error("--plugin-file: is for a log, and no part of a package")
     folder = Path(arguments.folder or arguments.plugin)
@@ -174,11 +172,7 @@ def _run_plugin(arguments: argparse.Namespace) -> int:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files, by their paths in a folder, none of which may be there.
-
-    Raises:
-        SettingsError: naming those that are; then nothing is written.
-    """
+    """Write files, by their paths in a folder, none of which may be there."""
     there = [str(folder / name) for name in texts if (folder / name).exists()]
     if there:
         more = f" and {quantity(len(there) - 2, 'more file')}" if len(there) > 2 else ""
@@ -194,7 +188,6 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _print_commands(commands: Sequence[str], arguments: argparse.Namespace) -> None:
-    """Print commands to type next, under the name by which this one was called."""
     called = arguments.parser.prog.partition(" ")[0]
     stdout().write("".join(f"{re.sub('^lookup ', f'{called} ', command)}\n" for command in commands))
 
@@ -217,7 +210,6 @@ def _next(folder: Path, found: Recognised | None, arguments: argparse.Namespace)
 
 
 def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
-    """Return the command that reads the log with the mapping."""
     words = ["lookup", "ingest", log, "--mapping", str(folder / "mapping.toml"), "--cluster", arguments.cluster]
     words += [word for file in arguments.plugin_file for word in ("--plugin-file", file)]
     # Where there is no Java, `evaluate` does without by itself.

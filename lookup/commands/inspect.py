@@ -46,7 +46,15 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is None and arguments.set:
         raise SettingsError("--set: changes a setting of an evaluation; give it with --config")
-    inspection = _inspected(arguments.lookups, arguments.config, settings_flags(arguments))
+    require_extra("inspect", "pyspark", "pyarrow", "pandas")
+    from lookup.api.inspecting import inspect_selected
+
+    selection = None
+    if arguments.config is not None:
+        flags = {**settings_flags(arguments), "inputs.lookups": arguments.lookups}
+        selection = select(arguments.config, flags, warn, source=COMMAND_LINE)
+    with progress("reading the log") as report:
+        inspection = inspect_selected(arguments.lookups, selection, report).inspection
     if arguments.format == "json":
         print_json(inspection.document())
         return 0
@@ -54,22 +62,6 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is not None and not inspection.findings:
         data_console().print(plain("Nothing in the settings is without effect on this log."))
     return 0
-
-
-def _inspected(lookups: str, config: str | None, flags: Mapping[str, object]) -> Inspection:
-    """Look at a log, with or without an evaluation.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
-    require_extra("inspect", "pyspark", "pyarrow", "pandas")
-    from lookup.api.inspecting import inspect_selected
-
-    selection = (
-        None if config is None else select(config, {**flags, "inputs.lookups": lookups}, warn, source=COMMAND_LINE)
-    )
-    with progress("reading the log") as report:
-        return inspect_selected(lookups, selection, report).inspection
 
 
 def _print(inspection: Inspection) -> None:

@@ -11,7 +11,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
@@ -327,24 +327,18 @@ def whole(text: str) -> int:
 
 def number(text: str) -> float:
     """Read a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return value
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number")
 
 
 def ratio(text: str) -> float:
     """Read a share, a number in [0, 1]."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return value
+    with suppress(ValueError):
+        if 0.0 <= (value := float(text)) <= 1.0:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
 
 
 def duration(text: str) -> float:

@@ -45,7 +45,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print every class, or those of one kind or distribution, and return 0."""
     registry = load_plugins(arguments.plugin_file)
     if arguments.kind is not None and arguments.kind not in registry.classes:
         arguments.parser.error(f"there is no kind {arguments.kind!r}; known: {', '.join(registry.classes)}")
@@ -103,17 +102,13 @@ def _sections(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             for entry in own:
                 if entry["kind"] == kind:
                     reads = f" {', '.join(f'`{name}`' for name in entry['reads'])} |" if has_reads else ""
-                    yield f"| `{entry['name']}` | {_cell(entry['summary'])} | {_parameters(entry)} |{reads}"
+                    ranges = {name: f", {may_be}" for name, may_be in entry["ranges"].items()}
+                    parameters = "<br>".join(
+                        _cell(f"`{parameter}`{ranges.get(parameter.partition(' = ')[0], '')}")
+                        for parameter in entry["parameters"]
+                    )
+                    yield f"| `{entry['name']}` | {_cell(entry['summary'])} | {parameters} |{reads}"
             yield ""
-
-
-def _parameters(entry: Mapping[str, Any]) -> str:
-    """Write parameters with defaults and ranges as a cell."""
-    lines = []
-    for parameter in entry["parameters"]:
-        may_be = entry["ranges"].get(parameter.partition(" = ")[0])
-        lines.append(_cell(f"`{parameter}`" if may_be is None else f"`{parameter}`, {may_be}"))
-    return "<br>".join(lines)
 
 
 def _cell(text: str) -> str:
@@ -126,10 +121,7 @@ def _cell(text: str) -> str:
 def _described(
     kind: str, name: str, registered: type[Any], sources: Mapping[str, tuple[str, str | None]]
 ) -> dict[str, Any]:
-    """Describe a registered class: where it comes from, what it does, its parameters as `key = default`, what it reads.
-
-    A parameter that must be given is a bare key. What is no part of a policy reads nothing.
-    """
+    """Describe a registered class; a parameter that must be given is a bare key."""
     try:
         instance = registered()
     except KeyboardInterrupt:

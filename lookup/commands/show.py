@@ -44,6 +44,11 @@ Comment = Callable[[tuple[str | int, ...]], str]
 
 _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
 _OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
+#: What reads a file of settings, by what it is about; else it is an evaluation.
+_READERS: tuple[tuple[Callable[[str], bool], Callable[..., TopicsFile | TuneFile]], ...] = (
+    (is_about_topics, load_topics),
+    (is_about_tuning, load_tuning),
+)
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -58,7 +63,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    settings = _settings(arguments.config, settings_flags(arguments))
+    read = next((read for is_about, read in _READERS if is_about(arguments.config)), load_evaluation)
+    settings = read(arguments.config, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
         for sentence in policy_warnings(settings.policies):
             warn(sentence)
@@ -88,23 +94,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(config: str, flags: Mapping[str, object]) -> EvaluationFile | TopicsFile | TuneFile:
-    """Read a file of settings as what it is.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
-    if is_about_topics(config):
-        return load_topics(config, flags)
-    return load_tuning(config, flags) if is_about_tuning(config) else load_evaluation(config, flags)
-
-
 def _set_by(sources: Mapping[str, str], loc: tuple[str | int, ...]) -> str:
-    """Return what set the value at a position; for a value made of several, everything that did.
-
-    Args:
-        sources: what set each value, by key path.
-    """
+    """Return what set the value at a position; for a value made of several, everything that did."""
     path = key_path(loc)
     # A list in one line has one comment, though a file may have set one entry and a variable another.
     within = (
@@ -228,7 +219,6 @@ def _value(value: Any) -> str:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    """Print name, kind and purpose of every file that ships, and return 0."""
     entries = sorted(shipped().values(), key=lambda entry: (entry.kind, entry.name))
     if arguments.format == "json":
         print_json([{**asdict(entry), "name": f"shipped:{entry.name}", "path": str(entry.path)} for entry in entries])

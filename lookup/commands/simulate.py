@@ -91,7 +91,6 @@ def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
 
 
 def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments: argparse.Namespace) -> None:
-    """Print, for each file and figure, a table with a row per selector and a column per shedder."""
     named, figures = (
         [] if names is None else [name.strip() for name in names.split(",")]
         for names in (arguments.selectors, arguments.figures)

@@ -44,7 +44,6 @@ class _Flags:
 
 
 def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
-    """Return the command `set`, which merges new pairs into those of a topic."""
     kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:
@@ -86,7 +85,6 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
 
 
 def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
-    """Return the command `remove`, for some keys or all."""
     kind = flags.kind
 
     def add_arguments(parser: Parser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -184,16 +184,17 @@ def _print(document: Mapping[str, Any]) -> None:
         aims = [*document["objectives"], *document["prices"]]
         days = ("search", "sealed" if document["sealed_from"] else "other luck")
         columns = ["candidate", *(f"{name}, {of}" for name in aims for of in days), "answer"]
-        plain_table(console, columns, [_row(one, aims) for one in document["finalists"]])
+        rows = [
+            (
+                str(one["candidate"]),
+                *(gain_text(one[of][name]) for name in aims for of in ("search", "sealed")),
+                one["objection"] or "recommended",
+            )
+            for one in document["finalists"]
+        ]
+        plain_table(console, columns, rows)
     for one in document["recommended"]:
         _print_recommended(one)
-
-
-def _row(one: Mapping[str, Any], aims: Sequence[str]) -> list[str]:
-    cells = [str(one["candidate"])]
-    for name in aims:
-        cells += [gain_text(one["search"][name]), gain_text(one["sealed"][name])]
-    return [*cells, one["objection"] or "recommended"]
 
 
 def _print_recommended(one: Mapping[str, Any]) -> None:

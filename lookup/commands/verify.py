@@ -73,7 +73,6 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Verify decisions or a plan, and return 0 if all was as it should be."""
     journal = arguments.plan
     if journal is None and Path(arguments.recorded).is_file():
         journal = arguments.recorded

@@ -1,13 +1,12 @@
 """Write output that appears whole or not at all: into a hidden folder first, which then takes the output's place.
 
 Works on every file system Arrow knows. On a local one the earlier output goes aside before the new one gets its name,
-and is removed last. A kill in between leaves both, whole, and the next run finishes that. An object store has no
-folders: to move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it
-is unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
+and is removed last. A kill in between leaves both, whole, and the next run says so. An object store has no folders: to
+move one is to copy all that is in it. Output goes to its place there, and an object says meanwhile that it is
+unfinished. Every file of the program that is not a single report goes through here, so that all commands refuse an
 output in the same words.
 
-    .NAME.xxxxxxxx    being written; the next run on this output removes it
-    .NAME.new         whole, about to become NAME
+    .NAME.xxxxxxxx    being written, or whole and about to become NAME; the next run on this output removes it
     .NAME.old         the earlier output, to be removed once NAME is the new one
 """
 
@@ -81,8 +80,9 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
     """
     system, target = _located(output)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
-    if is_local and Path(target).name:
-        _finish_killed(output, target, names)
+    path, old = Path(target), Path(target).parent / f".{Path(target).name}.old"
+    if is_local and path.name and old.exists():
+        _finish_killed(output, path, old, names)
     require_free(output, force=force)
     if not has_folders(system):
         with _marked(system, output, names):
@@ -92,31 +92,42 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
         folder, given = _hidden_folder(output, system, target)
         if is_local:
             # What killed runs have left of this output.
-            for left in Path(folder).parent.glob(f"{glob.escape(Path(folder).name[:-8])}{'[0-9a-f]' * 8}"):
+            for left in Path(folder).parent.glob(f"{glob.escape(f'.{path.name}.')}{'[0-9a-f]' * 8}"):
                 shutil.rmtree(left, ignore_errors=True)
         system.create_dir(folder, recursive=True)
         if is_local:
             Path(folder, _MARK).touch()
-    # Under a volume that is mounted there, or a link, no folder can change places.
-    is_beside = is_local and Path(folder).parent != Path(target) and not Path(target).is_symlink()
     try:
         yield Draft(given, output)
-        with named_refusals(output):
-            if is_local:
-                _require_ours(Path(folder), output)
-            if is_beside:
-                Path(folder).rename(_aside(target)[0])
-            else:
-                _move_into(system, folder, target, names)
-    finally:
+        if is_local:
+            _require_ours(Path(folder), output)
+    except BaseException:
         _remove(system, folder)
-    if is_beside:
-        with keeps(output), named_refusals(output):
+        raise
+    with keeps(output), named_refusals(output):
+        # Under a volume that is mounted there, or a link, no folder can change places.
+        if not is_local or Path(folder).parent == path or path.is_symlink():
             try:
-                _replace(target, names)
-            except KeyboardInterrupt:
-                _replace(target, names)
-                raise
+                _move_into(system, folder, target, names)
+            finally:
+                _remove(system, folder)
+            return
+        try:
+            _replace(path, Path(folder), old, names)
+        except KeyboardInterrupt:
+            _replace(path, Path(folder), old, names)
+            raise
+
+
+def _finish_killed(output: str, path: Path, old: Path, names: Sequence[str]) -> None:
+    """Remove the earlier output that a killed run has left, or put it back if there is no other."""
+    with named_refusals(output):
+        if path.exists():
+            _remove_earlier(old, path, names)
+            return
+        old.rename(path)
+    what = f": a run was killed while it replaced {output}; the earlier results are back, so begin again"
+    raise InputError(Argument("output"), what)
 
 
 def _require_ours(folder: Path, output: str) -> None:
@@ -128,38 +139,22 @@ def _require_ours(folder: Path, output: str) -> None:
         raise InputError(Argument("output"), what) from None
 
 
-def _aside(target: str) -> tuple[Path, Path]:
-    """Return where a new output and the earlier one lie while they change places."""
-    path = Path(target)
-    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
-
-
-def _finish_killed(output: str, target: str, names: Sequence[str]) -> None:
-    """Finish the last steps of a run that was killed; refuse to go on if that put its results in place."""
-    is_whole = _aside(target)[0].exists()
-    with named_refusals(output):
-        _replace(target, names)
-    if is_whole:
-        what = f": a run was killed while it replaced {output}; its results are in place now, so begin again"
-        raise InputError(Argument("output"), what)
-
-
-def _replace(target: str, names: Sequence[str]) -> None:
-    """Put a new output in its place, or finish that; other files of the earlier output come with it.
-
-    Args:
-        names: what a run may leave in the output.
-    """
-    path, (new, old) = Path(target), _aside(target)
+def _replace(path: Path, new: Path, old: Path, names: Sequence[str]) -> None:
+    """Put a new output in its place, or finish that."""
     if new.exists():
         if path.exists():
             path.rename(old)
         new.rename(path)
     if old.exists():
-        for other in old.iterdir():
-            if other.name not in names and not (path / other.name).exists():
-                other.rename(path / other.name)
-        shutil.rmtree(old)
+        _remove_earlier(old, path, names)
+
+
+def _remove_earlier(old: Path, path: Path, names: Sequence[str]) -> None:
+    """Remove the earlier output; its files that are no run's, by their names, go into the new one."""
+    for other in old.iterdir():
+        if other.name not in names and not (path / other.name).exists():
+            other.rename(path / other.name)
+    shutil.rmtree(old)
 
 
 def _move_into(system: arrow_fs.FileSystem, folder: str, target: str, names: Sequence[str]) -> None:
@@ -321,14 +316,7 @@ def _nearest_folder(output: str, target: str) -> str:
 
 
 def _hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
-    """Return a new hidden folder: beside an output, in one beside which nothing can be written.
-
-    Args:
-        target: the output's path in its file system.
-
-    Returns:
-        Its path there, and as URI if the output is one: workers find the file system by it.
-    """
+    """Name a new hidden folder, beside an output or in it: its path there, and as URI if the output is one."""
     # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
     # can be moved, and often one without the right to write.
     given = output.rstrip("/") if "://" in output else target

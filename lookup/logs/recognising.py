@@ -224,11 +224,7 @@ def _best_trials(path: str, head: Sequence[tuple[int, str]], registry: Registry)
 
 
 def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
-    """Read a further file of a log with what reads the first one; return the trials that can.
-
-    Raises:
-        InputError: if none can, or if none finds anything in it that another reader does.
-    """
+    """Read a further file of a log with what reads the first one; return the trials that can."""
     head = _head(path, lines)
     parts = [_Trial(trial.proposal) for trial in trials]
     for part in parts:

@@ -260,7 +260,6 @@ def _note(columns: Mapping[str, Sequence[str]], time: str, topic: str) -> str:
 
 
 def _values_of(columns: Mapping[str, Sequence[str]], time: str) -> Sequence[str]:
-    """Return the values of a column, or of a template of two."""
     if time in columns:
         return columns[time]
     return [" ".join(parts) for parts in zip(*(columns[name] for name in _columns_of(time)), strict=True)]
@@ -334,7 +333,6 @@ def _time_and_topic(table: TextTable) -> tuple[list[str], list[str]]:
 
 
 def _columns_of(time: str) -> list[str]:
-    """Return the columns of a time: itself, or those of a template."""
     return time.strip("{}").split("} {")
 
 
@@ -359,7 +357,6 @@ def _has_lookups(values: Sequence[str]) -> bool:
 
 
 def _mostly(form: re.Pattern[str], values: Sequence[str]) -> bool:
-    """Return if nearly all values of a column begin with a form."""
     return bool(values) and sum(form.match(value) is not None for value in values) >= _MOST * len(values)
 
 
@@ -439,7 +436,6 @@ def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> 
 
 
 def _cutting(table: TextTable) -> list[str]:
-    """Return the lines of a mapping that say how a line is cut."""
     if not table.delimiter:
         return ["", "# A line is an object of JSON; a nested key is named by dots.", 'format = "json"']
     if table.pattern:
@@ -453,7 +449,6 @@ def _cutting(table: TextTable) -> list[str]:
 
 
 def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
-    """Return the line of a mapping that says for what a lookup came."""
     if _has_lookups(columns[topic]):
         is_encoded = not any(map(_HTTP_LOOKUP.match, columns[topic]))
         return f"http_lookup = {toml_text(topic)}" + (f"\ndecode = {toml_text([topic])}" if is_encoded else "")
@@ -470,12 +465,7 @@ def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
 
 
 def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:
-    """Return the lines of a mapping with columns that are lookup properties, or comments with those that may be.
-
-    Args:
-        columns: those that nothing else is taken from.
-        weights: columns that weigh a lookup.
-    """
+    """Return the lines of a mapping with columns that are lookup properties, or comments with those that may be."""
     rules: dict[str, str] = {}
     for name in columns:
         key = name.removeprefix("properties.") if name.startswith("properties.") else _label(name)

@@ -147,7 +147,6 @@ class BundleTable:
 
 
 def _bundle_stats(spec: NamespaceLoad, load: float, topics: int) -> NamespaceBundleStats:
-    """Return the statistics of a bundle that carries `load` bytes per second."""
     # Half of what a topic carries comes in, half goes out.
     half, rate, connected = load / 2.0, load / spec.message_bytes / 2.0, topics * spec.clients
     return NamespaceBundleStats(

@@ -172,7 +172,6 @@ class _Loop:
             yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)
 
     def _apply_events(self, minute: int) -> None:
-        """Let the events of a minute change load and registry."""
         events = [event for event in self._scenario.events if event.at == minute]
         for event in events:
             self._away = (self._away | set(event.leave)) - set(event.join)

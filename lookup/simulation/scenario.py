@@ -248,7 +248,6 @@ class Scenario(Strict):
         return self
 
     def _wrong_names(self) -> Iterator[str]:
-        """Yield a sentence for every name that occurs twice or does not exist."""
         lists = {
             "brokers": self.broker_ids,
             "namespaces": [entry.name for entry in self.namespaces],

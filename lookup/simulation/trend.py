@@ -206,15 +206,12 @@ def findings(scenario: Scenario, trends: Sequence[Trend]) -> Iterator[AssertionR
             is_unlike = trend.policy in assertion.unlike
             if is_unlike or assertion.policy in (None, trend.policy):
                 value: Any = getattr(figures, assertion.figure)
+                # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
+                is_enough = assertion.at_least is None or value >= assertion.at_least
+                is_within = is_enough and (assertion.at_most is None or value <= assertion.at_most)
                 # For policies in `unlike` it must be false: an assertion true of every policy says nothing about one.
-                holds = _is_within(assertion, value) != is_unlike
+                holds = is_within != is_unlike
                 yield AssertionResult(assertion, trend.policy, value, is_unlike, holds)
-
-
-def _is_within(assertion: Assertion, value: float) -> bool:
-    # NaN fails both comparisons: a figure that cannot be computed breaks every assertion with a limit.
-    is_enough = assertion.at_least is None or value >= assertion.at_least
-    return is_enough and (assertion.at_most is None or value <= assertion.at_most)
 
 
 def limits_text(assertion: Assertion) -> str:

@@ -82,19 +82,16 @@ def test_the_later_of_two_writers_goes_on(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"o/report.md": "second"}
 
 
-@pytest.mark.parametrize("is_moved", [False, True], ids=["before-both", "between-both"])
-def test_the_next_run_finishes_what_a_kill_has_left(tmp_path: Path, is_moved: bool) -> None:
-    """Both are whole under known names; the new one is in its place then, with other files, and a sentence says so."""
-    output, old, new = tmp_path / "o", tmp_path / ".o.old", tmp_path / ".o.new"
-    for folder, content in ((old if is_moved else output, "old"), (new, "new")):
-        folder.mkdir()
-        (folder / "report.md").write_text(content)
-    (old if is_moved else output).joinpath("mine.txt").write_text("mine")
+def test_the_next_run_says_that_a_kill_came_between_two_renames(tmp_path: Path) -> None:
+    """Both results are whole; the earlier ones are in their place then, and nothing is written."""
+    for name, content in ((".o.old", "old"), (".o.01234567", "new")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.md").write_text(content)
 
-    with pytest.raises(InputError, match="a run was killed"), draft(str(output), NAMES, force=True):
+    with pytest.raises(InputError, match="a run was killed"), draft(str(tmp_path / "o"), NAMES, force=True):
         pytest.fail("it goes on")
 
-    assert _files(tmp_path) == {"o/report.md": "new", "o/mine.txt": "mine"}
+    assert _files(tmp_path) == {"o/report.md": "old", ".o.01234567/report.md": "new"}
 
 
 def test_the_next_run_removes_what_a_kill_has_left_of_the_earlier_output(tmp_path: Path) -> None:
@@ -130,7 +127,7 @@ def test_an_interruption_ends_with_the_whole_output(
     def interrupted(self: Path, target: Path) -> Path:
         nonlocal count
         count += 1
-        if count == place + 1:
+        if count == place:
             raise KeyboardInterrupt
         return rename(self, target)
 

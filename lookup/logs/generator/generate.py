@@ -147,7 +147,6 @@ def _write_lookups(log: ClusterLog, name: str, directory: str, numbers: Iterator
 
 
 def _files(pieces: Iterable[_Columns]) -> Iterator[tuple[str, list[_Columns]]]:
-    """Group pieces, each of one day, into those of a file, with its day."""
     date, rows, waiting = "", 0, list[_Columns]()
     for columns in pieces:
         count = len(columns["ts"])
@@ -403,7 +402,6 @@ class _LoadReports:
 
 
 def _moved(average: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Move averages towards new values; an average that has not begun takes the value."""
     return np.where(np.isnan(average), value, average * _HISTORY + value * (1.0 - _HISTORY))
 
 

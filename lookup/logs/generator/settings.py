@@ -24,7 +24,6 @@ _LAST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def _figure(default: float, least: float, most: float) -> Any:
-    """Declare a figure with its default, its smallest and its largest value."""
     return field(default=default, metadata={"range": (least, most)})
 
 

@@ -98,7 +98,6 @@ def rack_name(rack: int) -> str:
 
 
 def _zone_name(rack: int) -> str:
-    """Return the zone of a rack; two racks share a zone."""
     return f"z{1 + rack // 2}"
 
 
@@ -250,5 +249,4 @@ def _property_sets(settings: GenerateSettings) -> list[tuple[Mapping[str, str], 
 
 
 def _address(subnet: int, host: int) -> str:
-    """Return the address of a host, never one that ends in 0 or 255."""
     return f"10.{subnet}.{host // 250}.{1 + host % 250}"

@@ -247,12 +247,7 @@ class OwnershipLog(BrokerLog):
 
 
 def _record(text: str) -> ServiceUnitStateData:
-    """Read the first record of a service unit in a text, as Java prints it.
-
-    Raises:
-        ValueError: if there is none, or its end is missing.
-        PulsarLookupError: if it is not as brokers write it.
-    """
+    """Read the first record of a service unit in a text, as Java prints it."""
     match = _RECORD.search(text)
     if match is None:
         raise ValueError("the line has no whole record ServiceUnitStateData[...]")
@@ -270,7 +265,6 @@ def _record(text: str) -> ServiceUnitStateData:
 
 
 def _bundle(event: LogEvent) -> str:
-    """Return the bundle an event names; ValueError if it names none."""
     match = _names_bundle(event)
     if match is None:
         raise ValueError("the line names no bundle of the form tenant/namespace/0x00000000_0x40000000")

@@ -89,7 +89,6 @@ class CsvReader:
 
 
 def _require_table(table: str) -> None:
-    """Refuse the name of a table that does not exist; ValueError names the closest."""
     if table not in TABLES:
         raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
 
@@ -136,7 +135,6 @@ def _flag(text: str, name: str) -> bool:
 
 
 def _parsed(text: str, name: str) -> Any:
-    """Read JSON; ValueError names the column."""
     try:
         return json_value(text)
     except NestingError as error:

@@ -174,7 +174,6 @@ class DelimitedReader:
                 yield unreadable(number, str(error), line)
 
     def _names_in(self, header: str) -> list[str]:
-        """Return the names of the columns; ValueError if the line cannot be cut."""
         return [name.strip() for name in _cutter(self)(header) or ()]
 
     def _values(self, record: dict[str, str], fields: _FieldMap) -> dict[str, Any] | None:
@@ -244,7 +243,6 @@ def _recorder(reader: DelimitedReader, fields: _FieldMap, names: Sequence[str]) 
 
 
 def _cutter(reader: DelimitedReader) -> _Cutter:
-    """Return the function that cuts lines as the mapping says."""
     if not reader.pattern and not reader.delimiter:
         raise ValueError("`delimiter` is empty; give one, or a `pattern`")
     if not reader.pattern and not reader.quote:
@@ -339,7 +337,6 @@ def _conditions(only: Mapping[str, str]) -> tuple[tuple[str, re.Pattern[str]], .
 
 
 def _check_keys(table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
-    """Refuse a table with unknown keys or without column."""
     for name in table:
         if name not in keys:
             raise ValueError(f"{where} has no key {shown(name)}; {suggestion(name, keys)}")

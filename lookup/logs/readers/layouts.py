@@ -265,7 +265,6 @@ def _json_record(line: str) -> dict[str, Any] | None:
 
 
 def _split(message: str) -> tuple[str, Mapping[str, str]]:
-    """Split a message from the context map behind it."""
     match = _ATTRIBUTES.match(message)
     if match is None:
         return message, {}
