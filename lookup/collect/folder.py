@@ -29,10 +29,7 @@ from lookup.model.documents import toml_table
 
 __all__ = ["RecordFolder"]
 
-_SCHEMAS: Mapping[str, pa.Schema] = {
-    **{table: CANONICAL[table] for table in COLLECTED},
-    "journal": schema_of(JOURNAL),
-}
+_SCHEMAS: Mapping[str, pa.Schema] = {**{table: CANONICAL[table] for table in COLLECTED}, "journal": schema_of(JOURNAL)}
 _UNTIL, _POSITION = b"lookup.until_us", b"lookup.position"
 
 

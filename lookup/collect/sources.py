@@ -473,38 +473,25 @@ class AdminSource(Source):
 # The registry.
 
 
-def _zookeeper_client(servers: str, credentials: Credentials) -> KazooClient:
-    """Build a client of ZooKeeper that writes no log, and is not started."""
-    is_tls = servers.startswith("tls://")
-    logger = logging.getLogger(f"{__name__}.kazoo")
-    # Its complaints are reported as reasons, once each.
-    logger.disabled = True
-    options: dict[str, Any] = {
-        "ca": credentials.tls_ca,
-        "certfile": credentials.tls_cert,
-        "keyfile": credentials.tls_key,
-    }
-    # Its own retries go on for ever: a session that is lost is replaced by another.
-    return KazooClient(
-        servers.removeprefix("tls://"),
-        logger=logger,
-        use_ssl=is_tls,
-        # A server that has lost the others will do.
-        read_only=True,
-        **(options if is_tls else {}),
-    )
-
-
 class RegistrySource(Source):
     """Reads what brokers publish in ZooKeeper, whenever one comes or goes.
 
     Args:
-        servers: as of `_zookeeper_client`.
+        servers: like `zk-0:2181,zk-1:2181/chroot`; `tls://` before them for an encrypted connection.
     """
 
     def __init__(self, servers: str, records: Queue[observing.Record], credentials: Credentials) -> None:
         super().__init__("zookeeper", records)
-        self._client = _zookeeper_client(servers, credentials)
+        logger = logging.getLogger(f"{__name__}.kazoo")
+        # Its complaints are reported as reasons, once each.
+        logger.disabled = True
+        options: dict[str, Any] = {}
+        if servers.startswith("tls://"):
+            files = {"ca": credentials.tls_ca, "certfile": credentials.tls_cert, "keyfile": credentials.tls_key}
+            options = {"use_ssl": True, **files}
+        # Its own retries go on for ever: a session that is lost is replaced by another. A server that has lost the
+        # others will do.
+        self._client = KazooClient(servers.removeprefix("tls://"), logger=logger, read_only=True, **options)
         self._changed = threading.Event()
         self._is_started = False
 

@@ -58,12 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
             warn(arguments.parser.in_flags(sentence))
         note(f"recording into {arguments.output}; Ctrl-C ends it")
         report: CollectReport = collect(
-            endpoints,
-            arguments.output,
-            stop,
-            for_s=arguments.for_s,
-            every_s=arguments.every_s,
-            warn=warn,
+            endpoints, arguments.output, stop, for_s=arguments.for_s, every_s=arguments.every_s, warn=warn
         )
     for source, count in report.refused.items():
         warn(f"left out: {quantity(count, 'message')} of {source}, for instance: {report.reasons[source]}")

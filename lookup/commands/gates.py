@@ -87,16 +87,7 @@ class Demands:
     def check(
         self, metrics: Sequence[Metric], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """Refuse what cannot be judged, before anything is replayed.
-
-        Args:
-            metrics: that will be measured.
-            settings: as in the manifest of the run.
-            inputs: fingerprint of each table.
-
-        Raises:
-            SettingsError: in one sentence for each mistake.
-        """
+        """Refuse what cannot be judged, before anything is replayed."""
         from lookup.report.difference import check_comparable, check_same_world
         from lookup.report.gate import check_budget
 
@@ -183,11 +174,10 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
         sentence(f"{settings_in_words(difference)}.")
         settings = difference.chosen_settings(is_whole=not how)
         if settings:
-            plain_table(console, SETTING_HEADS, [tuple(map(_clipped, row)) for row in settings])
+            # A long list without its end; Markdown and JSON have the whole.
+            clipped = [
+                [text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..." for text in row] for row in settings
+            ]
+            plain_table(console, SETTING_HEADS, clipped)
         if len(settings) < len(difference.settings):
             sentence(rest_in_words(len(difference.settings) - len(settings), "setting", how))
-
-
-def _clipped(text: str) -> str:
-    """Return a setting for a table, a long list without its end; Markdown and JSON have the whole."""
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

@@ -225,10 +225,7 @@ COMMAND = Command(
             "lookup ingest access.tsv --mapping mapping.toml --output tables",
             "any delimited file; the mapping says which column is what",
         ),
-        (
-            "lookup ingest logs/ --reader pulsar-broker --cluster east --output tables",
-            "logs of Pulsar's brokers",
-        ),
+        ("lookup ingest logs/ --reader pulsar-broker --cluster east --output tables", "logs of Pulsar's brokers"),
         (
             "lookup ingest 'logs/*.gz' --reader my-format --plugin-file my_format.py --output tables --force",
             "with a log reader of your own; earlier tables are replaced",

@@ -176,11 +176,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line.
-
-    Raises:
-        SettingsError: in one sentence, for what is unknown, wrong or missing.
-    """
+    """Parse a command line."""
     arguments, rest = parser.parse_known_args(argv)
     reached: Parser = getattr(arguments, "parser", parser)
     # A command with commands of its own takes its flags before their names as well; the command does not get them.
@@ -204,14 +200,7 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
-    """Refuse to run a command whose packages are not installed, before anything imports them.
-
-    Args:
-        extra: the extra that brings the packages.
-
-    Raises:
-        SettingsError: naming the first missing package and the extra that brings it.
-    """
+    """Refuse to run a command whose packages are not installed, before anything imports them."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise SettingsError(
@@ -292,11 +281,7 @@ def add_volume(parser: Parser) -> None:
 
 
 def pairs(flag: str, written: Iterable[str], example: str) -> list[tuple[str, str]]:
-    """Read `KEY=VALUE` texts.
-
-    Raises:
-        SettingsError: naming the first text without key or equals sign.
-    """
+    """Read `KEY=VALUE` texts."""
     parts = [text.partition("=") for text in written]
     for key, equals, value in parts:
         if not key.strip() or not equals:

@@ -100,11 +100,7 @@ def add_lookups(parser: Parser) -> None:
 
 
 def source_of(arguments: argparse.Namespace) -> Source:
-    """Return the cluster that the flags name.
-
-    Raises:
-        SettingsError: with all mistakes in them.
-    """
+    """Return the cluster that the flags name."""
     problems = check_cluster(arguments)
     live = [name for name in ("admin", "service_url", "zookeeper") if getattr(arguments, name) is not None]
     if arguments.record is None and not live:

@@ -140,7 +140,11 @@ def _described(
         )
         with guarded(f"{registered.__module__}.{registered.__qualname__} cannot say what it reads: "):
             reads = () if kind in _WITHOUT_READS else tuple(sorted(reads_of(instance)))
-    origin, distribution = _source_of(registered, sources)
+    # Of the plug-in whose module is nearest to that of the class, which may be a sister module of its package.
+    module = registered.__module__
+    near = [name for name in sources if module == name or module.startswith(f"{name}.")]
+    near = near or [name for name in sources if name.partition(".")[0] == module.partition(".")[0]]
+    origin, distribution = sources[max(near, key=len)] if near else (module, None)
     return {
         "kind": kind,
         "name": name,
@@ -201,15 +205,6 @@ def _sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
         module = f"lookup_plugin_{source.name}" if point is None else point.module
         sources[module] = (source.origin, point.dist.name if point is not None and point.dist is not None else None)
     return sources
-
-
-def _source_of(registered: type[Any], sources: Mapping[str, tuple[str, str | None]]) -> tuple[str, str | None]:
-    """Return origin and distribution of the plug-in whose module is nearest to that of the class."""
-    module = registered.__module__
-    near = [name for name in sources if module == name or module.startswith(f"{name}.")]
-    # A plug-in may register classes of a sister module of its package.
-    near = near or [name for name in sources if name.partition(".")[0] == module.partition(".")[0]]
-    return sources[max(near, key=len)] if near else (module, None)
 
 
 COMMAND = Command(

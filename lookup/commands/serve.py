@@ -46,22 +46,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def load_settings(arguments: argparse.Namespace) -> ServingFile:
-    """Read the settings of a server, flags first.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read the settings of a server, flags first."""
     flags = {"serving.bind": arguments.bind, "serving.port": arguments.port, **settings_flags(arguments)}
     return load_serving(arguments.config, flags)
 
 
 @contextmanager
 def state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Source]:
-    """Make the source of the state topic, and close its client at the end.
-
-    Raises:
-        SettingsError, InputError: as `credentials_of` does.
-    """
+    """Make the source of the state topic, and close its client at the end."""
     credentials = credentials_of(section)
     from lookup.collect.sources import PulsarTopicSource, pulsar_client
     from lookup.logs.readers.system_topics import STATE_TOPIC
@@ -75,11 +67,7 @@ def state_topic(section: CollectSection, records: Queue[Record]) -> Iterator[Sou
 
 
 def admin_rest(section: CollectSection) -> AdminRest:
-    """Make the source of topics.
-
-    Raises:
-        SettingsError, InputError: as `credentials_of` does.
-    """
+    """Make the source of topics."""
     credentials = credentials_of(section)
     from lookup.collect.sources import AdminRest
 
@@ -115,10 +103,7 @@ COMMAND = Command(
     summary="answer the brokers of a live cluster by a policy, and record lookups and decisions",
     examples=(
         ("lookup serve --config serving.toml", "until Ctrl-C; SIGHUP loads the settings again"),
-        (
-            "lookup serve --config serving.toml --port 0 --set serving.flush_s=1",
-            "on a free port, which the log names",
-        ),
+        ("lookup serve --config serving.toml --port 0 --set serving.flush_s=1", "on a free port, which the log names"),
         (
             "lookup serve --config serving.toml --set topics.catalog=topics.db --set topics.lister=indexed",
             "lists topics as well, out of this catalog and by this lister",

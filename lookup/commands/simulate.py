@@ -123,10 +123,7 @@ COMMAND = Command(
     name="simulate",
     summary="run scenarios in closed loop and print a trend per policy",
     examples=(
-        (
-            "lookup simulate configs/scenarios/*.scenario",
-            "run them; 1 where an assertion or expectation fails",
-        ),
+        ("lookup simulate configs/scenarios/*.scenario", "run them; 1 where an assertion or expectation fails"),
         ("lookup simulate mine.scenario --rewrite", "accept what is printed as what is expected"),
         (
             "lookup simulate drain.scenario --matrix --selectors least-resource-usage,round-robin --figures moves",

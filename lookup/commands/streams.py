@@ -115,11 +115,7 @@ def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; until the new one is there whole, the earlier one stays.
-
-    Raises:
-        OSError: naming the path.
-    """
+    """Write a file; until the new one is there whole, the earlier one stays."""
     target = path.resolve()
     try:
         if special_kind(str(path)) is None:

@@ -197,8 +197,7 @@ COMMANDS = (
         run=_run_query,
     ),
     _set_command(
-        _PROPERTIES,
-        ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay"),
+        _PROPERTIES, ("lookup topics properties set orders -p team=billing -p stage=raw", "two properties; others stay")
     ),
     _get_command(PROPERTIES, ("lookup topics properties get orders --format json", "as a JSON object")),
     _remove_command(_PROPERTIES, ("lookup topics properties remove orders -k stage", "one property")),

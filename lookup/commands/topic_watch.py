@@ -95,11 +95,7 @@ class _Look:
         catalog.subscribe(self._events.append)
 
     def look(self) -> Message | None:
-        """Read what was written since the last look, and return the message about it, if there is one.
-
-        Raises:
-            PulsarLookupError: as the lister refuses the first list.
-        """
+        """Read what was written since the last look, and return the message about it, if there is one."""
         self._catalog.refresh()
         if self._has is not None and not self._topics.concerns(self._events):
             self._events.clear()
@@ -137,7 +133,11 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.parser.error("--every: should be more than 0 seconds")
     if arguments.duration is not None and arguments.duration < 0:
         arguments.parser.error("--for: should be 0 seconds, for one look, or more")
-    watch = Watch((_query(arguments),))
+    if arguments.pattern is not None and arguments.labels is not None:
+        arguments.parser.error("--pattern, --labels: a watch has only one of the two")
+    selector = () if arguments.labels is None else parse(arguments.labels)
+    namespace, properties = checked_namespace(arguments.namespace), pairs_of(arguments.properties)
+    watch = Watch((TopicQuery(namespace, arguments.mode, arguments.pattern, selector, properties),))
     try:
         if servers:
             _watch_servers(servers, watch, arguments)
@@ -146,14 +146,6 @@ def _run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED  # how a watch usually ends; the command line would add that nothing was written
     return 0
-
-
-def _query(arguments: argparse.Namespace) -> TopicQuery:
-    if arguments.pattern is not None and arguments.labels is not None:
-        arguments.parser.error("--pattern, --labels: a watch has only one of the two")
-    selector = () if arguments.labels is None else parse(arguments.labels)
-    namespace, properties = checked_namespace(arguments.namespace), pairs_of(arguments.properties)
-    return TopicQuery(namespace, arguments.mode, arguments.pattern, selector, properties)
 
 
 def _watch_file(settings: TopicsFile, watch: Watch, arguments: argparse.Namespace) -> None:

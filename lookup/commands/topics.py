@@ -108,11 +108,7 @@ def add_mode(parser: Parser) -> None:
 
 
 def topic(text: str) -> str:
-    """Return the full name of a topic, which may be given short.
-
-    Raises:
-        InvalidNameError: if it is not written as Pulsar writes it.
-    """
+    """Return the full name of a topic, which may be given short."""
     return str(TopicName.expand(text))
 
 
@@ -143,34 +139,21 @@ def pairs_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def settings_of(arguments: argparse.Namespace) -> TopicsFile:
-    """Return the settings of topics that flags, environment and files give.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Return the settings of topics that flags, environment and files give."""
     # `--catalog` wins over `--set`, being the shorter way to say the same; None leaves the key as it is.
     return load_topics(arguments.config, {**settings_flags(arguments), "topics.catalog": arguments.catalog})
 
 
 @contextmanager
 def opened(settings: TopicsSection, *, create: bool = False) -> Iterator[Catalog]:
-    """Open the catalog that the settings name, and close it in the end.
-
-    Raises:
-        InputError: if there is none and `create` is false, or the file is no catalog.
-    """
+    """Open the catalog that the settings name, and close it in the end."""
     timeout = settings.lock_timeout_s
     with closing(SqliteStorage(settings.catalog, lock_timeout_s=timeout, must_exist=not create)) as storage:
         yield Catalog(storage, allowed_label_keys=settings.allowed_label_keys)
 
 
 def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
-    """Return the servers that the flags name, none if they name none.
-
-    Raises:
-        SettingsError: for flags that do not go together.
-        ArgumentError, InputError: for a URL that is none, and a token that cannot be read.
-    """
+    """Return the servers that the flags name, none if they name none."""
     if arguments.server is None:
         if arguments.token_file is not None:
             raise SettingsError("--token-file: it is for --server, which is not given")
@@ -192,15 +175,7 @@ def _gathered(servers: Sequence[TopicServer], question: Callable[[TopicServer], 
 
 
 def applied(arguments: argparse.Namespace, operation: CatalogOperation) -> Mapping[str, str] | None:
-    """Apply an operation to the catalog that settings name, or at the server that the flags name.
-
-    Returns:
-        The labels or properties that it asks for, None if it asks for none.
-
-    Raises:
-        SettingsError: for several servers, unless they are asked for pairs.
-        PulsarLookupError: as the catalog or the server refuses.
-    """
+    """Apply an operation to the catalog that settings name, or at the server that the flags name."""
     settings, servers = settings_of(arguments).topics, servers_of(arguments)
     if not servers:
         with opened(settings) as catalog:
@@ -241,13 +216,7 @@ def selected_of(arguments: argparse.Namespace, queries: Sequence[TopicQuery]) ->
 
 
 def lister_of(settings: TopicsFile, plugin_files: Sequence[str], properties: Mapping[str, str] | None = None) -> Lister:
-    """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by.
-
-    Raises:
-        PluginError: for a plug-in that cannot be loaded.
-        SettingsError: for a lister that is not registered, or whose parameters are wrong.
-        ContractError: for one whose interests are no kinds of events.
-    """
+    """Build the lister that the settings choose, and warn if it ignores the properties it is to filter by."""
     registry = load_plugins([*settings.plugin_files, *plugin_files])
     lister = build_lister(registry, settings.topics.lister, "topics.lister")
     # Asked for in any case: a lister that breaks its contract is refused before a catalog is opened.

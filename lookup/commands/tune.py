@@ -88,11 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
         trials = LogTrials.of(file, selection, holdout=not arguments.no_holdout)
         search = TuneRun.of(file, trials, arguments.output, force=arguments.force)
         trials.workers = stack.enter_context(
-            workers_of(
-                arguments.master,
-                lambda: size_of(selection.settings),
-                starting=report_stage,
-            )
+            workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
         )
         stack.enter_context(watched_by(report_stage.done))
         found = search.finish(progress=report_stage, warn=warn)

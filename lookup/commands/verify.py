@@ -56,10 +56,7 @@ def _add_arguments(parser: Parser) -> None:
     add_lookups(parser)
     # What else a plan is made of.
     parser.set_defaults(namespaces=None)
-    add_master(
-        parser,
-        "verify decisions on Spark, with this master, like local[*]; default: in this process",
-    )
+    add_master(parser, "verify decisions on Spark, with this master, like local[*]; default: in this process")
     parser.add_argument(
         "--wait",
         type=duration,
@@ -163,10 +160,7 @@ COMMAND = Command(
             "lookup verify --plan plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
             "after `lookup apply`: each figure before, as predicted and as measured",
         ),
-        (
-            "lookup verify --plan plan.json.journal --record collected",
-            "the same by the record of `lookup collect`",
-        ),
+        ("lookup verify --plan plan.json.journal --record collected", "the same by the record of `lookup collect`"),
     ),
     add_arguments=_add_arguments,
     run=_run,

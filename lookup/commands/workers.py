@@ -18,10 +18,7 @@ NO_SPARK = "none"
 
 @contextmanager
 def workers_of(
-    master: str | None,
-    size: Callable[[], Size],
-    *,
-    starting: Callable[[str], object] = lambda stage: None,
+    master: str | None, size: Callable[[], Size], *, starting: Callable[[str], object] = lambda stage: None
 ) -> Iterator[Workers]:
     """Yield what runs the tasks of a command: a Spark session, or this process.
 

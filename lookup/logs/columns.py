@@ -287,9 +287,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         _CLUSTER,
         _BROKER,
         _required(
-            "event",
-            "`registered`, `updated` or `unregistered`",
-            check=_one_of("registered", "updated", "unregistered"),
+            "event", "`registered`, `updated` or `unregistered`", check=_one_of("registered", "updated", "unregistered")
         ),
         _json_of("lookup_data", "Pulsar's `BrokerLookupData`", "every key has its default"),
     ),

@@ -35,7 +35,7 @@ from lookup.model.quoting import listed
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
-    from pyspark import SparkContext, SparkStageInfo
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = [
@@ -218,7 +218,11 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
     def look() -> None:
         while not is_over.wait(_LOOK_S):
             try:
-                done = sum(stage.numCompletedTasks for stage in _stages_of(context, group))
+                tracker = context.statusTracker()
+                # Of old jobs and stages Spark knows nothing any more.
+                jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+                stages = filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds))
+                done = sum(stage.numCompletedTasks for stage in stages)
             except Exception:  # noqa: BLE001  without Java every call fails in a way of its own, and the body's does as well
                 return
             report(done)
@@ -234,14 +238,6 @@ def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator
         looking.join(2 * _LOOK_S)
         with suppress(Exception):
             context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]  # null takes it away
-
-
-def _stages_of(context: SparkContext, group: str) -> list[SparkStageInfo]:
-    """Return how far the stages of a group's jobs are, as far as Spark still knows them."""
-    tracker = context.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    return [stage for stage in stages if stage is not None]
 
 
 def _in_forks(

@@ -82,11 +82,7 @@ class GenerateReport:
 
 
 def generate(
-    settings: GenerateSettings,
-    output: Path | str,
-    *,
-    force: bool = False,
-    manifest: Callable[[], bytes] | None = None,
+    settings: GenerateSettings, output: Path | str, *, force: bool = False, manifest: Callable[[], bytes] | None = None
 ) -> GenerateReport:
     """Write a synthetic log: the canonical tables, each a directory of Parquet files under `output`.
 

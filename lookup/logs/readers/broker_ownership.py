@@ -296,10 +296,7 @@ OWNERSHIP_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[OwnershipLog, int, Lo
         ),
         OwnershipLog.skipped,
     ),
-    (
-        re.compile(r"(?:(?P<broker>\S+) )?[hH]andled (?:(?P<tag>\S+) )?event for serviceUnit\b"),
-        OwnershipLog.handled,
-    ),
+    (re.compile(r"(?:(?P<broker>\S+) )?[hH]andled (?:(?P<tag>\S+) )?event for serviceUnit\b"), OwnershipLog.handled),
     (
         re.compile(r"Overriding inactiveBroker:.* from orphanData:(?P<before>.*) to overrideData:(?P<after>.*)"),
         OwnershipLog.overridden,
