@@ -57,13 +57,10 @@ def test_a_full_folder_is_kept_but_for_tables_that_are_replaced(lookup: Run, tmp
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--set", "bundles_per_namespace=0"), "bundles_per_namespace is 0"),
-        (("--set", "losses=5", "--set", "joins=6", "--set", "leaves=7"), "updates is 19, "),
         (("--set", "clients=2"), "clients (2)"),
         (("--lookups", "0"), "--lookups is 0, "),
         (("--set", "logging_policy=ramdom"), "did you mean 'random'?"),
         (("--set", "start=soon"), "start: is 'soon'"),
-        (("--set", "zipf=nan"), "zipf is nan"),
         (("--set", "topic=3"), "did you mean 'topics'?"),
         (("--set", "topics"), "--set: 'topics' should"),
         (("--topics", "5"), "use --set topics=VALUE"),

@@ -25,11 +25,10 @@ _DEEP = f"x = {'[' * 2_000}{']' * 2_000}\n"
         "ingest a --mapping FILE --output out",
     ],
 )
-@pytest.mark.parametrize("text", [_DEEP, f"x{'.a' * 2_000} = 1\n", f"x = {'[' * 65}{']' * 65}\n"])
-def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, words: str, text: str) -> None:
-    """For any kind of file, with brackets or with dots."""
+def test_a_file_that_is_nested_too_deep_is_one_sentence(lookup: Run, tmp_path: Path, words: str) -> None:
+    """For any kind of file."""
     path = tmp_path / "deep.toml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(_DEEP, encoding="utf-8")
 
     assert lookup(*words.replace("FILE", str(path)).split()).mistakes == [f"{path}: {_LIMIT}"]
 

@@ -136,16 +136,6 @@ def test_what_says_how_to_read_is_never_replaced(lookup: Run, tmp_path: Path, fl
     assert file.exists()
 
 
-def test_all_mistakes_of_a_mapping_are_named(lookup: Run, tmp_path: Path) -> None:
-    """A mapping with several mistakes is several sentences, each with file and key."""
-    files = _files(tmp_path, log=LOG, mapping=MAPPING + 'clinet = "host"\nheader = "yes"\n')
-
-    mistakes = lookup("ingest", files["log"], "--mapping", files["mapping"], "--output", tmp_path / "o").mistakes
-
-    assert any("has no parameter 'clinet'" in mistake for mistake in mistakes)
-    assert any("header = 'yes'" in mistake for mistake in mistakes)
-
-
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_tables_and_manifest_are_written(lookup: Run, tmp_path: Path) -> None:

@@ -129,16 +129,6 @@ def test_a_broker_conf_is_shown_as_settings_of_topics(lookup: Run, topics: Path)
     assert resolved["sources"]["topics.pattern_max_length"] == str(conf)
 
 
-def test_a_mistake_in_settings_of_topics_is_a_sentence(lookup: Run, topics: Path) -> None:
-    """It names the file and the key."""
-    topics.write_text("[topics]\nqueue_max = 0\n", encoding="utf-8")
-
-    ran = lookup("config", "show", "--config", topics)
-
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"error: {topics}: topics.queue_max: ")
-
-
 def _without_none(values: Any) -> Any:
     if isinstance(values, dict):
         return {key: _without_none(value) for key, value in values.items() if value is not None}

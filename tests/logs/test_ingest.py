@@ -344,16 +344,6 @@ def test_an_output_in_use_needs_force_and_keeps_other_files(spark: SparkSession,
     assert sorted(entry.name for entry in out.iterdir()) == ["lookups", "notes.txt", "quarantine"]
 
 
-def test_a_failure_under_force_leaves_the_old_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """Earlier tables stay as they were if the new log cannot be used."""
-    good, bad = _files(tmp_path, a=_line(1, "old"), b="garbage")
-    out = str(tmp_path / "out")
-    ingest(spark, [good], JsonLinesReader(), out, cluster="c")
-    with pytest.raises(InputError):
-        ingest(spark, [bad], JsonLinesReader(), out, cluster="c", force=True)
-    assert [row["topic"] for row in _table(tmp_path / "out" / "lookups")] == ["persistent://t/ns/old"]
-
-
 def test_a_reader_from_a_plain_file_reads_on_the_workers(spark: SparkSession, tmp_path: Path) -> None:
     """A plug-in file is sent to the workers, which load it before the reader is unpickled."""
     plugin = tmp_path / "words_plugin.py"

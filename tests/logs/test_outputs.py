@@ -178,17 +178,6 @@ def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"o/report.md": "new"}
 
 
-@pytest.mark.parametrize("force", [True, False])
-def test_a_file_is_refused(tmp_path: Path, force: bool) -> None:
-    """A file in the place of the output is never replaced."""
-    (tmp_path / "o").write_text("mine")
-
-    with pytest.raises(InputError, match="is a file"), draft(str(tmp_path / "o"), NAMES, force=force):
-        pass
-
-    assert _files(tmp_path) == {"o": "mine"}
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make `store://` a file system that says of itself that it has no folders; return the folder behind it.
@@ -251,17 +240,6 @@ def test_one_more_file(tmp_path: Path) -> None:
     write_beside(str(tmp_path), "manifest.json", b"new")
 
     assert _files(tmp_path) == {"manifest.json": "new"}
-
-
-def test_an_output_that_the_system_refuses_is_named(tmp_path: Path) -> None:
-    """With the flag and what the system said, not with the hidden folder that nobody asked for."""
-    (tmp_path / "file").write_text("")
-    output = tmp_path / "file" / "o"
-
-    with pytest.raises(InputError) as caught, draft(str(output), NAMES, force=False):
-        pass
-
-    assert str(caught.value).startswith(f"output: {output} lies under {tmp_path}/file, which")
 
 
 def test_a_file_is_created_with_the_folders_above_it(tmp_path: Path) -> None:

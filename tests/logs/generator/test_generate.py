@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from lookup.errors import InputError
 from lookup.logs.generator import generate as module
 from lookup.logs.generator.generate import ClusterLog, GenerateSettings, generate
 from lookup.logs.schema import CANONICAL
@@ -127,30 +126,6 @@ def test_report_counts_what_was_written(tmp_path: Path) -> None:
 
 
 # Nothing half-written, nothing overwritten by accident
-
-
-def test_a_file_is_refused(tmp_path: Path) -> None:
-    """An output that is a file is refused with a sentence."""
-    (tmp_path / "log").write_text("")
-
-    with pytest.raises(InputError, match=r"^output: .*log is a file"):
-        generate(SMALL, tmp_path / "log")
-
-
-def test_a_full_directory_is_refused(tmp_path: Path) -> None:
-    """An output with something in it is refused with a sentence, and left alone."""
-    (tmp_path / "precious").write_text("x")
-
-    with pytest.raises(InputError, match=r"is not empty; .* force=True"):
-        generate(SMALL, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
-
-
-def test_an_empty_directory_is_used(tmp_path: Path) -> None:
-    """An output that exists and is empty is filled."""
-    generate(replace(SMALL, lookups=100), tmp_path)
-
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TABLES)
 
 
 def test_force_replaces_the_tables_only(tmp_path: Path) -> None:
