@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
-from lookup.commands.failures import ENDING, handled_by
+from lookup.commands.failures import handled_by
 from lookup.commands.options import Command, Parser, add_format, duration, number, require_extra, whole
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, say
 from lookup.errors import SettingsError
@@ -108,6 +107,7 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     """Carry out, take back or recover; return 0, 4 if steps were skipped or a guard stopped it, 130 after Ctrl-C."""
     _check(arguments)
+    parser = arguments.parser
     require_extra("apply", "pyarrow", "pulsar", extra="collect")
     from lookup.api.applying import How, apply, journal_of, recover, rollback
     from lookup.moving.applying import Pace
@@ -126,11 +126,14 @@ def _run(arguments: argparse.Namespace) -> int:
         queries=tuple(arguments.guard),
     )
 
-    def said(sentence: str) -> None:
-        note(arguments.parser.in_flags(sentence))
-
     pace = Pace(arguments.rate, arguments.in_flight, arguments.max_moves)
-    how = How(pace, tolerances, freeze_shedding=arguments.freeze_shedding, stop=Event(), say=said)
+    how = How(
+        pace,
+        tolerances,
+        freeze_shedding=arguments.freeze_shedding,
+        stop=Event(),
+        say=lambda it: note(parser.in_flags(it)),
+    )
     with _stopping(how.stop, arguments.rollback or arguments.journal or journal_of(arguments.plan)):
         if arguments.rollback is not None:
             done = rollback(arguments.rollback, endpoints, yes=arguments.yes, how=how)
@@ -156,9 +159,7 @@ def _stopping(stop: Event, journal: str) -> Iterator[None]:
         elif len(received) == 2:
             raise KeyboardInterrupt(journal)
 
-    # A signal that is ignored, as SIGHUP under nohup, stays so.
-    numbers = [number for number in (*ENDING, signal.SIGINT) if signal.getsignal(number) != signal.SIG_IGN]
-    with handled_by(end, numbers):
+    with handled_by(end):
         yield
 
 

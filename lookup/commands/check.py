@@ -49,8 +49,6 @@ from lookup.settings.tuning import apart
 
 __all__ = ["COMMAND"]
 
-_NO_SPLITS = "a replay does not ask it and honours logged splits; `lookup simulate` does"
-
 
 def _add_arguments(parser: Parser) -> None:
     add_config(
@@ -216,7 +214,8 @@ def _warn(settings: EvaluationFile, policies: Sequence[Policy]) -> None:
         if policy.splitter is not None:
             splitting.setdefault(policy.splitter.name, []).append(policy.name)
     for splitter, names in splitting.items():
-        note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {_NO_SPLITS}")
+        what = "a replay does not ask it and honours logged splits; `lookup simulate` does"
+        note(f"note: {policies_named(names)} has a splitter, {splitter!r}: {what}")
 
 
 def _mean_load(settings: EvaluationFile) -> float | None:

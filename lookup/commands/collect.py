@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import threading
 from dataclasses import asdict
 
 from lookup.commands.cluster_flags import add_cluster, check_cluster, endpoints_of
-from lookup.commands.failures import ENDING, handled_by
+from lookup.commands.failures import handled_by
 from lookup.commands.options import Command, Parser, add_format, duration, require_extra
 from lookup.commands.streams import data_console, note, plain_table, print_json, warn
 from lookup.errors import SettingsError
@@ -50,10 +49,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     endpoints = endpoints_of(arguments)
     stop = threading.Event()
-    # Set by every signal that ends a run: what waits in memory is written, and that is the usual end. A signal that is
-    # ignored, as SIGHUP under nohup, stays so.
-    ending = [number for number in (*ENDING, signal.SIGINT) if signal.getsignal(number) != signal.SIG_IGN]
-    with handled_by(lambda *_: stop.set(), ending):
+    # Set by every signal that ends a run: what waits in memory is written, and that is the usual end.
+    with handled_by(lambda *_: stop.set()):
         for sentence in endpoints.missing:
             warn(arguments.parser.in_flags(sentence))
         note(f"recording into {arguments.output}; Ctrl-C ends it")

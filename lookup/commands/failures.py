@@ -44,11 +44,18 @@ _GONE = re.compile(
 
 
 @contextmanager
-def handled_by(handler: Callable[[int, FrameType | None], object], numbers: Iterable[int]) -> Iterator[None]:
-    """Handle signals by a function while the body runs; outside the main thread, which alone gets any, do nothing."""
+def handled_by(
+    handler: Callable[[int, FrameType | None], object], numbers: Iterable[int] | None = None
+) -> Iterator[None]:
+    """Handle signals by a function while the body runs; outside the main thread, which alone gets any, do nothing.
+
+    By default these are all that end a run, but for those that are ignored, as SIGHUP is under nohup.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if numbers is None:
+        numbers = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -64,9 +71,7 @@ def interrupted_later() -> Iterator[None]:
     The handlers of before are back afterwards, in place of pyspark's own for Ctrl-C, which prints what it cancels.
     """
     received: list[int] = []
-    # A signal that is ignored, as SIGHUP under nohup, stays so.
-    numbers = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) != signal.SIG_IGN]
-    with handled_by(lambda number, frame: received.append(number), numbers):
+    with handled_by(lambda number, frame: received.append(number)):
         yield
     if received:
         raise KeyboardInterrupt

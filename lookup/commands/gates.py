@@ -47,10 +47,6 @@ def add_gate(parser: Parser) -> None:
     group.add_argument("--junit", metavar="FILE", help="write what decides the exit code as JUnit XML")
 
 
-#: Above the checks of a budget, below what a run prints without one.
-_BUDGET_DECIDES = "The budget alone decides the exit code, in place of the primary metrics (*):"
-
-
 class Demands:
     """What a pipeline asks of a run, by the flags.
 
@@ -114,7 +110,8 @@ class Demands:
         if is_printed:
             console = data_console()
             if gate.has_budget:
-                console.print(plain(_BUDGET_DECIDES), soft_wrap=True)
+                decides = "The budget alone decides the exit code, in place of the primary metrics (*):"
+                console.print(plain(decides), soft_wrap=True)
                 plain_table(console, CHECK_HEADS, [check.row for check in gate.checks])
                 for check in (check for check in gate.checks if check.reason):
                     console.print(

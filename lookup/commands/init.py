@@ -28,7 +28,6 @@ __all__ = ["COMMAND"]
 
 #: Brokers and labels of a log that are written down; more than that belong into a table BROKERS.
 _MOST = 50
-_LABELS = ("a", "b", "c")
 #: Brokers that are proposed at least, and for each label.
 _LEAST, _OF_A_LABEL = 6, 2
 
@@ -258,7 +257,7 @@ def _evaluation(
             inputs += f'\n{"" if found.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
             inputs += "" if found.has_ownership else ", if the log says it"
         key = next(iter(found.labels), "rack")
-        labels = list(found.labels.get(key, ()))[:_MOST] or list(_LABELS)
+        labels = list(found.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
         property_name = f"lookup.{key}"
         if found.brokers and len(found.brokers) <= _MOST:
             brokers = "".join(

@@ -33,8 +33,6 @@ __all__ = [
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: What values of `--set` are called in mistakes.
 COMMAND_LINE = "command line"
-#: What stands before a command line among the examples of a help text.
-_COMMAND_MARGIN = "  "
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ class _HelpFormatter(argparse.HelpFormatter):
         for line in text.splitlines():
             words = line.lstrip()
             margin = indent + line[: len(line) - len(words)]
-            wrap = _command_lines if margin == _COMMAND_MARGIN else self._split_lines
+            # Two blanks stand before a command line among the examples.
+            wrap = _command_lines if margin == "  " else self._split_lines
             lines += [margin + part for part in wrap(words, width - len(margin))]
         return "\n".join(lines)
 

@@ -29,8 +29,6 @@ from lookup.simulation.trend import number_text
 
 __all__ = ["COMMAND"]
 
-#: An assertion does not hold, or the output differs from what is expected.
-_FAILED = 1
 #: Figures of the matrix for a scenario without assertions: the balance it ends at, and its price.
 _FIGURES = ("balance", "usage_peak", "moves")
 
@@ -87,7 +85,7 @@ def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
         problems += [f"{path}: printed something else than expected; --rewrite would accept it", *run.differences]
     for line in problems:
         say(line)
-    return _FAILED if problems else 0
+    return 1 if problems else 0
 
 
 def _print_matrices(files: Sequence[ScenarioFile], registry: Registry, arguments: argparse.Namespace) -> None:

@@ -40,7 +40,6 @@ from lookup.topics.watching import Message, Snapshot, Trouble, Watch, WatchedTop
 
 __all__ = ["COMMAND", "wait"]
 
-_INTERRUPTED = 130
 #: Name of the catalog's file beside those of servers.
 _HERE = "here"
 
@@ -144,7 +143,7 @@ def _run(arguments: argparse.Namespace) -> int:
         else:
             _watch_file(settings, watch, arguments)
     except KeyboardInterrupt:
-        return _INTERRUPTED  # how a watch usually ends; the command line would add that nothing was written
+        return 130  # how a watch usually ends; the command line would add that nothing was written
     return 0
 
 

@@ -31,8 +31,6 @@ __all__ = ["COMMAND"]
 
 #: Seconds that brokers have to report.
 _REPORTS_S = 60.0
-#: Exit code: a decision was not the same.
-_DIFFERENT = 1
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -98,7 +96,7 @@ def _verify_decisions(arguments: argparse.Namespace) -> int:
                 run_tasks=lambda chunks, job, task: run_tasks(spark, chunks, job, task),
             )
     _print_verified(verified, arguments.format)
-    return 0 if verified.agree == verified.decisions else _DIFFERENT
+    return 0 if verified.agree == verified.decisions else 1
 
 
 def _print_verified(verified: Verified, form: str) -> None:

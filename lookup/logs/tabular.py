@@ -24,14 +24,8 @@ from lookup.model.quoting import listed, shown, toml_text
 from lookup.model.time import time_parser
 
 __all__ = [
-    "Proposal",
-    "TextTable",
-    "canonical_mapping",
-    "column_mappings",
-    "missing_columns",
-    "only_header",
-    "tables_of",
-]
+    "Proposal", "TextTable", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of",
+]  # fmt: skip
 
 #: Rows that decide what the columns of a delimited file hold.
 _SAMPLE = 200

@@ -18,7 +18,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -102,9 +102,7 @@ def _parsed(text: str, encoder: Callable[[str], _Encoder]) -> Template:
 
 
 # Logs repeat their values; a topic is encoded once for thousands of lines.
-@lru_cache(maxsize=1 << 16)
-def _encode_local(value: str) -> str:
-    return quote(value, safe=_LOCAL_SAFE)
+_encode_local = lru_cache(maxsize=1 << 16)(partial(quote, safe=_LOCAL_SAFE))
 
 
 @lru_cache(maxsize=1 << 12)
