@@ -323,7 +323,6 @@ def test_the_page_names_nothing_else() -> None:
         ("config check --config {config}", 0, ""),
         ("explain --config {config} --topic t", 0, "note: "),
         ("evaluate --config {config} --output o", 2, "error: `lookup evaluate` needs pyspark"),
-        ("generate --output o", 2, "error: `lookup generate` needs pyarrow"),
     ],
 )
 def test_a_core_installation_works(tmp_path: Path, words: str, code: int, sentence: str) -> None:

@@ -91,26 +91,6 @@ def test_a_wrong_budget_is_one_sentence(lookup: Run, tmp_path: Path, content: st
     assert not (run / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (("--junit", "{budget}"), "--junit: {budget} is {budget}, "),
-        (("--junit", "{folder}"), "--junit: {folder} is no file; "),
-    ],
-)
-def test_the_file_of_a_pipeline_is_checked_first(
-    lookup: Run, tmp_path: Path, budget: Path, flags: tuple[str, ...], sentence: str
-) -> None:
-    """Nothing that is read is replaced."""
-    names = {"folder": str(tmp_path), "budget": str(budget)}
-    words = [word.format(**names) for word in flags]
-
-    (mistake,) = lookup("report", write_run(tmp_path / "run", result()), "--budget", budget, *words).mistakes
-
-    assert mistake.startswith(sentence.format(**names))
-    assert budget.read_text().startswith("[budget]")
-
-
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory, log: Path) -> tuple[Path, Path]:
     """Evaluate a small log in this process; the evaluation and its results."""
@@ -150,9 +130,12 @@ def test_a_budget_is_checked_before_anything_is_replayed(
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.usefixtures("budget")
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        (("--budget", "{0}/budget.toml", "--junit", "{0}/budget.toml"), "--junit: {0}/budget.toml is {0}/budget.toml,"),
+        (("--junit", "{0}"), "--junit: {0} is no file; "),
         (("--junit", "{0}/run/report.md"), "--junit: {0}/run/report.md is {0}/run/report.md,"),
         (("--junit", "{0}/run/cells/x.xml"), "--junit: {0}/run/cells/x.xml lies in {0}/run/cells,"),
         (("--against", "{0}/main", "--junit", "{0}/main/junit.xml"), "--junit: {0}/main/junit.xml lies in {0}/main,"),

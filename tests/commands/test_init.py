@@ -89,15 +89,6 @@ def test_what_stands_in_comments_may_be_used(lookup: Run, tmp_path: Path) -> Non
     assert (checked.code, "\n[[clients]]\n" in used) == (0, True), checked.err
 
 
-def test_a_date_that_may_be_read_in_two_ways_is_noted(lookup: Run, tmp_path: Path) -> None:
-    """With the format that was chosen and the other one."""
-    (tmp_path / "log.csv").write_text("when,topic\n10/06/2026 10:00:00,acme/ns/orders\n", encoding="utf-8")
-
-    ran = lookup("init", tmp_path / "trial", "--log", tmp_path / "log.csv")
-
-    assert "note: 10/06/2026 10:00:00 was taken" in ran.err
-
-
 def test_objects_with_keys_of_ones_own_become_a_table(lookup: Run, tmp_path: Path) -> None:
     """What is written reads the log, but for the line that is no object."""
     record = {"destination": "persistent://acme/ns/orders", "az": "a", "size": 12}

@@ -206,15 +206,9 @@ def test_a_wrong_command_line_is_one_sentence(
             "--output: o; give --force",
         ),
         ("ingest", Sentence("give ", Argument("reader", "NAME")), "give --reader NAME"),
-        (
-            "ingest",
-            Sentence("more than ", Argument("max_quarantine_ratio", 0.05)),
-            "more than --max-quarantine-ratio 0.05",
-        ),
         ("evaluate", Sentence(Argument("by", "city"), ": no"), "--by city: no"),
         ("evaluate", Sentence("give ", Argument("partitions", 4)), "give partitions=4"),
         ("ingest", Sentence(Argument("output"), ": output/force is full"), "--output: output/force is full"),
-        ("ingest", "output: force=True is a text", "output: force=True is a text"),
     ],
 )
 def test_sentences_of_the_library_are_said_in_flags(command: str, sentence: str, said: str) -> None:

@@ -241,14 +241,6 @@ def test_parts_are_said_to_come_from_the_broker_conf(lookup: Run, project: Path)
     assert f'name = "today"  # {project}' in lines
 
 
-def test_check_warns_of_what_pulsar_would_only_log(lookup: Run, project: Path) -> None:
-    """A shedder that the manager cannot use is replaced, and the replacement is told."""
-    ran = lookup("config", "check", "--config", project)
-
-    assert "policy 'today': loadBalancerLoadSheddingStrategy: " in ran.err + ran.out
-    assert "falls back to 'transfer'" in ran.err + ran.out
-
-
 @pytest.mark.parametrize("command", ["check", "show"])
 def test_a_bad_value_of_the_file_is_told_under_pulsars_key(lookup: Run, project: Path, command: str) -> None:
     """With the file, which is the only thing that the user wrote."""

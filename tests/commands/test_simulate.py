@@ -134,14 +134,6 @@ def test_a_folder_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
     assert lookup("simulate", tmp_path).mistakes[0].startswith(f"{tmp_path} is a folder; ")
 
 
-def test_a_policy_that_cannot_be_built_is_a_sentence(lookup: Run, tmp_path: Path) -> None:
-    """As in an evaluation, with the file."""
-    path = written(tmp_path, SMALL.replace('selector = "round-robin"', 'selector = "round-robbin"'))
-
-    (mistake,) = lookup("simulate", path).mistakes
-    assert mistake.startswith(f"{path}: policy 'stays' selector: ")
-
-
 def test_what_i_run_today_may_come_with_a_warning(lookup: Run, tmp_path: Path) -> None:
     """As in an evaluation: the extensible manager takes another shedder than the one that is named."""
     package = "org.apache.pulsar.broker.loadbalance"
