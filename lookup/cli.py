@@ -105,7 +105,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return 0
             parser, is_verbose = arguments.parser, arguments.verbose
             with prints_apart(), volume(quiet=arguments.quiet, verbose=is_verbose):
-                code = _run(arguments)
+                began = time.monotonic()
+                versions = f"pulsar-lookup {version('pulsar-lookup')}, Python {platform.python_version()}"
+                detail(f"{versions}: {shlex.join(arguments.argv)}")
+                code: int = arguments.run(arguments)
+                detail(f"done in {time.monotonic() - began:.1f} s with exit code {code}")
             # Within the `try`: a pipe that is closed may be noticed only now.
             sys.stdout.flush()
             return code
@@ -127,17 +131,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         for sentence in sentences:
             say(f"error: {parser.in_flags(sentence)}")
         return 2
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    """Run a command and return its exit code; say how long it took where that is wanted."""
-    began = time.monotonic()
-    detail(
-        f"pulsar-lookup {version('pulsar-lookup')}, Python {platform.python_version()}: {shlex.join(arguments.argv)}"
-    )
-    code: int = arguments.run(arguments)
-    detail(f"done in {time.monotonic() - began:.1f} s with exit code {code}")
-    return code
 
 
 def _sentences_of(error: BaseException) -> Sequence[str] | None:
