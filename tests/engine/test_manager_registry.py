@@ -76,9 +76,9 @@ def test_columns_of_another_length_are_refused(count: int) -> None:
     """The sentence names what is wrong and both numbers, and nothing changes."""
     made = manager(policy(Odds()), VIEW)
     made.restore({BUNDLE: "b1:1"})
-    with pytest.raises(ArgumentError, match=f"the registry has {count} values for the 3 brokers of the roster"):
+    with pytest.raises(ArgumentError, match=f"the registry has {count} values for the 3 brokers"):
         made.set_registry(VIEW.brokers, np.zeros(count, dtype=np.bool_))
-    with pytest.raises(ArgumentError, match=f"a load has {count} values for the 3 brokers of the roster"):
+    with pytest.raises(ArgumentError, match=f"a load has {count} values for the 3 brokers"):
         made.set_load(figures(usage=np.zeros(count)))
 
     assert (made.registered.tolist(), _owners(made)) == ([True] * 3, {BUNDLE: "b1:1"})

@@ -94,14 +94,14 @@ def test_keys_of_all_batches_are_named_once() -> None:
 )
 def test_other_keys_are_refused(answer: Any, shown: str) -> None:
     """With what was answered, and what would be right."""
-    with pytest.raises(PluginError, match=rf"^metric 'told' answered {shown} for its keys; a sequence of texts or Non"):
+    with pytest.raises(PluginError, match=rf"^metric 'told' answered {shown} for its keys; "):
         keys_of(Told(answer), [BATCH])
 
 
 def test_a_key_that_can_never_be_is_refused() -> None:
     """A metric that lists its keys holds to the list."""
     assert keys_of(Told((None, "a"), every_key=("a", "b")), [BATCH]) == (None, "a")
-    with pytest.raises(PluginError, match=r"^metric 'told' answered the key 'c', which is not in its every_key, \('a'"):
+    with pytest.raises(PluginError, match=r"^metric 'told' answered .*'c'.*every_key, \('a'"):
         keys_of(Told((None, "c"), every_key=("a", "b")), [BATCH])
 
 
@@ -127,19 +127,19 @@ def test_sums_are_real_numbers_by_unit(resample: str, answer: Any) -> None:
 @pytest.mark.parametrize(
     ("resample", "answer", "sentence"),
     [
-        ("bundle", np.ones((3, 1)), r"an array of float64 of shape \(3, 1\) .* of shape \(2, k\) .*, a row per bundle"),
-        ("bundle", np.ones(2), r"an array of float64 of shape \(2,\) for its sums of key 'k'; real numbers of shape"),
-        ("bundle", np.ones((2, 0)), r"an array of float64 of shape \(2, 0\) for its sums"),
-        ("bundle", TWO * 1j, r"an array of complex128 of shape \(2, 1\) for its sums"),
-        ("bundle", np.array([["a"], ["b"]]), r"an array of <U1 of shape \(2, 1\) for its sums"),
+        ("bundle", np.ones((3, 1)), r".* float64 .*\(3, 1\) .*\(2, k\) .* row per bundle"),
+        ("bundle", np.ones(2), r".* float64 .*\(2,\) .* key 'k'"),
+        ("bundle", np.ones((2, 0)), r".* float64 .*\(2, 0\)"),
+        ("bundle", TWO * 1j, r".* complex128 "),
+        ("bundle", np.array([["a"], ["b"]]), r".* <U1 "),
         ("bundle", [[1.0], [1.0, 2.0]], r"\[\[1.0\], \[1.0, 2.0\]\] for its sums"),
-        ("bundle", np.ma.masked_less(TWO, 5), r"the sum nan in row 0"),
-        ("bundle", None, r"None for its sums of key 'k'; real numbers of shape \(2, k\) would be right"),
-        ("time", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per cell"),
-        ("event", TWO, r"an array of float64 of shape \(2, 1\) .* of shape \(3, k\) .*, a row per bundle and event"),
-        ("none", 1.0, r"1.0 for its sums of key 'k'; real numbers of shape \(n, k\) would be right, k at least 1"),
-        ("bundle", [[1.0], [INF]], r"the sum inf in row 1, column 0 for key 'k'; sums are finite"),
-        ("time", [[1.0, NAN]] * 3, r"the sum nan in row 0, column 1 for key 'k'; sums are finite"),
+        ("bundle", np.ma.masked_less(TWO, 5), r".*nan in row 0"),
+        ("bundle", None, r"None .* key 'k'.*\(2, k\)"),
+        ("time", TWO, r".*\(2, 1\) .*\(3, k\) .* row per cell"),
+        ("event", TWO, r".*\(2, 1\) .*\(3, k\) .* bundle and event"),
+        ("none", 1.0, r"1.0 .* key 'k'.*\(n, k\)"),
+        ("bundle", [[1.0], [INF]], r".*inf in row 1, column 0 "),
+        ("time", [[1.0, NAN]] * 3, r".*nan in row 0, column 1 "),
     ],
 )
 def test_other_sums_are_refused(resample: str, answer: Any, sentence: str) -> None:
@@ -160,9 +160,7 @@ class Growing(Told):
 
 def test_sums_that_do_not_add_up_are_refused() -> None:
     """Batches of one run have the same rows."""
-    with pytest.raises(
-        PluginError, match=r"^metric 'told' answered sums of shape \(2, 1\) after those of shape \(1, 1"
-    ):
+    with pytest.raises(PluginError, match=r"^metric 'told' .*\(2, 1\) after .*\(1, 1"):
         sums_of(Growing(sums_answer=[], resample="none"), [BATCH, BATCH], None)
 
 
@@ -214,14 +212,14 @@ def test_values_are_real_numbers_or_nan(resample: str, shape: tuple[int, ...], a
 @pytest.mark.parametrize(
     ("resample", "shape", "answer", "sentence"),
     [
-        ("bundle", (2,), [1.0], r"\[1.0\] for the value of sums of shape \(2,\); one real number would be right$"),
-        ("bundle", (4, 2), 1.0, r"1.0 for the value of sums of shape \(4, 2\); real numbers of shape \(4,\) would be"),
-        ("none", (4, 2), np.ones(4), r"an array of float64 of shape \(4,\) for the value .*; one real number would"),
+        ("bundle", (2,), [1.0], r"\[1.0\] .*\(2,\); one real number"),
+        ("bundle", (4, 2), 1.0, r"1.0 .*\(4, 2\); .*\(4,\)"),
+        ("none", (4, 2), np.ones(4), r".* float64 .*\(4,\) .*; one real number"),
         ("bundle", (2,), 1j, "1j for the value"),
         ("bundle", (2,), "1", "'1' for the value"),
         ("bundle", (2,), None, "None for the value"),
-        ("bundle", (2,), -INF, "the value -inf; NaN says that there is nothing to measure$"),
-        ("bundle", (2, 2), [NAN, INF], "the value inf; NaN says that there is nothing to measure$"),
+        ("bundle", (2,), -INF, "the value -inf; NaN"),
+        ("bundle", (2, 2), [NAN, INF], "the value inf; NaN"),
     ],
 )
 def test_other_values_are_refused(resample: str, shape: tuple[int, ...], answer: Any, sentence: str) -> None:

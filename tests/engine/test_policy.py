@@ -75,11 +75,11 @@ def _endless(brokers: Candidates) -> Iterator[bool]:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (lambda _: None, "filter 'keep' answered None, not true or false for each broker"),
-        (lambda _: [True], "filter 'keep' gave 1 answers for 3 brokers"),
-        (lambda _: np.array([[True, True, True]]), "filter 'keep' gave 1 answers for 3 brokers"),
-        (_endless, "filter 'keep' gave 4 answers for 3 brokers"),
-        (lambda _: [1, 0, 1], "filter 'keep' answered 1, not true or false"),
+        (lambda _: None, "filter 'keep' answered None"),
+        (lambda _: [True], "filter 'keep' gave 1 answers"),
+        (lambda _: np.array([[True, True, True]]), "filter 'keep' gave 1 answers"),
+        (_endless, "filter 'keep' gave 4 answers"),
+        (lambda _: [1, 0, 1], "filter 'keep' answered 1"),
     ],
 )
 @pytest.mark.parametrize("on_error", ["stop", "skip", "fail-closed"])
@@ -124,7 +124,7 @@ def test_selectors_cannot_write_into_the_scores() -> None:
 @pytest.mark.parametrize("on_error", ["stop", "skip", "fail-closed"])
 def test_a_forgotten_return_is_a_breach(part: Any, on_error: str) -> None:
     """None is no answer, and not a decline either."""
-    with pytest.raises(ContractError, match=r"answered None, not (scores|odds), one for each broker"):
+    with pytest.raises(ContractError, match=r"answered None, not (scores|odds)"):
         ballot_of(part, on_error=on_error)
 
 
@@ -218,7 +218,7 @@ def test_the_fingerprint_names_what_the_odds_depend_on(reads: frozenset[str], fi
 
 def test_unknown_reads_of_a_part_are_refused_before_it_is_asked() -> None:
     """A declaration of something that does not exist is no traceback."""
-    with pytest.raises(ContractError, match="part 'odds' declares to read 'usage'; known: bundle"):
+    with pytest.raises(ContractError, match=r"part 'odds' .* 'usage'; known: bundle"):
         ballot_of(Odds(reads=frozenset({"usage"})))
 
 

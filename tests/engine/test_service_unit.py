@@ -48,12 +48,12 @@ def test_a_record_names_a_broker(state: ServiceUnitState, blank: str | None) -> 
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("state", None, "state is None, which is none of a service unit's: Init, Free"),
-        ("state", "Lost", "state is 'Lost', which is none of"),
+        ("state", None, "state is None, .*: Init, Free"),
+        ("state", "Lost", "state is 'Lost', "),
         ("dstBroker", 1, "dstBroker is 1, not a text"),
-        ("force", "no", "force is 'no', not true or false"),
-        ("versionId", 2**63, "not a whole number of at most 64 bits"),
-        ("versionId", -(2**63) - 1, "not a whole number of at most 64 bits"),
+        ("force", "no", "force is 'no', "),
+        ("versionId", 2**63, "versionId.* 64 bits"),
+        ("versionId", -(2**63) - 1, "versionId.* 64 bits"),
         ("splitServiceUnitToDestBroker", [], r"splitServiceUnitToDestBroker is \[\], not an object"),
         ("splitServiceUnitToDestBroker", {"a": 1}, "splitServiceUnitToDestBroker.a is 1, not a text"),
     ],

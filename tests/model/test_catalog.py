@@ -47,5 +47,5 @@ def test_an_event_has_empty_maps_where_none_are_given() -> None:
 
 def test_one_text_in_the_place_of_values_is_refused() -> None:
     """It would match every piece of itself."""
-    with pytest.raises(ArgumentError, match="the values of 'tier' are the text 'gold'; give a tuple of texts"):
+    with pytest.raises(ArgumentError, match="'tier' are the text 'gold'; "):
         In("tier", "gold")  # type: ignore[arg-type]  # what is refused

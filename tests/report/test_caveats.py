@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -30,10 +31,8 @@ def test_policies_that_were_placed_once_are_named_by_reason() -> None:
     texts = caveats(scored(parts, plan("stock", "new", "old", seeds=SEEDS), unsalted=unsalted))
 
     (text,) = [text for text in texts if "placement" in text]
-    assert text == (
-        "new, old: rendezvous tells equal brokers apart by their names, whatever the salt, so verdicts that involve it "
-        "hold for this placement only (△ ▽) and do not decide the exit code: another draw of luck may turn them."
-    )
+    assert text.startswith("new, old: rendezvous ")
+    assert "do not decide the exit code" in text
 
 
 def test_policies_with_the_same_figures_are_named() -> None:
@@ -46,7 +45,7 @@ def test_policies_with_the_same_figures_are_named() -> None:
 
     said = [text for text in caveats(scored(parts, plan("stock", "new", "twin"))) if "same figures" in text]
 
-    assert said == ["stock, twin have the same figures in every metric: on this log they are one policy."]
+    assert [text.partition(" have ")[0] for text in said] == ["stock, twin"]
 
 
 def test_findings_are_cautions() -> None:
@@ -58,9 +57,7 @@ def test_findings_are_cautions() -> None:
 
 def test_one_seed_is_a_caveat() -> None:
     """Of all policies."""
-    assert any(
-        text.startswith("stock, new, twin: it was replayed with one seed, so") for text in caveats(placed_once())
-    )
+    assert any(text.startswith("stock, new, twin: ") and "one seed" in text for text in caveats(placed_once()))
     assert not any("placement only" in text for text in caveats(result()))
 
 
@@ -75,9 +72,8 @@ def test_clusters_that_disagree_are_a_caveat() -> None:
     """Each with its own difference in the metric's own direction, and those that agree are not mentioned."""
     (said,) = [text for text in caveats(varied()) if "clusters disagree" in text]
 
-    assert said == (
-        "match_ratio[rack] of new: clusters disagree, better in c (+0.1000 ratio), worse in d (-0.2000 ratio)."
-    )
+    assert said.startswith("match_ratio[rack] of new: ")
+    assert said.endswith(" better in c (+0.1000 ratio), worse in d (-0.2000 ratio).")
 
 
 def test_clusters_disagree_in_the_direction_of_their_metric() -> None:
@@ -89,20 +85,17 @@ def test_clusters_disagree_in_the_direction_of_their_metric() -> None:
 
     (said,) = [text for text in caveats(decided(parts, primary=("moves",))) if "disagree" in text]
 
-    assert said == (
-        "moves of new: clusters disagree, better in c (-400 moves), worse in d (+600 moves), undecided in e "
-        "(-40 moves)."
-    )
+    assert said.startswith("moves of new: ")
+    for part in ("better in c (-400 moves)", "worse in d (+600 moves)", "undecided in e (-40 moves)"):
+        assert part in said
 
 
 def test_differences_that_drift_are_a_caveat() -> None:
     """By figure and candidate; a log without a drift has none."""
     (said,) = [text for text in caveats(varied()) if "hours only" in text]
 
-    assert said == (
-        "For these hours only (△ ▽): imbalance_max_mean of new. These differences drift as slowly as the log is long, "
-        "so they do not decide the exit code; a longer log would say whether they last."
-    )
+    assert "(△ ▽): imbalance_max_mean of new. " in said
+    assert "do not decide the exit code" in said
     assert not [text for text in caveats(result()) if "hours only" in text]
 
 
@@ -116,11 +109,7 @@ def test_what_few_seeds_cost_is_a_caveat(seeds: int, costs: tuple[str, str] | No
 
     said = [caveat for caveat in caveats(scored(parts, plan(seeds=numbers))) if caveat.startswith(f"{seeds} seeds:")]
 
-    assert said == [
-        f"{seeds} seeds: intervals are {wider} times as wide as with 5 where luck of the placement prevails, and no "
-        f"difference is more certain than {certain}."
-        for wider, certain in ([costs] if costs else [])
-    ]
+    assert [re.findall(r"[0-9.]+[0-9]%?", caveat) for caveat in said] == ([list(costs)] if costs else [])
 
 
 def test_seeds_cost_nothing_where_nothing_is_compared() -> None:
@@ -134,7 +123,7 @@ def test_what_cannot_act_is_named() -> None:
     """With the reason, whether it is the incumbent or a candidate."""
     texts = caveats(result(cannot_act={"twin": "no broker has a place"}))
 
-    assert "twin is not what it says: no broker has a place" in texts
+    assert any(text.startswith("twin ") and text.endswith(": no broker has a place") for text in texts)
 
 
 def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
@@ -143,9 +132,9 @@ def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
 
     texts = caveats(result(cannot_act={**sweep, "twin": "no broker has a place"}))
 
-    assert [text for text in texts if "is not what it says" in text] == [
-        "each of t5, t10, t20 is not what it says: no bytes are known",
-        "twin is not what it says: no broker has a place",
+    assert [text.partition(" is not ")[0] for text in texts if "is not what it says" in text] == [
+        "each of t5, t10, t20",
+        "twin",
     ]
 
 
@@ -162,13 +151,13 @@ def test_an_unchecked_replay_is_told() -> None:
     parts = replicated([ratios("stock", [1.0] * 30)])
     (text,) = caveats(scored(parts, plan("stock", seeds=SEEDS), logged_reason="only 3 % carry a broker"))
 
-    assert text.startswith("Fidelity is unknown: only 3 % carry a broker.")
+    assert text.startswith("Fidelity is unknown: only 3 % ")
 
 
 @pytest.mark.parametrize(("logged", "is_strange"), [(0.5, False), (0.504, False), (0.506, True), (0.3, True)])
 def test_a_log_of_another_policy_is_strange(logged: float, is_strange: bool) -> None:
     """A figure that no replicate shows is named; a gap inside its margin, here 0.005, is no difference."""
-    sentences = [text for text in caveats(result(logged)) if text.startswith("The log was not written by stock")]
+    sentences = [text for text in caveats(result(logged)) if text.startswith("The log was not")]
 
     assert len(sentences) == is_strange
     assert all("would show answered_ratio (" in text for text in sentences)
@@ -181,12 +170,12 @@ def test_a_cluster_without_answers_is_told(answered: list[float], told: bool) ->
 
     texts = caveats(scored(parts, plan("stock", "new")))
 
-    assert any(text.startswith("No policy answered a single lookup of cluster") for text in texts) is told
+    assert any("a single lookup of" in text for text in texts) is told
 
 
 @pytest.mark.parametrize(("first_us", "told"), [(1_767_571_200_000, True), (1_767_571_200_000_000, False)])
 def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> None:
     """Milliseconds that are taken for µs make a day of two minutes in January 1970."""
-    sentence = "The log begins in January 1970. Whole numbers in `ts` are taken for µs: are they ms or seconds?"
+    texts = caveats(result(inputs=replace(INPUTS, first_us=first_us)))
 
-    assert (sentence in caveats(result(inputs=replace(INPUTS, first_us=first_us)))) is told
+    assert any("January 1970" in text for text in texts) is told

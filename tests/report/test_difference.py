@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,26 +105,31 @@ def test_the_headline_says_what_changed(tmp_path: Path) -> None:
 
     said = headline(_difference(tmp_path, *shown, fewer, *rest))
 
-    assert said == (
-        f"From {tmp_path}/first to {tmp_path}/second 1 figure got better (moves of p -0.4 moves) and 5 figures got "
-        "worse (f0 of p +0.2000, f1 of p +0.2000, f2 of p +0.2000, and 2 more); 2 more differ by what may be chance, "
-        "1 cannot be compared and 1 is the same."
-    )
+    parts = [
+        f"From {tmp_path}/first to {tmp_path}/second ",
+        "1 figure got better (moves of p -0.4 moves)",
+        "5 figures got worse (f0 of p +0.2000, f1 of p +0.2000, f2 of p +0.2000, and 2 more); ",
+        "2 more differ",
+        "1 cannot be compared",
+        "1 is the same.",
+    ]
+    places = [said.index(part) for part in parts]
+    assert places == sorted(places)
 
 
 def test_the_headline_says_that_nothing_is_shown(tmp_path: Path) -> None:
     """Differences within their intervals are no change."""
     said = headline(_difference(tmp_path, _change("a", 0.6, 0.2), _change("b", 0.5, 0.1)))
 
-    where = f"from {tmp_path}/first to {tmp_path}/second"
-    assert said == f"No change is shown {where}; 1 differs by what may be chance and 1 is the same."
+    assert said.startswith(f"No change is shown from {tmp_path}/first to {tmp_path}/second; 1 differs ")
+    assert said.endswith(" 1 is the same.")
 
 
 def test_runs_without_a_common_policy_have_nothing_to_compare(tmp_path: Path) -> None:
     """The headline says so."""
     difference = _compared(tmp_path, _answered(("stock", 0.5), ("a", 0.5)), _answered(("base", 0.5), ("b", 0.5)))
 
-    assert headline(difference).endswith(" have no policy in common: there is no figure to compare.")
+    assert headline(difference).endswith("there is no figure to compare.")
 
 
 def test_a_table_has_ten_figures_unless_all_are_wanted(tmp_path: Path) -> None:
@@ -133,7 +139,7 @@ def test_a_table_has_ten_figures_unless_all_are_wanted(tmp_path: Path) -> None:
     text, whole = difference_markdown(difference, "`lookup diff`"), difference_markdown(difference)
 
     assert (text.count("\n| p "), whole.count("\n| p ")) == (10, 12)
-    assert ("2 more figures differ; `lookup diff` lists them." in text, "more figures" in whole) == (True, False)
+    assert ("2 more figures differ; `lookup diff`" in text, "more figures" in whole) == (True, False)
 
 
 def test_settings_are_counted_by_table_and_folded(tmp_path: Path) -> None:
@@ -150,7 +156,7 @@ def test_settings_are_counted_by_table_and_folded(tmp_path: Path) -> None:
     difference = compare_runs(*runs)
 
     said = settings_in_words(difference)
-    assert said.startswith("63 settings differ: 1 of 1 in plugins, 2 of ")
+    assert said.startswith("63 settings differ: 1 of 1 in plugins, ")
     assert said.endswith(" in evaluation, 60 of 61 in brokers")
     chosen = [key for key, _, _ in difference.chosen_settings()]
     assert chosen == ["evaluation.balance_s", "plugins[p].origin", "evaluation.default_bundles"]
@@ -241,7 +247,7 @@ def test_another_log_is_said(tmp_path: Path) -> None:
 
     texts = sentences(_compared(tmp_path, result(), result(), inputs={"lookups": lookups}))
 
-    assert "The runs replayed different logs, so that changes are those of the log as well." in texts
+    assert any("different logs" in text for text in texts)
 
 
 def test_exit_codes_are_compared(tmp_path: Path) -> None:
@@ -284,7 +290,7 @@ def test_both_values_are_named() -> None:
 
     why = why_incomparable("network_cost", first, second)
 
-    assert why == "warmup_s differs (0, 60) and bytes_per_weight differs (null, 7.0)"
+    assert why.split(" and ") == ["warmup_s differs (0, 60)", "bytes_per_weight differs (null, 7.0)"]
 
 
 def test_distances_and_labels_are_part_of_figures_of_places() -> None:
@@ -294,9 +300,7 @@ def test_distances_and_labels_are_part_of_figures_of_places() -> None:
     second["clients"] = [{"match": {"client": "*"}, "properties": {"rack": "a"}}]
     moved = {**_settings(), "topology": {"levels": ["rack"], "file": "elsewhere.toml"}}
 
-    assert (
-        why_incomparable("network_ms_mean", first, second) == "the table topology differs and the table clients differs"
-    )
+    assert re.findall("table (.*?) ", why_incomparable("network_ms_mean", first, second)) == ["topology", "clients"]
     assert why_incomparable("match_ratio", first, second) == "the table clients differs"
     assert why_incomparable("moves", first, second) == ""
     assert why_incomparable("network_ms_mean", first, moved) == ""

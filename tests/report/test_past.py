@@ -95,9 +95,7 @@ def test_an_instant_leads_to_a_decision(run: Run) -> None:
     assert decision_at(run, history, 20_000_000) == 0
     assert decision_at(run, history, 135_000_000) == 1
     assert decision_at(run, history, 160_000_000) == (2 if low else 1)
-    with pytest.raises(
-        SettingsError, match=r"belonged to b at .*, which the shedder named at .*: no decision was taken"
-    ):
+    with pytest.raises(SettingsError, match=r"belonged to b at .*shedder"):
         decision_at(run, history, 70_000_000)
-    with pytest.raises(SettingsError, match="no lookup of persistent://t/n/topic was decided up to"):
+    with pytest.raises(SettingsError, match="persistent://t/n/topic was decided up to"):
         decision_at(run, history, 5_000_000)

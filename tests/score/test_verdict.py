@@ -383,7 +383,8 @@ class TestPrimary:
 
         undecided = result.verdicts[-1]
         assert (undecided.metric, undecided.key or "") == (*named.split(":"), "")[:2]
-        assert (undecided.verdict, undecided.reason) == ("inconclusive", "it was not measured for either policy")
+        assert undecided.verdict == "inconclusive"
+        assert "either policy" in str(undecided.reason)
         assert result.exit_code == 4
 
     def test_one_policy_is_enough(self) -> None:
@@ -392,7 +393,8 @@ class TestPrimary:
 
         verdict = scored(parts, plan(primary=("match_ratio:rack",))).verdicts[-1]
 
-        assert (verdict.key, verdict.reason) == ("rack", "there is nothing to measure for stock")
+        assert verdict.key == "rack"
+        assert str(verdict.reason).endswith(" for stock")
 
 
 def _primary(parts: Sequence[MetricSums], labels: tuple[str, ...] = (), **rules: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Verdicts: every reason for `inconclusive`, in its own words."""
+"""Verdicts: every reason for `inconclusive`, by the words and figures that tell it from the others."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ BY_BUNDLE = [spread(0.5, 0.2)] * 5
 
 
 @pytest.mark.parametrize(
-    ("metric", "stock", "new", "remedy"),
+    ("metric", "stock", "new", "source"),
     [
-        ("match_ratio", [0.5] * 40, BY_REPLICATE, "the placement, which more seeds would average out"),
-        ("match_ratio", [0.5] * 40, BY_BUNDLE, "the demand, of which a longer log or more bundles would say more"),
-        ("moves", [1] * 41, [[1] * 40 + [9]] * 5, "the events, of which a log with more of them would say more"),
+        ("match_ratio", [0.5] * 40, BY_REPLICATE, "the placement"),
+        ("match_ratio", [0.5] * 40, BY_BUNDLE, "the demand"),
+        ("moves", [1] * 41, [[1] * 40 + [9]] * 5, "the events"),
     ],
     ids=["placement", "demand", "events"],
 )
-def test_wide_interval(metric: str, stock: list[float], new: list[list[float]], remedy: str) -> None:
+def test_wide_interval(metric: str, stock: list[float], new: list[list[float]], source: str) -> None:
     """Half the width is the smallest detectable effect; the largest source of luck says what would help."""
     write = partial(moves, causes=["forced"]) if metric == "moves" else partial(ratios, metric=metric, key="rack")
     parts = [
@@ -42,7 +42,8 @@ def test_wide_interval(metric: str, stock: list[float], new: list[list[float]], 
     (verdict,) = scored(parts, plan(seeds=SEEDS)).verdicts
 
     effect = f"smallest detectable effect {(verdict.high - verdict.low) / 2:.3g}"
-    assert verdict.reason == f"the interval holds differences either way; {effect}, most of it is luck of {remedy}"
+    assert f"{effect}, " in str(verdict.reason)
+    assert f"luck of {source}, " in str(verdict.reason)
 
 
 def test_a_drift_is_the_reason_of_a_wide_interval() -> None:
@@ -55,34 +56,23 @@ def test_a_drift_is_the_reason_of_a_wide_interval() -> None:
     (verdict,) = scored(parts).verdicts
 
     assert verdict.verdict == "inconclusive"
-    assert str(verdict.reason).endswith(
-        ", the difference drifts as slowly as the log is long, so that only a longer log would say more"
-    )
+    assert "drifts" in str(verdict.reason)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "reason"),
-    [
-        ((1, 2), "2 seeds can carry no probability below 0.12, however large the difference; 5 seeds would"),
-        ((1, 2, 3), None),
-    ],
-)
-def test_few_seeds(seeds: tuple[int, ...], reason: str | None) -> None:
+@pytest.mark.parametrize(("seeds", "end"), [((1, 2), "; 5 seeds would"), ((1, 2, 3), None)])
+def test_few_seeds(seeds: tuple[int, ...], end: str | None) -> None:
     """One half to the third power is more than one in twenty: of two seeds equals come out apart that often."""
     parts = [ratios(name, [share] * 30, "match_ratio") for name, share in (("stock", 0.1), ("new", 0.9))]
 
     (verdict,) = scored(replicated(parts, seeds), plan(seeds=seeds)).verdicts
 
-    assert (verdict.verdict, verdict.reason) == ("better" if reason is None else "inconclusive", reason)
+    assert verdict.verdict == ("better" if end is None else "inconclusive")
+    assert verdict.reason is end or str(verdict.reason).endswith(str(end))
 
 
 def test_fidelity() -> None:
     """The gap is named."""
-    reason = judged(0.02, 0.01, gap=0.05).reason
-
-    assert (
-        reason == "the difference is not above the fidelity gap 0.05: the replayed incumbent is that far from the log"
-    )
+    assert "fidelity gap 0.05: " in str(judged(0.02, 0.01, gap=0.05).reason)
 
 
 def test_a_gap_that_keeps_a_difference_from_being_none_is_named() -> None:
@@ -92,36 +82,23 @@ def test_a_gap_that_keeps_a_difference_from_being_none_is_named() -> None:
     found = judged(0.002, 0.0025, gap=0.001)
 
     assert found.verdict == "inconclusive"
-    assert str(found.reason).startswith(
-        "the interval lies within the margin, but not if it is widened by the fidelity gap 0.001; smallest detectable "
-        "effect 0.0025, "
-    )
+    assert "fidelity gap 0.001; smallest detectable effect 0.0025, " in str(found.reason)
 
 
-@pytest.mark.parametrize(
-    ("units", "reason"),
-    [
-        (1, "it rests on 1 bundle, fewer than the 8 of min_units"),
-        (5, "it rests on 5 bundles, fewer than the 8 of min_units"),
-        (7, "it rests on 7 bundles, fewer than the 8 of min_units"),
-        (8, None),
-    ],
-)
-def test_few_bundles(units: int, reason: str | None) -> None:
+@pytest.mark.parametrize(("units", "count"), [(1, "1 bundle,"), (7, "7 bundles,"), (8, None)])
+def test_few_bundles(units: int, count: str | None) -> None:
     """The number of bundles and the limit are named; as many as `min_units` are enough."""
     (verdict,) = scored([ratios(name, [share] * units, "match_ratio") for name, share in BOTH]).verdicts
 
-    assert verdict.reason == reason
+    assert verdict.reason == (count and f"it rests on {count} fewer than the 8 of min_units")
 
 
-@pytest.mark.parametrize(("units", "reason"), [(1, "fewer than the two that can differ"), (2, None)])
-def test_one_bundle_is_few_whatever_is_asked_for(units: int, reason: str | None) -> None:
+@pytest.mark.parametrize(("units", "is_few"), [(1, True), (2, False)])
+def test_one_bundle_is_few_whatever_is_asked_for(units: int, *, is_few: bool) -> None:
     """It has nothing to differ from."""
     parts = [ratios(name, [share] * units, "match_ratio") for name, share in BOTH]
 
-    found = scored(parts, plan(min_units=1)).verdicts[0].reason
-
-    assert found == (reason and f"it rests on 1 bundle, {reason}")
+    assert ("1 bundle" in str(scored(parts, plan(min_units=1)).verdicts[0].reason)) is is_few
 
 
 def test_bundles_in_which_nothing_happened_do_not_count() -> None:
@@ -130,7 +107,7 @@ def test_bundles_in_which_nothing_happened_do_not_count() -> None:
 
     (verdict,) = scored(parts).verdicts
 
-    assert verdict.reason == "it rests on 3 bundles, fewer than the 8 of min_units"
+    assert "on 3 bundles, " in str(verdict.reason)
 
 
 def test_a_large_bundle_is_most_of_the_evidence() -> None:
@@ -142,10 +119,8 @@ def test_a_large_bundle_is_most_of_the_evidence() -> None:
     (verdict,) = scored(parts).verdicts
 
     assert verdict.verdict == "inconclusive"
-    assert verdict.reason == (
-        "one bundle has 60% of what it rests on, so that 21 bundles are worth 2.7 of equal weight, "
-        "fewer than the 8 of min_units"
-    )
+    for part in ("one bundle has 60%", "21 bundles are worth 2.7", "the 8 of min_units"):
+        assert part in str(verdict.reason)
     assert scored(parts, plan(min_units=2)).verdicts[0].verdict == "better"
 
 
@@ -169,7 +144,7 @@ def test_bundles_of_all_clusters_are_counted_together() -> None:
 
     assert scored(equal).verdicts[0].verdict == "better"
     # 4.4² / (4 + 4 * 0.1²)
-    assert "8 bundles are worth 4.8 of equal weight" in str(scored(unequal).verdicts[0].reason)
+    assert "8 bundles are worth 4.8" in str(scored(unequal).verdicts[0].reason)
 
 
 @pytest.mark.parametrize(
@@ -182,16 +157,8 @@ def test_what_is_judged_on_the_log_needs_no_number_of_bundles(metric: str, stock
     assert (verdict.verdict, verdict.guard, verdict.reason) == ("worse", "lost", None)
 
 
-@pytest.mark.parametrize(
-    ("block_s", "reason"),
-    [
-        (7200, None),
-        (5 * 3600, "it rests on 6 blocks of time, fewer than the 8 of min_units"),
-        (10**6, "it rests on 1 block of time, fewer than the 8 of min_units"),
-        (3600, None),
-    ],
-)
-def test_few_blocks(block_s: int, reason: str | None) -> None:
+@pytest.mark.parametrize(("block_s", "count"), [(7200, None), (5 * 3600, "6 blocks"), (10**6, "1 block"), (3600, None)])
+def test_few_blocks(block_s: int, count: str | None) -> None:
     """Thirty hours in blocks of five are six units; hours without figures are none."""
     rows = [0.1] * 30
     parts = [
@@ -201,7 +168,7 @@ def test_few_blocks(block_s: int, reason: str | None) -> None:
 
     (verdict,) = scored(parts, plan(block_s=block_s)).verdicts
 
-    assert verdict.reason == reason
+    assert verdict.reason is count or f"on {count} of time, " in str(verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +176,8 @@ def test_few_blocks(block_s: int, reason: str | None) -> None:
     [
         (["forced"], "1 broker was lost"),
         (["forced"] * 4, "4 brokers were lost"),
-        (["admin"], "1 bundle was unloaded by an administrator"),
-        (["admin", "forced", "admin"], "2 bundles were unloaded by an administrator"),
+        (["admin"], "1 bundle was unloaded"),
+        (["admin", "forced", "admin"], "2 bundles were unloaded"),
         (["split"], "1 bundle was split"),
         (["split"] * 2, "2 bundles were split"),
         (["flood"] * 3, "3 events happened"),
@@ -222,7 +189,8 @@ def test_few_events(causes: list[str], count: str) -> None:
 
     (verdict,) = scored(parts).verdicts
 
-    assert verdict.reason == f"{count}; which one is luck, and 5 of min_events are asked for"
+    assert str(verdict.reason).startswith(count)
+    assert "5 of min_events" in str(verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +226,7 @@ def test_no_interval() -> None:
     (verdict,) = scored(QUANTILES, plan(primary=("network_ms_p95",))).verdicts
 
     assert (verdict.verdict, verdict.delta) == ("inconclusive", -8)
-    assert verdict.reason == "the metric has no interval: it does not add over bundles or time"
+    assert "no interval" in str(verdict.reason)
     assert math.isnan(verdict.p_value)
 
 
@@ -272,14 +240,14 @@ def test_one_side_only(measured: str, missing: str) -> None:
     """It is said for which policy there is nothing."""
     (verdict,) = scored([ratios(measured, [0.5] * 30)]).verdicts
 
-    assert verdict.reason == f"there is nothing to measure for {missing}"
+    assert str(verdict.reason).endswith(f" for {missing}")
 
 
 def test_nothing_below_the_line() -> None:
     """Sums of zero are as good as none."""
     (verdict,) = scored([ratios("stock", [0.5] * 30), sums("new", [[0, 0]] * 30)]).verdicts
 
-    assert verdict.reason == "there is nothing to measure for new"
+    assert str(verdict.reason).endswith(" for new")
 
 
 def test_a_difference_beyond_numbers() -> None:
@@ -288,17 +256,17 @@ def test_a_difference_beyond_numbers() -> None:
 
     (verdict,) = scored(parts).verdicts
 
-    assert verdict.reason == "the difference is larger than floating-point numbers are"
+    assert "floating-point numbers" in str(verdict.reason)
 
 
 def test_an_incumbent_that_cannot_act() -> None:
     """Nothing is said against it, whatever the figures; a candidate that cannot act is judged by what it did."""
     parts = [ratios("stock", spread(0.5, 0.1)), ratios("new", spread(0.6, 0.1))]
-    refused = scored(parts, plan(require_decision=True), cannot_act={"stock": "no broker has a place"})
-    allowed = scored(parts, cannot_act={"new": "no broker has a place"})
+    refused = scored(parts, plan(require_decision=True), cannot_act={"stock": "no place"})
+    allowed = scored(parts, cannot_act={"new": "no place"})
 
     (verdict,) = refused.verdicts
-    assert verdict.reason == "the incumbent stock is not what it says: no broker has a place"
+    assert str(verdict.reason).endswith(": no place")
     assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
     assert allowed.verdicts[0].verdict == "better"
 

@@ -58,10 +58,8 @@ class TestTogether:
         kept, taken_back, *_ = together([0.003, 0.02, 0.015, 0.002], gain=-0.1)
 
         assert (kept.reason, kept.alone, taken_back.alone) == (None, None, "worse")
-        assert taken_back.reason == (
-            "alone it would be worse, but in 4 comparisons for the exit code chance brings such a difference with "
-            "probability 0.03, and 0.01 is asked for"
-        )
+        for part in ("alone it would be worse", "in 4 comparisons for", "probability 0.03", "0.01 is"):
+            assert part in str(taken_back.reason)
 
     @pytest.mark.parametrize(
         ("chance", "gain", "primary", "word"),
@@ -80,7 +78,7 @@ class TestTogether:
 
         assert verdict.p_family == pytest.approx(chance)
         assert verdict.verdict == word
-        is_taken_back = "in 1 comparison for the exit code" in str(verdict.reason)
+        is_taken_back = "in 1 comparison for" in str(verdict.reason)
         assert is_taken_back is (word == "inconclusive" and bool(primary))
 
     def test_candidates_count_together(self) -> None:
@@ -100,7 +98,7 @@ class TestTogether:
         alone, beside = (decided(parts, margin=0.0, primary=names[:count]) for count in (1, 3))
 
         assert (alone.verdicts[0].verdict, alone.exit_code) == ("worse", 3)
-        assert str(beside.verdicts[0].reason).startswith("alone it would be worse, but in 3 comparisons for the")
+        assert "in 3 comparisons for" in str(beside.verdicts[0].reason)
         assert beside.exit_code == 0
 
     @given(st.lists(st.floats(0.001, 0.9), min_size=1, max_size=8))
@@ -127,10 +125,8 @@ class TestOfOneFigure:
         taken_back, alone = (together([0.03], policies=names, primary=())[0] for names in (("new", "old"), ("new",)))
 
         assert (taken_back.verdict, taken_back.alone) == ("inconclusive", "better")
-        assert taken_back.reason == (
-            "alone it would be better, but in 2 comparisons of this figure chance brings such a difference with "
-            "probability 0.06, and 0.05 is asked for"
-        )
+        for part in ("alone it would be better", "in 2 comparisons of this figure", "probability 0.06", "0.05 is"):
+            assert part in str(taken_back.reason)
         assert (alone.verdict, alone.alone) == ("better", None)
         assert alone.p_family == pytest.approx(0.03)
 

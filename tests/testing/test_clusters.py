@@ -92,7 +92,7 @@ def test_candidates_are_the_registered_or_the_named() -> None:
 )
 def test_an_unknown_broker_is_a_mistake(build: object) -> None:
     """A typing error in a test is told, with the brokers there are."""
-    with pytest.raises(KeyError, match=r"no broker 'b9' in the cluster; brokers: \['b1'\]"):
+    with pytest.raises(KeyError, match=r"'b9' in the cluster; .*\['b1'\]"):
         build()  # type: ignore[operator]  # parametrized
 
 

@@ -271,18 +271,18 @@ class Narrow:
     ("part", "check", "sentence"),
     [
         (Thawed(), "admitted_at_the_door", "is not a frozen dataclass"),
-        (ReadsNonsense(), "admitted_at_the_door", "declares to read 'load'; did you mean 'view.load'"),
+        (ReadsNonsense(), "admitted_at_the_door", "'load'; did you mean 'view.load'"),
         (TooMany(), "answers_are_sound", "answered odds of shape"),
         (First(), "order_does_not_matter", "First.*not"),
         (Moody(), "same_answer_twice", "answered otherwise the second time"),
         (Vandal(), "deciding_changes_nothing", "changed what it was handed"),
         (Peeping(), "reads_are_honest", "read request.tenant without 'tenant'"),
-        (Silent(size=2), "repr_rebuilds", "is not rebuilt by what it prints"),
+        (Silent(size=2), "repr_rebuilds", "not rebuilt"),
         (Nameless(label=None), "toml_round_trip", "builds Nameless"),
         (Partial(), "nobody_is_preferred_without_properties", "without any property"),
         (Mute(), "rejections_are_explained", "says ''"),
         (Indiscreet(), "rejections_are_explained", "its detail raised ReadsError"),
-        (Narrow(), "limits_are_wide", "admits .*, which its may_admit rules out"),
+        (Narrow(), "limits_are_wide", "admits .*may_admit"),
         (Clockwatcher(), "shedding_repeats", "read view.now_us without 'view.now'"),
         (Endless(), "shedding_repeats", "is still proposing"),
         (Hasty(), "splitting_repeats", "read view.now_us without 'view.now'"),
@@ -320,7 +320,7 @@ def test_what_python_itself_refuses_fails_too(part: Any, check: str) -> None:
 )
 def test_a_hash_without_the_salt_is_found(part: Any, names: str) -> None:
     """The sentence names every part that ignores the salt, and says what to do."""
-    with pytest.raises(AssertionError, match=f"{names} separates equal brokers by their names.*; mix view.salt into"):
+    with pytest.raises(AssertionError, match=f"{names} separates equal brokers .*view.salt"):
         conformance.check_salt_is_mixed_in(policy_of(part))
 
 
@@ -358,7 +358,7 @@ def test_every_check_is_in_the_list() -> None:
 
 def test_only_parts_and_policies_are_taken() -> None:
     """Anything else is refused with a sentence."""
-    with pytest.raises(TypeError, match="3 is no policy and has none of the methods"):
+    with pytest.raises(TypeError, match="3 is no policy"):
         policy_of(3)
 
 

@@ -74,5 +74,5 @@ def test_nothing_confirmed_says_what_could_have_been_shown(gap: float, effect: s
 
     text = conclusion([], [{"sealed": figures(open_)}], AIMS, Span("days", "a", "b", "c"), opened=1)
 
-    assert text.startswith("keep what you have: the sealed days confirm none of 1 finalist; ")
+    assert "none of 1 finalist; " in text
     assert text.split(": ")[-1].split(", ")[0] == effect

@@ -94,7 +94,7 @@ def test_without_sealed_days_every_figure_says_so(document: dict[str, Any]) -> N
 
     titles = re.findall(r"<(?:figcaption|caption)[^>]*>([^<]*)", page)
     assert len(titles) >= 4
-    assert all(title.endswith("(not confirmed: no days were sealed)") for title in titles)
+    assert all("no days were sealed" in title for title in titles)
     assert "not confirmed: no days" not in tuning_page(document)
 
 
@@ -102,7 +102,7 @@ def test_one_figure_alone_has_no_front(document: dict[str, Any]) -> None:
     """The rest of the page is there."""
     one = {**document, "objectives": ["moves"], "prices": []}
 
-    assert "no two figures to set against each other" in tuning_page(one)
+    assert "no two figures" in tuning_page(one)
 
 
 def test_a_finished_search_is_drawn_again(document: dict[str, Any], tmp_path: Path) -> None:

@@ -187,60 +187,45 @@ def test_points_near_another_come_closer_each_turn(centre: float, turn: int) -> 
         assert abs(point.coordinates[0] - centre) <= 0.25 * 0.5**turn + 1e-9
 
 
+_MISSPELT = "loadBalancerBrokerThresholdSheddersPercentage"
+
+
 @pytest.mark.parametrize(
-    ("vary", "sentence"),
+    ("vary", "said"),
     [
         (
             {"shedder.threshold": {"low": -0.5, "high": 0.5}},
-            "space 'space': policy 'today' shedder: threshold = -0.5: input should be greater than or equal to 0",
+            "policy 'today' shedder: threshold = -0.5: ",
         ),
-        (
-            {"shedder.threshold": {}},
-            "space 'space': vary.shedder.threshold: no part sets an end there that may be tried; give high",
-        ),
-        (
-            {"shedder.treshold": {"low": 0.1, "high": 0.5}},
-            "space 'space': policy 'today' shedder: 'threshold' has no parameter 'treshold'; did you mean 'threshold'?",
-        ),
-        (
-            {"loadBalancerBrokerThresholdSheddersPercentage": {"low": 1, "high": 40}},
-            "SheddersPercentage: no part of policy 'today' reads it; did you mean 'loadBalancerBrokerThresholdShedder",
-        ),
-        ({"name": ["a", "b"]}, "vary.name: is what reports call the policy, and changes nothing; leave it out"),
+        ({"shedder.threshold": {}}, "space 'space': vary.shedder.threshold: "),
+        ({"shedder.treshold": {"low": 0.1, "high": 0.5}}, "'treshold'; did you mean 'threshold'?"),
+        ({_MISSPELT: {"low": 1, "high": 40}}, f"{_MISSPELT}: "),
+        ({"name": ["a", "b"]}, "vary.name: "),
         ({"scorers[0].weight": [0.0, 1.0]}, "policy 'today' has no scorers[0].weight"),
-        (
-            {"shedder.threshold": {"high": 0.5, "scale": "log"}},
-            "vary.shedder.threshold: low: 0 should be above 0 on a scale of ratios; a missing end is the part's own",
-        ),
-        (
-            {"shedder.history": {"low": 2.0}},
-            "vary.shedder.history: high: 1 should be above low, 2; a missing end is the part's own",
-        ),
-        (
-            {"shedder": ["threshold", {"use": "threshold"}]},
-            "vary.shedder: policy 'today' is the same with all its values; give others, or remove",
-        ),
+        ({"shedder.threshold": {"high": 0.5, "scale": "log"}}, "vary.shedder.threshold: low: 0 "),
+        ({"shedder.history": {"low": 2.0}}, "vary.shedder.history: high: 1 "),
+        ({"shedder": ["threshold", {"use": "threshold"}]}, "vary.shedder: policy 'today' is"),
     ],
 )
-def test_a_wrong_space_is_refused(vary: dict[str, Any], sentence: str) -> None:
+def test_a_wrong_space_is_refused(vary: dict[str, Any], said: str) -> None:
     """Before anything is replayed, with what would be right."""
     with pytest.raises(SettingsError) as caught:
         space_of(vary)
 
-    assert sentence in str(caught.value)
+    assert said in str(caught.value)
 
 
 def test_a_setting_that_another_key_has_is_known() -> None:
     """Its own name is no advice."""
     key = "loadBalancerBrokerThresholdShedderPercentage"
 
-    with pytest.raises(SettingsError, match=f"vary.{key}: policy 'today' is the same with all its values; give others"):
+    with pytest.raises(SettingsError, match=f"vary.{key}: policy 'today' is the same"):
         space_of({key: [5, 10]}, set={"shedder.threshold": 0.1})
 
 
 def test_a_misspelt_key_that_all_candidates_would_have_is_refused() -> None:
     """Else it would be without effect, and without a word."""
-    with pytest.raises(SettingsError, match=r"set.shedr.threshold: no part of .*; did you mean 'shedder.threshold'\?"):
+    with pytest.raises(SettingsError, match=r"set.shedr.threshold: .*'shedder.threshold'\?"):
         space_of({"shedder.threshold": [0.1, 0.2]}, set={"shedr.threshold": 1.0})
 
 
@@ -248,7 +233,7 @@ def test_an_end_that_a_part_excludes_is_not_tried() -> None:
     """A share that should be above 0 has no least value: the range says where it begins."""
     today = {**TODAY, "shedder": "rebalance"}
 
-    with pytest.raises(SettingsError, match="max_share: no part sets an end there that may be tried; give low"):
+    with pytest.raises(SettingsError, match=r"max_share: .* low"):
         space_of({"shedder.max_share": {"high": 0.5}}, today)
     assert space_of({"shedder.max_share": {"low": 0.1}}, today).axes[0].high == 1
 
