@@ -26,10 +26,7 @@ from lookup.logs.jobs import InProcess
 HERE = InProcess()
 FIRST_US = 1_769_860_800_000_000
 BUNDLE = "t/n/0x00000000_0xffffffff"
-_POLICIES = [
-    {"name": "stock", "selector": "random"},
-    {"name": "least", "scorers": ["headroom"], "selector": "best"},
-]
+_POLICIES = [{"name": "stock", "selector": "random"}, {"name": "least", "scorers": ["headroom"], "selector": "best"}]
 SETTINGS: dict[str, Any] = {
     "evaluation": {"incumbent": "stock", "seeds": [1], "load": "reported", "default_bundles": 1},
     "policies": _POLICIES,

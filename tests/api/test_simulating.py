@@ -108,10 +108,7 @@ def test_progress_and_warnings_are_sentences(tmp_path: Path) -> None:
         ([{**WRITTEN, "minutes": 0}], "scenarios[0]: minutes: "),
         ("nowhere.scenario", "nowhere.scenario: "),
         ("shipped:dran", "nothing ships under"),
-        (
-            {**WRITTEN, "policies": [{"name": "p", "selector": "rnd"}]},
-            "scenarios: policy 'p' selector: ",
-        ),
+        ({**WRITTEN, "policies": [{"name": "p", "selector": "rnd"}]}, "scenarios: policy 'p' selector: "),
     ],
 )
 def test_mistakes_are_sentences(scenarios: Any, sentence: str) -> None:

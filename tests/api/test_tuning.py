@@ -62,10 +62,7 @@ def _evaluation(log: Path) -> dict[str, Any]:
 def _search(log: Path, vary: Mapping[str, Any], **tune: Any) -> dict[str, Any]:
     """Return a search in which moves are free, unless it says otherwise."""
     sought = {"candidates": 8, "objectives": ["match_ratio:rack"], "prices": []}
-    return {
-        "tune": {"evaluation": _evaluation(log), **sought, **tune},
-        "spaces": [{"name": "nearness", "vary": vary}],
-    }
+    return {"tune": {"evaluation": _evaluation(log), **sought, **tune}, "spaces": [{"name": "nearness", "vary": vary}]}
 
 
 _WEIGHT = {"scorers[1].weight": {"low": 0.0, "high": 8.0}}
@@ -319,17 +316,11 @@ def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
     ("changes", "sentence"),
     [
         ({"objectives": ["match_ration:rack"]}, "'match_ration'"),
-        (
-            {"objectives": ["moved_weight"], "prices": ["moved_weight"]},
-            "tune: 'moved_weight' ",
-        ),
+        ({"objectives": ["moved_weight"], "prices": ["moved_weight"]}, "tune: 'moved_weight' "),
         ({"candidates": 1}, "tune.candidates: "),
         ({"holdout": 0.95}, "tune.holdout"),
         ({"limits": {"movs": 1.0}}, "'movs'"),
-        (
-            {"limits": {"imbalance_max_mean": 0.0}},
-            "tune.limits: 'imbalance_max_mean': ",
-        ),
+        ({"limits": {"imbalance_max_mean": 0.0}}, "tune.limits: 'imbalance_max_mean': "),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(
@@ -352,10 +343,7 @@ def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        (
-            {"match_ratio:rack": 9.0},
-            r"'match_ratio:rack': .* 9 times .* above 1",
-        ),
+        ({"match_ratio:rack": 9.0}, r"'match_ratio:rack': .* 9 times .* above 1"),
         ({"imbalance_max_mean": 0.1}, r"0\.1 times .* 1\.\d+ .* below 1"),
     ],
 )
@@ -415,8 +403,7 @@ def test_times_without_a_row_are_refused_before_any_work(log: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("times", "part"),
-    [({"from": "2030-01-01T00:00:00Z"}, "searched"), ({"until": "2026-01-06T00:00:00Z"}, "sealed")],
+    ("times", "part"), [({"from": "2030-01-01T00:00:00Z"}, "searched"), ({"until": "2026-01-06T00:00:00Z"}, "sealed")]
 )
 def test_days_without_a_broker_are_refused_before_any_work(
     log: Path, tmp_path: Path, times: dict[str, str], part: str

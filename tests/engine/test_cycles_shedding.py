@@ -12,17 +12,7 @@ from lookup.engine.cycles import Unloading, run_sheds
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError, ReadsError
-from lookup.model import (
-    BundleLoad,
-    Candidates,
-    CycleLabel,
-    CycleOutcome,
-    CycleReason,
-    Load,
-    Probe,
-    Reason,
-    Unload,
-)
+from lookup.model import BundleLoad, Candidates, CycleLabel, CycleOutcome, CycleReason, Load, Probe, Reason, Unload
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, owner_of, policy, raising
 
@@ -288,10 +278,7 @@ def test_who_holds_a_bundle_is_asked_about_those_the_filters_before_keep() -> No
 
 @pytest.mark.parametrize(
     "filters",
-    [
-        (_Holding(answer=raising(KeyError("x"))),),
-        (Keep(answer=raising(KeyError("x"))), _Holding(("b2",))),
-    ],
+    [(_Holding(answer=raising(KeyError("x"))),), (Keep(answer=raising(KeyError("x"))), _Holding(("b2",)))],
     ids=["it-fails", "one-before-it-fails"],
 )
 def test_a_filter_that_fails_holds_the_bundle(filters: tuple[Any, ...]) -> None:
@@ -342,8 +329,7 @@ def test_a_shedder_is_told_of_what_it_can_foresee() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "reason"),
-    [({"filters": (Keep(()),)}, Reason.NO_CANDIDATES), ({"selector": Odds({})}, Reason.NO_ODDS)],
+    ("parts", "reason"), [({"filters": (Keep(()),)}, Reason.NO_CANDIDATES), ({"selector": Odds({})}, Reason.NO_ODDS)]
 )
 def test_a_bundle_without_destination_stays(parts: Any, reason: Reason) -> None:
     """It is refused for what the policy declines for."""

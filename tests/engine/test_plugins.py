@@ -184,10 +184,7 @@ def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:
             SCORER + "@hookimpl\ndef lookup_register_scorers():\n    return [Mine()]",
             r"lookup_register_scorers answered Mine\(\), which is not a class",
         ),
-        (
-            "class Mine:\n    pass" + HOOK,
-            "lookup_plugin_broken.Mine, registered under scorers, has no `name`",
-        ),
+        ("class Mine:\n    pass" + HOOK, "lookup_plugin_broken.Mine, registered under scorers, has no `name`"),
         (
             "class Mine:\n    name = 'mine'" + HOOK,
             "lookup_plugin_broken.Mine, registered under scorers, is not a frozen dataclass",

@@ -88,18 +88,9 @@ def test_a_field_may_stand_for_a_method() -> None:
 @pytest.mark.parametrize(
     ("score", "sentence"),
     [
-        (
-            lambda self, request, brokers: (),
-            r"`score\(request, brokers\)`, which cannot",
-        ),
-        (
-            lambda self, a, b, c, d: (),
-            r"`score\(a, b, c, d\)`, which cannot",
-        ),
-        (
-            lambda self, *a, b: (),
-            r"`score\(a, b\)`, which cannot",
-        ),
+        (lambda self, request, brokers: (), r"`score\(request, brokers\)`, which cannot"),
+        (lambda self, a, b, c, d: (), r"`score\(a, b, c, d\)`, which cannot"),
+        (lambda self, *a, b: (), r"`score\(a, b\)`, which cannot"),
         (lambda: (), r"`score\(\)`, which cannot"),
         (staticmethod(lambda self, a, b, c: ()), r"`score\(self, a, b, c\)`, which cannot"),
         (5, "5 for its `score`, "),

@@ -6,13 +6,7 @@ import json
 
 import pytest
 
-from lookup.engine.service_unit import (
-    ChannelStorage,
-    ServiceUnitState,
-    ServiceUnitStateData,
-    next_states,
-    state_of,
-)
+from lookup.engine.service_unit import ChannelStorage, ServiceUnitState, ServiceUnitStateData, next_states, state_of
 from lookup.errors import ArgumentError, InputError
 
 _S = ServiceUnitState

@@ -158,10 +158,7 @@ def test_a_bundle_prints_as_it_was_read() -> None:
     assert NamespaceBundle.parse(str(bundle)) == bundle
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [("0x0_0x1", "bundle '0x0_0x1' is not"), ("t/0x0_0x1", "namespace 't'")],
-)
+@pytest.mark.parametrize(("text", "sentence"), [("0x0_0x1", "bundle '0x0_0x1' is not"), ("t/0x0_0x1", "namespace 't'")])
 def test_what_is_no_bundle_is_refused(text: str, sentence: str) -> None:
     """Without a namespace, or without a whole one."""
     with pytest.raises(InvalidNameError, match=sentence):

@@ -156,8 +156,7 @@ def test_a_cluster_s_name_fits_into_a_folder_s(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["http://a:80", "http://a", "https://a:80/", "http://[::1]:80", "http://a:80,b:81", "http://a:80, b/x"],
+    "url", ["http://a:80", "http://a", "https://a:80/", "http://[::1]:80", "http://a:80,b:81", "http://a:80, b/x"]
 )
 def test_a_url_may_name_several_hosts(url: str) -> None:
     """With ports, paths and blanks between them, or without."""

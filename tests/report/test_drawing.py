@@ -44,10 +44,7 @@ def test_a_chart_over_time_has_the_incumbent_and_one_candidate(run: Run) -> None
 
 @pytest.mark.parametrize(
     ("choice", "sentence"),
-    [
-        ({"policy": "policy-3"}, "policy: .*'policy-3' "),
-        ({"cluster": "cluster-9"}, "cluster: .*'cluster-9' "),
-    ],
+    [({"policy": "policy-3"}, "policy: .*'policy-3' "), ({"cluster": "cluster-9"}, "cluster: .*'cluster-9' ")],
 )
 def test_what_the_run_does_not_have_is_one_sentence(run: Run, choice: dict[str, str], sentence: str) -> None:
     """The names it has are suggested."""

@@ -195,10 +195,7 @@ def test_these_hours_decide_nothing(accept: bool) -> None:
     """A difference that drifts fails no pipeline, though settings accept a placement; what is the same passes."""
     gate = gate_of(varied(accept_placement=accept), {"imbalance_max_mean": 0.01})
 
-    assert _outcomes(gate) == {
-        ("new", "imbalance_max_mean"): "undecided",
-        ("old", "imbalance_max_mean"): "passed",
-    }
+    assert _outcomes(gate) == {("new", "imbalance_max_mean"): "undecided", ("old", "imbalance_max_mean"): "passed"}
     assert "these hours only" in gate.checks[0].reason
 
 

@@ -30,14 +30,7 @@ from lookup.report.comparison import (
 )
 from lookup.report.folder import read_run
 from lookup.report.page import html_report
-from lookup.report.wording import (
-    comparisons,
-    conclusion,
-    differing,
-    outcomes,
-    terms,
-    undecided_figures,
-)
+from lookup.report.wording import comparisons, conclusion, differing, outcomes, terms, undecided_figures
 from lookup.report.words import amount_text, change_text, span_text
 from tests.report.results import result, varied
 from tests.report.runs import broad, write_earlier, write_run

@@ -54,10 +54,7 @@ SENTENCES = [
     ),
     (gate_of(result(), {"moves": 50}).headline, "The budget is exceeded by moves of new (exit code 5)."),
     (gate_of(result(), {"moves": 5000}).headline, "Within the budget: 2 figures (exit code 0)."),
-    (
-        gate_of(result(), {"moves": 50}).checks[0].reason,
-        "it regresses by 1,200 moves at least, and 50 are tolerated",
-    ),
+    (gate_of(result(), {"moves": 50}).checks[0].reason, "it regresses by 1,200 moves at least, and 50 are tolerated"),
     (
         gate_of(result(), {"imbalance_cv": 10.0}).headline,
         "No figure exceeds the budget with certainty (exit code 0). Undecided: 1 of 2 figures.",

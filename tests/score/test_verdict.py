@@ -363,10 +363,7 @@ class TestPrimary:
         """No weight may have moved, and a label that no client sends is matched by none."""
         parts = [part for part in self.PARTS if part.metric != "moves"]
 
-        result = scored(
-            parts,
-            replace(plan(require_decision=True, accept_placement=True), labels=("rack",)),
-        )
+        result = scored(parts, replace(plan(require_decision=True, accept_placement=True), labels=("rack",)))
 
         assert [one.metric for one in result.verdicts if one.primary] == ["answered_ratio"]
         assert result.exit_code == 3

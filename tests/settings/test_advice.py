@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import (
-    PolicySpec,
-    load_manager_keys,
-    obstacles_of,
-    policy_warnings,
-    warnings_of,
-)
+from lookup.settings import PolicySpec, load_manager_keys, obstacles_of, policy_warnings, warnings_of
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"

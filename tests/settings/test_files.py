@@ -51,11 +51,7 @@ def test_wrong_shapes_are_left_to_the_models(key: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [
-        (None, "there is no such file"),
-        (b"a = 1\nb = \n", "is no valid TOML: "),
-        (b"a = '\xff'", "is no text in UTF-8"),
-    ],
+    [(None, "there is no such file"), (b"a = 1\nb = \n", "is no valid TOML: "), (b"a = '\xff'", "is no text in UTF-8")],
 )
 def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     """A file that is absent, broken or not text is told with its path, a broken one with the line."""
@@ -90,11 +86,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "sentence"),
-    [
-        ("a\0b", r"path 'a\\x00b'"),
-        ("~no-such-user/x", "path '~no-such-user/x' leads nowhere"),
-    ],
+    ("path", "sentence"), [("a\0b", r"path 'a\\x00b'"), ("~no-such-user/x", "path '~no-such-user/x' leads nowhere")]
 )
 def test_a_path_that_no_file_has_is_refused(tmp_path: Path, path: str, sentence: str) -> None:
     """A NUL ends a name for the system, and a home needs a user."""

@@ -193,10 +193,7 @@ _MISSPELT = "loadBalancerBrokerThresholdSheddersPercentage"
 @pytest.mark.parametrize(
     ("vary", "said"),
     [
-        (
-            {"shedder.threshold": {"low": -0.5, "high": 0.5}},
-            "policy 'today' shedder: threshold = -0.5: ",
-        ),
+        ({"shedder.threshold": {"low": -0.5, "high": 0.5}}, "policy 'today' shedder: threshold = -0.5: "),
         ({"shedder.threshold": {}}, "space 'space': vary.shedder.threshold: "),
         ({"shedder.treshold": {"low": 0.1, "high": 0.5}}, "'treshold'; did you mean 'threshold'?"),
         ({_MISSPELT: {"low": 1, "high": 40}}, f"{_MISSPELT}: "),

@@ -17,11 +17,7 @@ def test_a_candidate_stands_beside_today_as_it_did_in_its_own_batch() -> None:
     """Its batch had other luck than the last one, in which today's figure is 1.2; what has no gain stays."""
     today = {"imbalance_max_mean": _figure(1.2), "match_ratio:rack": _figure(0.5), "moves": _figure(3.0)}
     document = {"incumbent": {"search": today}, "rising": ["match_ratio:rack"]}
-    figures = {
-        "imbalance_max_mean": _figure(1.4, 0.0),
-        "match_ratio:rack": _figure(0.4, 0.25),
-        "moves": _figure(7.0),
-    }
+    figures = {"imbalance_max_mean": _figure(1.4, 0.0), "match_ratio:rack": _figure(0.4, 0.25), "moves": _figure(7.0)}
     one = {"candidate": 1, "search": figures}
 
     shown = beside_today(one, document)["search"]
