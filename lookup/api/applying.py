@@ -48,7 +48,6 @@ class How:
 
 
 def _plan_file(plan: str | Path) -> Path:
-    """Return the file of a plan that may be given by its folder."""
     return Path(plan, "plan.json") if Path(plan).is_dir() else Path(plan)
 
 

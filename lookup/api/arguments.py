@@ -14,9 +14,6 @@ __all__ = ["names_of", "require_apart", "require_mapping", "require_path"]
 def names_of(name: str, given: object) -> tuple[str, ...]:
     """Return the names that an argument gives; a text is one name, not its letters.
 
-    Args:
-        name: of the argument.
-
     Raises:
         SettingsError: if it is neither a text nor a list of texts.
     """
@@ -62,9 +59,6 @@ def require_mapping(name: str, given: object) -> None:
 
 def require_path(name: str, given: object, *, or_mapping: bool = False) -> None:
     """Refuse an argument that is no path.
-
-    Args:
-        or_mapping: what would stand in the file will do as well.
 
     Raises:
         SettingsError: if it is none.

@@ -176,9 +176,6 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     Args:
         frames: tables whose files are those of this call only.
         java: returns the version of the Java that the workers run in, if it is known.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
     """
     settings = selection.settings
     asked = workers if lookups is None else lookups.sparkSession

@@ -173,11 +173,7 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     wins: str | None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Explained:
-    """Explain one lookup by an evaluation that was read before; otherwise like `explain`.
-
-    Args:
-        warn: called with a sentence a user should read.
-    """
+    """Explain one lookup by an evaluation that was read before; otherwise like `explain`."""
     by_name = {one.name: one for one in selection.policies}
     for name in policy:
         if name not in by_name:
@@ -216,7 +212,6 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
 
 
 def _bundle_in(namespaces: NamespacePolicies, topic: TopicName) -> str:
-    """Return the name of a topic's bundle."""
     boundaries = namespaces.boundaries_of(str(topic.namespace))
     return f"{topic.namespace}/{bundle_of(str(topic), boundaries)}"
 
@@ -262,7 +257,6 @@ def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
 
 
 def _timelines(settings: EvaluationFile, warn: Callable[[str], None]) -> Mapping[str, Sequence[Registration]]:
-    """Return the registry's timeline by cluster; the empty name stands for every cluster."""
     path = settings.inputs.brokers
     if path is not None and find_spec("pyarrow") is not None:
         return registrations_in(path)

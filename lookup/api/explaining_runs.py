@@ -111,7 +111,7 @@ class DecisionExplained:
 
 @dataclass(frozen=True)
 class CycleExplained:
-    """One cycle of a policy's shedder, run once more, with settings that change it and with the best moves."""
+    """One cycle of a policy's shedder, run once more, with settings that change it."""
 
     name: RunName
     ts_us: int
@@ -222,7 +222,7 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
 ) -> CycleExplained:
     """Run the last cycle of a policy's shedder up to an instant once more, and look for what would have changed it.
 
-    Settings are looked for with which something moves or nothing does, and the moves that make the brokers most even.
+    Settings are looked for with which something moves if nothing did, and nothing if something did.
 
     Args:
         at_us: µs since the Unix epoch.
@@ -234,7 +234,6 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
     found: list[CycleExplained] = []
 
     def look(manager: LoadManager) -> None:
-        """Rehearse the cycle that is meant, with the settings as they are and with others."""
         if manager.view().now_us != recorded["ts"]:
             return
         progress("looking for settings that change the cycle")
@@ -244,7 +243,6 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
         ended = {name: getattr(report.outcome, name) for name in _OUTCOME}
 
         def is_other(changed: Policy) -> bool:
-            """Return whether something moves if nothing did, or the other way round."""
             return bool(manager.rehearsed(changed).accepted) != has_moved
 
         table = part_table(shedder)
@@ -280,7 +278,6 @@ def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
 
 
 def _require_one_subject(topic: str | None, bundle: str | None) -> None:
-    """Refuse a topic and a bundle together, and neither."""
     if (topic is None) == (bundle is None):
         ending = "" if topic is None else ", not both"
         raise SettingsError("give ", Argument("topic"), " or ", Argument("bundle"), ending)
@@ -297,7 +294,6 @@ def _require_of_decision(decision: str, *, cluster: str | None, policy: Sequence
 
 
 def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
-    """Return the policy that is meant: the one that is named, or the only one."""
     policies = run.manifest["settings"]["policies"]
     known = [entry["name"] for entry in policies if entry["shedder"] is not None or not with_shedder]
     chosen = list(dict.fromkeys(named)) or known
@@ -312,7 +308,6 @@ def _one_policy(run: Run, named: Sequence[str], *, with_shedder: bool) -> str:
 def _decision(
     run: Run, name: RunName, number: int, workers: Workers | None, progress: Callable[[str], None]
 ) -> DecisionExplained:
-    """Take one decision of a run once more, and compare it with the record."""
     recorded: dict[str, Any] = recorded_table(run, name, "decisions").slice(number, 1).to_pylist()[0]
     again = _again(run, name, recorded["ts"])
     taken = 0
@@ -320,7 +315,6 @@ def _decision(
     asked: list[tuple[int, LookupRequest, tuple[SeenBroker, ...], Explanation, int]] = []
 
     def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
-        """Keep what the policy sees, and the answer of every part, if the decision has the number that is meant."""
         nonlocal taken
         if taken == number and not is_repeated:
             # Before the decision: an assignment changes owners and memory.

@@ -54,7 +54,6 @@ def write_frame(frame: object, table: TableName, path: str) -> None:
 
 
 def _reader(frame: Any, table: TableName) -> pa.RecordBatchReader:
-    """Return the rows of a frame; a wrong kind of argument is refused."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         return _of_pandas(frame, table).to_reader()
@@ -73,7 +72,6 @@ def _reader(frame: Any, table: TableName) -> pa.RecordBatchReader:
 
 
 def _of_pandas(frame: Any, table: TableName) -> pa.Table:
-    """Return the columns that a table has of a frame of pandas; levels of the index count by their names."""
     index = [name for name in frame.index.names if name in CANONICAL[table].names and name not in frame.columns]
     # A level is also a column of a log that was read with `index_col`.
     frame = frame.reset_index(level=index) if index else frame
@@ -116,7 +114,6 @@ def _pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) ->
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, table: TableName) -> pa.ChunkedArray:
-    """Return a column with the type of the canonical table."""
     if pa.types.is_dictionary(column.type):
         # Arrow cannot decode categories that are views, as those of Polars are.
         chunks = (

@@ -119,7 +119,6 @@ def generate_into(output: str, settings: GenerateSettings, *, force: bool, comma
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
 
     def manifest() -> bytes:
-        """Say how the log was made."""
         facts = RunFacts(
             command=command,
             exit_code=0,

@@ -35,7 +35,19 @@ class InspectedLog:
     @property
     def clusters(self) -> pd.DataFrame:
         """Return each cluster's lookups, their times and rates per minute, brokers, topics, bundles and load."""
-        return data_frame(map(_cluster_row, self.inspection.clusters))
+        named = ("brokers", "topics", "busy_bundles", "bundles", "broker_load", "redirects", "internal")
+        return data_frame(
+            {
+                "cluster": cluster.cluster,
+                "lookups": cluster.lookups,
+                "first": moment_at(cluster.first_us),
+                "last": moment_at(cluster.last_us),
+                **{f"per_minute_{name}": rate for name, rate in cluster.per_minute.items()},
+                **{name: getattr(cluster, name) for name in named},
+                **({} if cluster.session is None else asdict(cluster.session)),
+            }
+            for cluster in self.inspection.clusters
+        )
 
     @property
     def shares(self) -> pd.DataFrame:
@@ -123,15 +135,7 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
 def inspect_selected(
     lookups: str, selection: Selection | None, progress: Callable[[str], None] = lambda message: None
 ) -> InspectedLog:
-    """Look at a log of files, with an evaluation that was read before or without one.
-
-    Args:
-        lookups: path or URI of LOOKUPS.
-        progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the user has to change.
-    """
+    """Look at a log of files, with an evaluation that was read before or without one."""
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
         if selection is None:
             return InspectedLog(inspect_log(lookups, folder, progress=progress))
@@ -139,21 +143,6 @@ def inspect_selected(
         return InspectedLog(
             inspect_log(lookups, folder, settings=selection.settings, policies=policies, progress=progress)
         )
-
-
-def _cluster_row(cluster: ClusterInspection) -> dict[str, Any]:
-    session = cluster.session
-    return {
-        "cluster": cluster.cluster,
-        "lookups": cluster.lookups,
-        "first": moment_at(cluster.first_us),
-        "last": moment_at(cluster.last_us),
-        **{f"per_minute_{name}": rate for name, rate in cluster.per_minute.items()},
-        **{name: getattr(cluster, name) for name in ("brokers", "topics", "busy_bundles", "bundles", "broker_load")},
-        "redirects": cluster.redirects,
-        "internal": cluster.internal,
-        **({} if session is None else asdict(session)),
-    }
 
 
 def _share_rows(cluster: ClusterInspection) -> Iterator[dict[str, Any]]:

@@ -53,11 +53,7 @@ class LogTrials:
 
     @classmethod
     def of(cls, file: TuneFile, selection: Selection, *, holdout: bool) -> LogTrials:
-        """Check everything that can be wrong before the first replay.
-
-        Raises:
-            PulsarLookupError: in one sentence, for whatever the user has to change.
-        """
+        """Check everything that can be wrong before the first replay."""
         settings = selection.settings
         section, rules = settings.evaluation, settings.verdict
         check_inputs(settings)
@@ -190,7 +186,6 @@ class LogTrials:
         replicates: int,
         is_sealed: bool = False,
     ) -> Selection:
-        """Return the evaluation of the incumbent and some candidates, over the days of the search or those sealed."""
         settings = self.selection.settings
         section = settings.evaluation
         changes: dict[str, Any] = {"seeds": replicates, "draw": section.draw * _DRAWS + number}

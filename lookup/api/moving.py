@@ -273,9 +273,6 @@ def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ..
 def planning_policy(given: str | os.PathLike[str] | Mapping[str, object], plugin_files: Sequence[str] = ()) -> Policy:
     """Build the policy that plans.
 
-    Args:
-        given: as `policy` of `plan`.
-
     Raises:
         SettingsError: if there is none, or not one with a shedder.
     """
@@ -310,7 +307,6 @@ def _policy(
     candidate: int | None,
     plugin_files: Sequence[str],
 ) -> Policy:
-    """Build the policy, and refuse one without a shedder before anything is read."""
     if tuned is not None:
         return _with_shedder(policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json"), plugin_files)
     if candidate is not None:
@@ -319,7 +315,6 @@ def _policy(
 
 
 def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:
-    """Return a finalist of a search as a table of `[[policies]]`."""
     # With all that a search needs: two seconds that no other plan takes.
     from lookup.api.tuning import open_tuning
 

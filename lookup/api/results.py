@@ -140,11 +140,7 @@ class Evaluation:
 
     @property
     def charts(self) -> dict[str, Drawing]:
-        """Return the charts of the page by name, as Altair charts: `trade`, `delta`, `load`, `moves` and so on.
-
-        Raises:
-            SettingsError: if what draws them is not installed.
-        """
+        """Return the charts of the page by name, as Altair charts: `trade`, `delta`, `load`, `moves` and so on."""
         require_page_packages("charts need")
         from lookup.report.drawing import draw, drawable
 

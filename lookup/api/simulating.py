@@ -304,11 +304,7 @@ def run_scenario(file: ScenarioFile, policies: Sequence[Policy]) -> ScenarioRun:
 
 
 def selectors_of(registry: Registry, names: Sequence[str]) -> list[str]:
-    """Return the selectors of a matrix: those that are named, else all.
-
-    Raises:
-        PluginError: for a name that no selector has.
-    """
+    """Return the selectors of a matrix: those that are named, else all."""
     return [registry.find("selectors", name).name for name in names] or list(registry.classes["selectors"])
 
 
@@ -316,9 +312,6 @@ def matrix_of(file: ScenarioFile, registry: Registry, selectors: Sequence[str]) 
     """Run a scenario with every pair of a selector and a shedder.
 
     Filters, scorers and splitter are those of the scenario's first policy.
-
-    Raises:
-        InputError: if a selector or a shedder has no defaults.
     """
     base = build_policies(registry, file.scenario.policies[:1])[0]
     matrix: dict[str, dict[str, TrendFigures]] = {}

@@ -223,11 +223,7 @@ class TuneRun:
 
     @classmethod
     def of(cls, file: TuneFile, trials: LogTrials, folder: str, *, force: bool) -> TuneRun:
-        """Look at the folder: it is free, or has this search as far as it came.
-
-        Raises:
-            PulsarLookupError: in one sentence, for whatever the user has to change.
-        """
+        """Look at the folder: it is free, or has this search as far as it came."""
         days = _digest(trials.sealed)
         # Minutes decide how far a search goes, not what it is.
         sought = file.model_dump(mode="json", exclude={"tune": {"minutes"}})
@@ -268,7 +264,8 @@ class TuneRun:
             left = ""
             if replays:
                 each_s = (time.monotonic() - began) / replays
-                left = f", about {_duration(each_s * (batch.replays + self.search.left_after(batch)))} left"
+                left_s = each_s * (batch.replays + self.search.left_after(batch))
+                left = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
                 f"{quantity(batch.replicates, 'replicate')}, {tried} of about {planned} tried{left}"
@@ -289,7 +286,6 @@ class TuneRun:
         return found
 
     def _learn(self, record: Mapping[str, Any]) -> None:
-        """Take what a batch has shown, in this run or in one that was stopped."""
         rows = record["rows"]
         self.search.learn(
             aims_of(record["aims"]),
@@ -318,7 +314,6 @@ class TuneRun:
     def _confirmed(
         self, finalists: Sequence[Candidate], progress: Callable[[str], None], warn: Callable[[str], None]
     ) -> Shown:
-        """Judge the finalists on what is sealed, once."""
         span = self.trials.span
         if span.sealed_from is not None and not self.has_opened:
             self.opened, self.has_opened = self.opened + 1, True
@@ -330,7 +325,6 @@ class TuneRun:
         return self.trials.confirmed(finalists, self.search, progress, warn)
 
     def _document(self, finalists: Sequence[Candidate], sealed: Shown | None) -> dict[str, Any]:
-        """Return what `tune.json` holds."""
         search, aims, span = self.search, self.search.aims, self.trials.span
         if aims is None:
             raise AssertionError("the first batch says what is sought")
@@ -376,12 +370,7 @@ class TuneRun:
         }
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
 def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
-    """Return what a batch has shown, as `search.json` has it."""
     return {
         "batch": number,
         "kind": batch.kind,

@@ -18,9 +18,6 @@ __all__ = ["check_workers", "workers_for"]
 def check_workers(workers: object) -> None:
     """Refuse what is neither a Spark session nor `InProcess()`.
 
-    Args:
-        workers: as a function for programs got it; None stands for its default.
-
     Raises:
         SettingsError: that names the argument, the value and what it takes.
     """

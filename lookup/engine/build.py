@@ -93,9 +93,6 @@ def build_policies(
 def build_lister(registry: Registry, spec: PartSpec, where: str) -> Lister:
     """Build the lister that settings choose.
 
-    Args:
-        where: the key path of the choice, for sentences.
-
     Raises:
         SettingsError: for a lister that is not registered, and for wrong parameters.
     """
@@ -214,11 +211,7 @@ class PartBuilder:
         return Cadence() if values is None else Cadence(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
-        """Build the rule which brokers a policy asks about instead; None, with problems noted, if it is wrong.
-
-        Args:
-            filters: how many the policy has.
-        """
+        """Build the rule which brokers a policy asks about instead; None, with problems noted, if it is wrong."""
         values = self._values(SecondChoice, self._given(SecondChoice, given), where)
         if values is None:
             return None
@@ -244,7 +237,6 @@ class PartBuilder:
         return _Given({**configured, **written}, keys)
 
     def _key(self, key: str) -> str:
-        """Name a key of Pulsar's as it was written, with its file if that is known."""
         source = self._sources.get(key)
         return f"{source}: {key} = {shown(self._conf[key])}" if source else f"{key} = {shown(self._conf[key])}"
 
@@ -333,11 +325,7 @@ def parameters_of(part_class: type[Any]) -> tuple[Field[Any], ...]:
 
 
 def child_kinds(part_class: type[Any]) -> Mapping[str, ChildSlot]:
-    """Return the kind of part each child field of a wrapper takes, by the field's name.
-
-    Raises:
-        PluginError: if the class's annotations cannot be read.
-    """
+    """Return the kind of part each child field of a wrapper takes, by the field's name."""
     hints = hints_of(part_class)
     slots = {entry.name: _slot_in(hints[entry.name]) for entry in parameters_of(part_class)}
     return {name: slot for name, slot in slots.items() if slot is not None}
@@ -378,11 +366,7 @@ def _model_of(part_class: type[Any]) -> type[BaseModel]:
 
 
 def hints_of(part_class: type[Any]) -> dict[str, Any]:
-    """Return the annotations of a class by field, with what `Annotated` adds to them.
-
-    Raises:
-        PluginError: if they cannot be read.
-    """
+    """Return the annotations of a class by field, with what `Annotated` adds to them."""
     try:
         return get_type_hints(part_class, include_extras=True)
     except Exception as error:

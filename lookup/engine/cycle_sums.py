@@ -33,11 +33,7 @@ class CycleSums:
 
     @classmethod
     def of(cls, shedder: str, reports: Iterable[CycleReport[Unload]]) -> Self:
-        """Add up the cycles of one run.
-
-        Args:
-            shedder: name of the part.
-        """
+        """Add up the cycles of one run."""
         sums = cls(shedder)
         for report in reports:
             outcome, reason = report.outcome, str(report.outcome.reason)
@@ -100,7 +96,6 @@ class CycleSums:
         return f" ({'; '.join(details)})" if details else ""
 
     def _keep(self, reason: str, short: Shortfall) -> None:
-        """Keep the nearer of two shortfalls."""
         known = self.short.get(reason)
         if known is None or short.nearness > known.nearness:
             self.short[reason] = short

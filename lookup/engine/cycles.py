@@ -346,9 +346,6 @@ def run_splits(
 ) -> CycleReport[Split]:
     """Let a policy's splitter propose until it ends, and carry out what is accepted.
 
-    Args:
-        carry_out: takes a bundle and its children.
-
     Raises:
         PolicyError: if the splitter raises and `on_error` is stop.
         ContractError: if it yields something else than a split or ends without an outcome.

@@ -115,9 +115,6 @@ Change = tuple[Edit, ...]
 def smallest_changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> list[Change]:
     """Return the cheapest change of each kind after which a policy prefers a broker, the cheapest first.
 
-    Args:
-        broker: id of a registered broker.
-
     Returns:
         Empty if the broker is preferred as it is, or none of the changes that are tried makes it so.
 
@@ -126,13 +123,11 @@ def smallest_changes(policy: Policy, request: LookupRequest, view: ClusterView, 
     """
 
     def prefers(policy: Policy, request: LookupRequest, view: ClusterView) -> bool:
-        """Return whether the broker has greater odds than any other."""
         odds = policy.ballot(request, Instant(policy, view)).odds
         others = max((share for other, share in odds.items() if other != broker), default=0.0)
         return odds.get(broker, 0.0) > others + _CLOSE
 
     def is_enough(change: Change) -> bool:
-        """Return whether the policy prefers the broker after a change."""
         scene = policy, request, view
         for edit in change:
             scene = edit.applied(*scene)
@@ -299,14 +294,12 @@ def edits_that_change(policy: Policy, is_other: Callable[[Policy], bool]) -> lis
     """
 
     def is_enough(change: Sequence[SettingEdit]) -> bool:
-        """Return whether the cycle ends as wanted after a change."""
         changed = policy
         for edit in change:
             changed = edit.applied(changed)
         return is_other(changed)
 
     def narrowed(change: Sequence[SettingEdit]) -> tuple[SettingEdit, ...]:
-        """Return a change whose last edit is just large enough."""
         *others, last = change
         value = _narrowed(last.nearer, last.after, lambda value: is_enough([*others, replace(last, after=value)]))
         return (*others, replace(last, after=value))
@@ -336,12 +329,9 @@ def _narrowed(before: Number, value: Number, is_enough: Callable[[Number], bool]
     if isinstance(value, int):
         return value
     short = (float(f"{value:.{digits}g}") for digits in range(1, 7))
-    return next((entry for entry in short if _is_between(before, entry, value) and is_enough(entry)), value)
-
-
-def _is_between(before: Number, entry: Number, value: Number) -> bool:
-    """Return whether a rounded value is no farther from the one that is not enough than a hundredth more."""
-    return abs(entry - before) <= abs(value - before) + abs(value) / 100 and entry != before
+    # No farther from the one that is not enough than a hundredth more.
+    most = abs(value - before) + abs(value) / 100
+    return next((entry for entry in short if 0 < abs(entry - before) <= most and is_enough(entry)), value)
 
 
 def _settings_of(policy: Policy) -> Iterator[_Setting]:

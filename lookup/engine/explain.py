@@ -96,9 +96,6 @@ class Explanation:
 def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explanation:
     """Ask a policy about a request and keep the answer of every part.
 
-    Args:
-        view: as a decision would see it.
-
     Raises:
         PolicyError: if a decision would raise it.
     """
@@ -140,7 +137,6 @@ def explain(policy: Policy, request: LookupRequest, view: ClusterView) -> Explan
 
 
 def _detail(part: Any, request: LookupRequest, broker: Broker, view: ClusterView) -> str | None:
-    """Return what a filter says of a broker that it rejects, None if it has no words."""
     try:
         return str(part.detail(request, broker, view)) if hasattr(part, "detail") else None
     except (Exception, SystemExit) as error:  # noqa: BLE001  a third party's explanation; its failure rejects no broker

@@ -309,11 +309,7 @@ class LoadManager:
         return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, choose))
 
     def rehearsed(self, policy: Policy) -> CycleReport[Unload]:
-        """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are.
-
-        Args:
-            policy: this manager's, with other settings of its shedder.
-        """
+        """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are."""
         owners, unloaded = Ownership(self.ownership.ids), dict(self._unloaded)
         for bundle, number in self.ownership:
             owners.give(bundle, number)
@@ -322,7 +318,6 @@ class LoadManager:
         instant = Instant(policy, view)
 
         def carry_out(unload: Unload) -> None:
-            """Change the copies as an unload changes what is kept here."""
             unloaded[unload.bundle] = self._tick_us
             owners.take(unload.bundle)
             number = None if unload.destination is None else self._registered_number(unload.destination)
@@ -330,7 +325,6 @@ class LoadManager:
                 owners.give(unload.bundle, number)
 
         def choose(bundle: str) -> Decision:
-            """Draw a destination with the dice that would be rolled."""
             ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
             return draws.decision(bundle, ballot, self.roster, self._fingerprint)
 

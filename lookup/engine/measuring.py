@@ -61,7 +61,11 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
             answer: Any = metric.keys(batch)
             # A text is iterable as well, but its letters are no keys.
             given = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
-        if given is None or not all(key is None or _is_text(key) for key in given):
+        if given is None or not all(
+            # Half of a surrogate pair cannot be written down.
+            key is None or (isinstance(key, str) and key == key.encode(errors="ignore").decode())
+            for key in given
+        ):
             right = "a sequence of texts or None is asked for, (None,) for one number"
             raise _breach(metric, f"{shown(answer)} for its keys; {right}")
         unknown = [key for key in given if key is not None and every is not None and key not in every]
@@ -140,13 +144,7 @@ def value_of(metric: Metric, sums: FloatArray) -> FloatArray:
     return values.astype(np.float64, copy=False)
 
 
-def _is_text(key: object) -> bool:
-    """Tell a text that can be written down from half of a surrogate pair, and from anything else."""
-    return isinstance(key, str) and key == key.encode(errors="ignore").decode()
-
-
 def _sums(metric: Metric, batch: Batch, key: str | None) -> NDArray[Any]:
-    """Return a batch's sums as the metric has them: two axes of real numbers, the first of the right length."""
     with guarded(f"metric {metric.name!r} raised "):
         answer = metric.accumulate(batch, key)
         sums = _array(answer)
@@ -170,7 +168,6 @@ _ROWS = {
 
 
 def _array(answer: Any) -> NDArray[Any]:
-    """Return an answer as an array, of one object if it is none; masked entries are NaN."""
     if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL:
         return np.asarray(np.ma.filled(answer.astype(np.float64), np.nan))
     try:

@@ -166,11 +166,7 @@ class OwnerBook:
         self._changes: list[OwnershipChange] = []
 
     def give(self, bundle: str, number: int, ts_us: int, *, decided: bool = False) -> None:
-        """Make a broker the owner of a bundle.
-
-        Args:
-            decided: a policy's odds made it the owner.
-        """
+        """Make a broker the owner of a bundle; `decided` if a policy's odds made it so."""
         source, cause = self._past.get(bundle, _NO_PAST)
         self._ownership.give(bundle, number)
         self._changes.append(OwnershipChange(ts_us, bundle, source, self._ownership.ids[number], cause, decided))

@@ -59,7 +59,6 @@ _CHOICES = {"better": get_args(hooks.Better), "grain": get_args(hooks.Grain), "r
 
 
 def _methods_of(protocol: type[Any]) -> dict[str, tuple[str, ...]]:
-    """Return the methods of a protocol's own, each with the names of its arguments."""
     return {
         name: tuple(inspect.signature(method).parameters)[1:]
         for name, method in vars(protocol).items()
@@ -170,7 +169,6 @@ def _refuse_declarations(registered: type[Any], where: str) -> None:
 
 
 def _is_range(bounds: object) -> bool:
-    """Return whether an object is a pair of ascending numbers, infinite ones among them."""
     match bounds:
         case (int() | float() as least, int() | float() as most):
             return least < most
@@ -263,11 +261,7 @@ def load_contents(contents: PluginContents) -> Registry:
 
 
 def registry_of(classes: Mapping[str, Iterable[Any]]) -> Registry:
-    """Return a registry of the given classes, by kind, held to the same rules as those that hooks register.
-
-    Raises:
-        PluginError: as `load_plugins` does.
-    """
+    """Return a registry of the given classes, by kind, held to the same rules as those that hooks register."""
     return Registry({kind: _collected(kind, classes.get(kind, ())) for kind in KINDS})
 
 

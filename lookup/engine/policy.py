@@ -171,19 +171,13 @@ class Policy:
 
         Of the filters those are asked that hold for a second choice too; all if there is none.
 
-        Args:
-            owner: number of the bundle's owner.
-
         Raises:
             PolicyError: if a filter raises and `on_error` is stop.
         """
-        kept = self._narrowed(range(self._lasting), request, Kept(instant.offered, {}), instant)
+        # Those that hold whatever happens, which a second choice asks as well.
+        lasting = len(self.filters) if self.second_choice is None else self.second_choice.filters
+        kept = self._narrowed(range(lasting), request, Kept(instant.offered, {}), instant)
         return bool((kept.brokers.index != owner).any())
-
-    @cached_property
-    def _lasting(self) -> int:
-        """Return how many filters hold whatever happens, from the first: those that a second choice asks as well."""
-        return len(self.filters) if self.second_choice is None else self.second_choice.filters
 
     def _among(self, request: LookupRequest, instant: Instant, kept: Kept) -> Ballot:
         """Ask scorers and selector about the brokers left; once per instant if no assignment changes their answers."""
@@ -386,9 +380,6 @@ class Policy:
             memory: by `memory_key`, changed in place.
             offered: the brokers that the filters left; None if no part observes.
             instant: that of the decision.
-
-        Raises:
-            PolicyError: as `remember` does.
         """
         if offered is None:
             return False
@@ -421,13 +412,11 @@ class Policy:
 
     @cached_property
     def _observers(self) -> tuple[tuple[int, Any, Callable[[LookupRequest], LookupRequest]], ...]:
-        """Return the parts that observe offers, with their positions and their cuts of a request."""
         named = zip(self.parts, self.cuts, strict=True)
         return tuple((index, part, cut) for index, (part, cut) in enumerate(named) if hasattr(part, "observe"))
 
     @cached_property
     def _keepers(self) -> tuple[tuple[Any, Callable[[LookupRequest], LookupRequest]], ...]:
-        """Return the parts that keep memory, with their cuts of a request."""
         named = zip(self.parts, self.cuts, strict=True)
         return tuple((part, cut) for part, cut in named if hasattr(part, "remember"))
 

@@ -183,7 +183,6 @@ class ReportBoard:
         self.published = _merged(gone, _nothing(self.n_brokers), board)
 
     def _sample(self, count: int) -> None:
-        """Take a number of samples of figures that do not change meanwhile."""
         if count:
             last = self._last_publication(count)
             self._publish(last)
@@ -216,7 +215,6 @@ class ReportBoard:
         return has_changed
 
     def _averages_after(self, samples: Ints | np.int64) -> Floats:
-        """Return usage and throughput smoothed over so many samples, shape (2, n_brokers)."""
         now = np.stack([self._measured.usage, self._measured.throughput])
         # The first sample of all starts the averages.
         before = np.where(np.isnan(self._averages), now, self._averages)
@@ -237,6 +235,5 @@ _Columns = TypeVar("_Columns", Measured, Published)
 
 
 def _merged(mask: NDArray[np.bool_], chosen: _Columns, rest: _Columns) -> _Columns:
-    """Take the rows of the brokers in a mask from one table and the rest from another."""
     names = (entry.name for entry in fields(chosen))
     return type(chosen)(**{name: np.where(mask, getattr(chosen, name), getattr(rest, name)) for name in names})

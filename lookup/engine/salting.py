@@ -84,7 +84,10 @@ def unsalted_parts(
         By policy the names in the order in which it asks its parts, each once; the selector's if the parts do so only
         together. Policies without such parts are left out.
     """
-    probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in _kinds(brokers)])
+    # One broker of each kind: they differ in labels, in place, or in whether their capacity is known.
+    kinds = {(tuple(sorted(b.lookup_data.properties.items())), b.location, b.capacity is None): b for b in brokers}
+    some = _spread(list(kinds.values()), _KINDS)
+    probe = _Probe([(_views(kind, topology), _asked_of(kind, requests)) for kind in some])
     # Brokers without load may make a part divide by zero; numpy's warnings of that would only confuse.
     with np.errstate(all="ignore"):
         found = {policy.name: probe.unsalted(policy) for policy in policies}
@@ -108,14 +111,7 @@ def probe_requests(bundles: Sequence[str], properties: Sequence[Mapping[str, str
     return requests
 
 
-def _kinds(brokers: Sequence[Broker]) -> list[Broker]:
-    """Return one broker of each kind: they differ in labels, in place, or in whether their capacity is known."""
-    kinds = {(tuple(sorted(b.lookup_data.properties.items())), b.location, b.capacity is None): b for b in brokers}
-    return _spread(list(kinds.values()), _KINDS)
-
-
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Return at most so many items, from the whole length of a sequence."""
     return list(items[:: -(-len(items) // most) or 1])
 
 
@@ -140,7 +136,6 @@ def _renamed(broker: Broker, name: str) -> Broker:
 
 
 def _asked_of(broker: Broker, requests: Sequence[LookupRequest]) -> list[LookupRequest]:
-    """Return the requests, and some of clients that send the labels of a broker."""
     # A part that compares labels is even until a client asks for just these.
     prefix, published = broker.property_prefix, broker.lookup_data.properties
     labels = {key.removeprefix(prefix): value for key, value in published.items() if key.startswith(prefix)}
@@ -182,11 +177,6 @@ def _alone(part: Any) -> Policy:
     return Policy(part.name, part)
 
 
-def _deciding(policy: Policy) -> Policy:
-    """Return a policy without what has no say in its odds; a failure of any part raises."""
-    return Policy("probe", policy.selector, policy.filters, policy.scorers, second_choice=policy.second_choice)
-
-
 class _Probe:
     """Asks policies and single parts about equal brokers under several salts.
 
@@ -203,8 +193,10 @@ class _Probe:
         """Return the names of a policy's parts that ignore the salt, its selector's if they do so only together."""
         pieces = [piece for part in policy.parts for piece in _pieces(part)]
         names = [piece.name for piece in pieces if not _goes_by_place(piece) and self._is_unsalted(_alone(piece))]
+        # Without what has no say in the odds.
+        deciding = Policy("probe", policy.selector, policy.filters, policy.scorers, second_choice=policy.second_choice)
         if len(pieces) > 1 and not names and not any(map(_goes_by_place, policy.parts)):
-            names = [policy.selector.name] if self._is_unsalted(_deciding(policy)) else []
+            names = [policy.selector.name] if self._is_unsalted(deciding) else []
         return tuple(dict.fromkeys(names))
 
     def _is_unsalted(self, policy: Policy) -> bool:

@@ -169,7 +169,6 @@ class Batch(_Columns):
 
 
 def _numbered(locations: Sequence[Location]) -> tuple[IndexArray, list[Location]]:
-    """Number the different locations; return the number of each, and the location of each number."""
     different = list(dict.fromkeys(locations))
     numbers = {location: number for number, location in enumerate(different)}
     return np.array([numbers[location] for location in locations], dtype=np.int64), different

@@ -60,7 +60,6 @@ def _without_cycles(flow: IndexArray) -> IndexArray:
 
 
 def _shortest_cycle(flow: IndexArray, start: int) -> IndexArray | None:
-    """Return the brokers of the shortest cycle from one back to it; of equally short ones the first by numbers."""
     came_from = np.full(len(flow), -1)
     came_from[start] = start
     level = np.array([start])

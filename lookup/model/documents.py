@@ -148,11 +148,7 @@ def _require_shallow(values: Iterable[Any]) -> None:
 
 
 def parsed_object(source: str, what: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        what: the record's name in sentences.
-    """
+    """Read a JSON object."""
     try:
         record = json_value(source)
     except NestingError as error:

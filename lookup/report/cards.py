@@ -72,11 +72,7 @@ class _Found:
 
 
 def cards(scored: Scored, folder: str = HERE) -> Cards:
-    """Return a card for each candidate, one for all that decide alike.
-
-    Args:
-        folder: of the run, for commands.
-    """
+    """Return a card for each candidate, one for all that decide alike."""
     return Cards([_card(scored, group, folder, is_best=not place) for place, group in enumerate(_groups(scored))])
 
 
@@ -104,6 +100,11 @@ def ranked(scored: Scored) -> list[str]:
     for verdict in of_wholes(scored):
         of_policy[verdict.policy].append(verdict)
 
+    def size(verdict: Verdict) -> float:
+        before = abs(_values(scored, verdict)[0])
+        part = verdict.delta if is_share(scored.metric[verdict.metric]) else verdict.delta / (before or math.inf)
+        return part if math.isfinite(part) else 0.0
+
     def rank(policy: str) -> tuple[float, float, float, float]:
         every = of_policy[policy]
         of_aims = [verdict for verdict in every if verdict.name in aimed]
@@ -112,7 +113,7 @@ def ranked(scored: Scored) -> list[str]:
             -sum(is_fatal(verdict, scored) for verdict in every),
             _score(deciding),
             _score(every),
-            sum(_size(scored, verdict) for verdict in of_aims),
+            sum(map(size, of_aims)),
         )
 
     return sorted(scored.candidates, key=rank, reverse=True)
@@ -257,7 +258,14 @@ def _sentence(scored: Scored, found: _Found) -> str:
     shared = "policy" if is_mixed or not scopes else scopes.pop()
 
     def clauses(verdicts: Sequence[Verdict]) -> list[str]:
-        return [_clause(scored, verdict, shared) for verdict in verdicts]
+        texts = []
+        for verdict in verdicts:
+            before, after = _values(scored, verdict)
+            words = words_of(verdict.name)
+            text = filled(words.more if after > before else words.less, before, after)
+            is_said = verdict.holds_for in (shared, "policy") or not verdict.is_decided
+            texts.append(text if is_said else f"{text} ({_SCOPES[verdict.holds_for]})")
+        return texts
 
     against = found.fatal
     others = [verdict for verdict in found.losses if verdict not in against]
@@ -287,17 +295,7 @@ def _sentence(scored: Scored, found: _Found) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clause(scored: Scored, verdict: Verdict, shared: HoldsFor) -> str:
-    """Write one difference; what it holds for only is added unless it is that of all of them."""
-    before, after = _values(scored, verdict)
-    words = words_of(verdict.name)
-    text = filled(words.more if after > before else words.less, before, after)
-    is_said = verdict.holds_for in (shared, "policy") or not verdict.is_decided
-    return text if is_said else f"{text} ({_SCOPES[verdict.holds_for]})"
-
-
 def _values(scored: Scored, verdict: Verdict) -> tuple[float, float]:
-    """Return the incumbent's figure and the candidate's, NaN for one that was not measured."""
     before, after = (scored.pooled.get((policy, *verdict.name)) for policy in (verdict.against, verdict.policy))
     return math.nan if before is None else before.value, math.nan if after is None else after.value
 
@@ -324,9 +322,13 @@ def _certainty(scored: Scored, found: _Found) -> str:
     if firm:
         chances = [verdict.p_family for verdict in firm if not math.isnan(verdict.p_family)]
         what = "a difference this large" if len(firm) == 1 else "each difference"
+        chance = max(chances, default=0.0)
+        # Among how many runs it occurs once, rounded down to one digit.
+        runs = min(1000, int(1 / chance)) if chance > 0 else 1000
+        runs -= runs % 10 ** (len(str(runs)) - 1)
+        grade = "very sure" if chance <= _VERY else "sure" if chance <= _SURE else "fairly sure"
         texts.append(
-            f"{_grade(max(chances))} (if both were equal, chance would show {what} in fewer than 1 of "
-            f"{_one_of(max(chances))} evaluations)"
+            f"{grade} (if both were equal, chance would show {what} in fewer than 1 of {runs:,} evaluations)"
             if chances
             else "certain on this log"
         )
@@ -353,17 +355,6 @@ def _least(scored: Scored, verdict: Verdict) -> str:
     """Write above which size a difference would be shown; "above" says already that it is more."""
     text = shown(scored, verdict, size_text(scored.least_shown(verdict), scored.metric[verdict.metric]))
     return text.removeprefix("more than ")
-
-
-def _grade(chance: float) -> str:
-    return "very sure" if chance <= _VERY else "sure" if chance <= _SURE else "fairly sure"
-
-
-def _one_of(chance: float) -> str:
-    """Return the number of runs among which a chance occurs once, rounded down to one digit; at most a thousand."""
-    number = min(1000, int(1 / chance)) if chance > 0 else 1000
-    digit = 10 ** (len(str(number)) - 1)
-    return f"{number // digit * digit:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +391,9 @@ def _needed(scored: Scored, policy: str, found: _Found) -> _Needed | None:
     for verdict in (*found.perhaps, *found.open) if policy not in scored.placed_once else ():
         # In the answer about this log there is no luck of the demand.
         half, placed = ((span.high - span.low) / 2 for span in (verdict, verdict.on_log))
-        if not _is_large(scored, verdict):
+        # A difference that the replay itself may bring is not worth the trouble.
+        small = max(np.nan_to_num(verdict.margin), scored.gaps.get(verdict.name, 0.0))
+        if not abs(verdict.delta) > small or math.isnan(verdict.p_value):
             continue
         factor = (half / abs(verdict.delta)) ** 2
         if 1 < factor <= _TOO_LARGE:
@@ -412,14 +405,7 @@ def _needed(scored: Scored, policy: str, found: _Found) -> _Needed | None:
     return min(needs, key=lambda needed: (needed.seeds is None, needed.seeds or needed.factor), default=None)
 
 
-def _is_large(scored: Scored, verdict: Verdict) -> bool:
-    """Return whether a difference is worth the trouble, and nothing that the replay itself may bring."""
-    least = max(np.nan_to_num(verdict.margin), scored.gaps.get(verdict.name, 0.0))
-    return abs(verdict.delta) > least and not math.isnan(verdict.p_value)
-
-
 def _next(scored: Scored, policy: str, found: _Found, folder: str) -> tuple[str, str]:
-    """Return what to do next in words, and the command for it."""
     candidate = None if policy == winner_of(scored) else policy
     if policy in scored.cannot_act:
         return f"it is not what it says on this log: {scored.cannot_act[policy]}", ""
@@ -453,10 +439,3 @@ def _score(verdicts: Sequence[Verdict]) -> float:
         sign = {"better": 1.0, "worse": -1.0}.get(verdict.alone or verdict.verdict, 0.0)
         total += sign * (0.25 if verdict.alone else 1.0 if verdict.holds_for == "policy" else 0.5)
     return total
-
-
-def _size(scored: Scored, verdict: Verdict) -> float:
-    """Return a difference as a part of the whole, or of the incumbent's figure; more is better."""
-    before = abs(_values(scored, verdict)[0])
-    size = verdict.delta if is_share(scored.metric[verdict.metric]) else verdict.delta / (before or math.inf)
-    return size if math.isfinite(size) else 0.0

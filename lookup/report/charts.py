@@ -81,7 +81,7 @@ def trade_spec(
     y = _amount("y", scale=scales[1], title=titles[0], axis={**axis, "titleLimit": shape.height})
     sizes = {"domain": [0, most or 1.0], "nice": False, "range": list(TRADE_SIZES)}
     point = {
-        "color": _by_role(),
+        "color": _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None),
         "size": _amount("size", scale=sizes, legend=None),
         "tooltip": [_name(name) for name in ("policy", "up", "across", "moved")],
         "x": x,
@@ -90,8 +90,9 @@ def trade_spec(
     place = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     rims, words = _labels("label", x, y, {**place, "baseline": "middle"})
     incumbent = {"filter": "datum.role == 'incumbent'"}
+    at_best = {**_layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y}), "data": {"values": [{"y": best}]}}
     layers = [
-        *([] if best is None else [_best_line(best, y)]),
+        *([] if best is None else [at_best]),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"x": x}, incumbent),
         _layer(_mark("rule", color="@quiet", strokeDash=[4, 4]), {"y": y}, incumbent),
         _layer(
@@ -106,12 +107,6 @@ def trade_spec(
         words,
     ]
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
-
-
-def _best_line(best: float, y: dict[str, Any]) -> dict[str, Any]:
-    """Return the layer of a line at the best figure, with data of its own."""
-    rule = _layer(_mark("rule", color="@ink", strokeDash=[10, 4]), {"y": y})
-    return {**rule, "data": {"values": [{"y": best}]}}
 
 
 def delta_spec(columns: int) -> dict[str, Any]:
@@ -246,12 +241,7 @@ def loads_spec(brokers: int) -> dict[str, Any]:
 
 
 def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
-    """A tree of places from clusters to racks, drawn from left to right.
-
-    Args:
-        leaves: number of places without a place below.
-        depth: of the deepest of them; clusters have 0.
-    """
+    """A tree of places from clusters to racks, drawn from left to right."""
     x = {"axis": None, **_amount("x", scale={"domain": [-0.05, depth + 0.8], "nice": False})}
     y = {"axis": None, **_amount("y", scale={"domain": [-0.5, leaves - 0.5], "reverse": True, "nice": False})}
     size = _amount("brokers", legend=None, scale={"range": [40, 300], "domainMin": 0})
@@ -266,22 +256,14 @@ def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
 
 
 def _amount(field: str, **channel: object) -> dict[str, Any]:
-    """Return a channel of an encoding that shows a number."""
     return {"field": field, **channel, "type": "quantitative"}
 
 
 def _name(field: str, **channel: object) -> dict[str, Any]:
-    """Return a channel of an encoding that shows a text."""
     return {"field": field, **channel, "type": "nominal"}
 
 
-def _by_role() -> dict[str, Any]:
-    """Return the channel that colours points by what they are."""
-    return _name("role", scale={"domain": list(_ROLES), "range": list(_ROLES.values())}, legend=None)
-
-
 def _row(field: str, title: str | None = None) -> dict[str, Any]:
-    """Return an axis of names in the order of the data."""
     return _name(field, sort=None, title=title)
 
 
@@ -377,12 +359,7 @@ def extent(ends: Sequence[float]) -> tuple[float, float]:
 
 
 def place(points: Sequence[Point], width: float, height: float) -> list[Spot]:
-    """Return a spot for each point's name, the first points' first.
-
-    Args:
-        width: of the chart, in pixels; no name goes beyond it.
-        height: the same.
-    """
+    """Return a spot for each point's name, the first points' first."""
     taken = [
         Box(each.x - each.radius, each.y - each.radius, each.x + each.radius, each.y + each.radius) for each in points
     ]

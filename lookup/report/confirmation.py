@@ -27,9 +27,6 @@ _DRAWS = 1_000_000
 def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     """Return the settings of an evaluation that confirms a run: incumbent and winner, as many seeds, drawn anew.
 
-    Args:
-        candidate: in place of the winner.
-
     Raises:
         SettingsError: if the run has no such candidate, or none that is better in anything.
     """
@@ -53,11 +50,7 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
 
 
 def what_is_left(earlier: Run, now: Scored) -> list[str]:
-    """Say of each figure in which the confirmed candidate was told apart from the incumbent what is left of it.
-
-    Args:
-        now: of the run that confirms the earlier one.
-    """
+    """Say of each figure in which the confirmed candidate was told apart from the incumbent what is left of it."""
     (policy,) = now.candidates
     verdicts = {verdict.name: verdict for verdict in now.verdicts}
     told = [

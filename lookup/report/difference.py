@@ -106,7 +106,8 @@ class Change:
         change = "not comparable" if self.unlike else f"{signed_text(self.delta, self.unit)} {self.mark}".strip()
         values = (value_text(self.first, self.unit), value_text(self.second, self.unit))
         half = NOTHING if self.unlike else value_text(self.half, self.unit)
-        return self.policy, _with_unit(self.name, self.unit), *values, change, half
+        name = self.name if self.unit == "ratio" or self.name.startswith(self.unit) else f"{self.name} ({self.unit})"
+        return self.policy, name, *values, change, half
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON has it; None for what there is not."""
@@ -152,11 +153,7 @@ class Difference:
         return tuple(sorted((change for change in self.changes if not change.is_same), key=lambda change: change.rank))
 
     def chosen_settings(self, *, is_whole: bool = False) -> tuple[tuple[str, str, str], ...]:
-        """Return the settings that matter most, `MOST_ROWS` at most: first those that are part of what a figure is.
-
-        Args:
-            is_whole: all of them, in the same order.
-        """
+        """Return the settings that matter most, `MOST_ROWS` at most: first those that are part of what a figure is."""
         sizes = Counter(_table_of(key) for key, _, _ in self.settings)
         leading = sorted(self.settings, key=lambda row: (not _is_meaning(row[0]), sizes[_table_of(row[0])]))
         if is_whole:
@@ -225,10 +222,6 @@ def compare_runs(first: Run, second: Run) -> Difference:
 def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
     """Refuse an earlier run whose figures cannot be compared with those of another: of other tables or other brokers.
 
-    Args:
-        settings: of the other run, as in its manifest.
-        inputs: fingerprint of each table of the other run.
-
     Raises:
         SettingsError: all differences together.
     """
@@ -249,10 +242,6 @@ def check_same_world(earlier: Run, settings: Mapping[str, Any], inputs: Mapping[
 
 def check_comparable(earlier: Run, settings: Mapping[str, Any], names: Iterable[str]) -> None:
     """Refuse an earlier run in which figures that are to be judged mean something else.
-
-    Args:
-        settings: of the other run, as in its manifest.
-        names: of the figures, `metric` or `metric:key`.
 
     Raises:
         SettingsError: all differences together.
@@ -362,11 +351,7 @@ def settings_in_words(difference: Difference) -> str:
 
 
 def rest_in_words(count: int, noun: str, how: str) -> str:
-    """Return how many rows a table leaves out.
-
-    Args:
-        how: the flag or the command that lists them.
-    """
+    """Return how many rows a table leaves out."""
     differ = quantity(count, f"more {noun} differs", f"more {noun}s differ")
     return f"{differ}; {how} lists {'it' if count == 1 else 'them'}."
 
@@ -406,13 +391,11 @@ def _entry_of(key: str) -> str:
 
 
 def _is_meaning(key: str) -> bool:
-    """Return whether a setting is part of what some figure is."""
     table, _, rest = key.partition(".")
     return _table_of(key) in _TABLES or (table == "evaluation" and rest in _MEANINGS)
 
 
 def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:
-    """Return a figure with its interval; None if it has none."""
     return None if figure is None or math.isnan(figure.low) else (figure.value, figure.low, figure.high)
 
 
@@ -481,11 +464,6 @@ def why_incomparable(metric: str, first: Mapping[str, Any], second: Mapping[str,
 
 def _concerning(metric: str, meanings: Mapping[str, frozenset[str]]) -> Iterable[str]:
     return (key for key, metrics in meanings.items() if metrics is _EVERY or metric in metrics)
-
-
-def _with_unit(name: str, unit: str) -> str:
-    """Return a figure's name with its unit, unless that is a ratio's or stands in the name."""
-    return name if unit == "ratio" or name.startswith(unit) else f"{name} ({unit})"
 
 
 def _content(table: Any) -> Any:

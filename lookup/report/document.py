@@ -87,11 +87,7 @@ _INPUTS: Mapping[str, str | None] = {
 
 
 def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
-    """Yield the answer: a card for each candidate, who fails the run, and who is best in locality.
-
-    Args:
-        folder: of the run, for commands.
-    """
+    """Yield the answer: a card for each candidate, who fails the run, and who is best in locality."""
     if not scored.candidates:
         yield Paragraph(conclusion(scored), role="lead")
         return
@@ -115,11 +111,7 @@ def decision(scored: Scored) -> Iterator[Block]:
 
 
 def figure_table(scored: Scored, scope: Scope = WHOLE, *, head: str = "metric") -> Table:
-    """Return the figures of a scope, their intervals as details and their verdicts as styles.
-
-    Args:
-        head: of the names of figures.
-    """
+    """Return the figures of a scope, their intervals as details and their verdicts as styles."""
     drawn = lines(scored, scope)
     has_best = any(line.at_best for line in drawn)
     rows: list[list[str | Cell]] = [

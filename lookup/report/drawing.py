@@ -60,7 +60,6 @@ def _coloured(table: dict[str, Any], colours: Mapping[str, str]) -> dict[str, An
 
 
 def _matrix_rows(run: Run, chart: Matrix, policy: str | None, cluster: str | None) -> list[dict[str, Any]]:
-    """Return the rows that the page's script makes of a matrix, `matrixRows` of `page.js`."""
     incumbent, candidates = run.scored.incumbent, run.scored.candidates
     cluster = _known("cluster", cluster, list(chart.values))
     values = chart.values[cluster]

@@ -123,9 +123,6 @@ _Shape = TypeVar("_Shape", _Manifest, _Summary)
 def _shaped(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
     """Return a document as far as it is read back.
 
-    Args:
-        file: its name in sentences.
-
     Raises:
         InputError: naming file, key, value and what would be right.
     """

@@ -170,7 +170,6 @@ def _names(scored: Scored) -> list[str]:
 
 
 def _check(verdict: Verdict, scored: Scored) -> Check:
-    """Write a verdict's difference as a check that is not judged yet."""
     metric = scored.metric[verdict.metric]
     change, low, high = own_direction(verdict, metric.better)
     return Check(

@@ -218,7 +218,6 @@ def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Tabl
 
 
 def _by_cluster(folder: str, name: str, seed: int) -> dict[str, dict[str, pa.Table]]:
-    """Return the tables of one kind and seed that have rows, by cluster and policy."""
     tables: dict[str, dict[str, pa.Table]] = defaultdict(dict)
     for table in _tables(folder, name, seed):
         if table.num_rows:

@@ -11,10 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from lookup.model.quoting import one_line
@@ -38,29 +37,21 @@ def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
     # A map that lies beside a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
     style = Markup(_text("page.css"))
-    return _template().render(
-        sections=content,
-        scripts=scripts,
-        style=style,
-        data=_data(content),
-        policy=_policy(scripts, style),
-        **{"incumbent": "", "candidates": (), "alike": "", "replayed": "", **facts},
-    )
-
-
-@cache
-def _template() -> Template:
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    # Nothing is loaded, and nothing runs that is not named by its hash.
+    sources = f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'"
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
     )
     environment.filters |= {"prose": _prose, "kind": lambda block: type(block).__name__}
-    return environment.from_string(_text("page.html.jinja"))
-
-
-def _policy(scripts: Iterable[str], style: str) -> str:
-    """Return the content-security policy: nothing is loaded, and nothing runs that is not named by its hash."""
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
-    return f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    return environment.from_string(_text("page.html.jinja")).render(
+        sections=content,
+        scripts=scripts,
+        style=style,
+        data=_data(content),
+        policy=f"{sources}; base-uri 'none'; form-action 'none'",
+        **{"incumbent": "", "candidates": (), "alike": "", "replayed": "", **facts},
+    )
 
 
 def _hash(text: str) -> str:

@@ -34,7 +34,10 @@ def markdown_report(scored: Scored) -> str:
 def _outcome(scored: Scored) -> Iterator[Block]:
     yield Heading("Placement policies compared", 1)
     if scored.candidates:
-        yield Paragraph(_in_short(scored))
+        told = sentences(scored)
+        more = [f"{quantity(len(told) - _MOST_TOLD, 'more candidate')} below."] if len(told) > _MOST_TOLD else []
+        # Short enough for a comment on a pull request.
+        yield Paragraph(" ".join([wording.conclusion(scored), *told[:_MOST_TOLD], *more]))
     yield from document.answer(scored)
     yield from document.decision(scored)
     counted = [*wording.outcomes(scored), *wording.comparisons(scored)]
@@ -47,13 +50,6 @@ def _outcome(scored: Scored) -> Iterator[Block]:
     read = document.input_table(scored)
     if read.rows:
         yield from (Heading("Inputs"), read)
-
-
-def _in_short(scored: Scored) -> str:
-    """Return the outcome with a sentence for each candidate, short enough for a comment on a pull request."""
-    told = sentences(scored)
-    more = [f"{quantity(len(told) - _MOST_TOLD, 'more candidate')} below."] if len(told) > _MOST_TOLD else []
-    return " ".join([wording.conclusion(scored), *told[:_MOST_TOLD], *more])
 
 
 def _comparison(scored: Scored) -> Iterator[Block]:
@@ -133,7 +129,6 @@ def _card_lines(card: Card) -> Iterator[str]:
 
 
 def _table_lines(table: Table) -> Iterator[str]:
-    """Yield the lines of a table whose columns are aligned in plain text as well."""
     texts = [table.columns, *([cell.text for cell in row] for row in table.cells)]
     # A bar would end the cell, a star would begin emphasis.
     rows = [[_escaped(text).replace("|", "\\|").replace("*", "\\*") for text in row] for row in texts]

@@ -14,11 +14,7 @@ __all__ = ["html_report"]
 
 
 def html_report(run: Run, *, folder: str | None = None) -> str:
-    """Write the whole page.
-
-    Args:
-        folder: where the run will be, for commands; default: where it is.
-    """
+    """Write the whole page."""
     return html_page(
         sections(run, folder),
         title="Placement policies compared",
@@ -34,7 +30,6 @@ def html_report(run: Run, *, folder: str | None = None) -> str:
 
 
 def _replayed(scored: Scored) -> str:
-    """Return how much was replayed, and how often."""
     evaluation, lookups = scored.plan.evaluation, scored.inputs.lookups
     what = "a log" if lookups is None else quantity(lookups, "lookup")
     return f"{what}, {quantity(len(evaluation.drawn), 'seed')}"

@@ -35,11 +35,7 @@ _Values = dict[str, dict[str, list[list[int | None]]]]
 
 
 def pictures(run: Run, rejections: Mapping[str, Mapping[str, float]]) -> list[Section]:
-    """Return the sections that are drawn; in place of a picture that the run cannot have stands the reason.
-
-    Args:
-        rejections: by policy and reason, as `read_rejections` returns them.
-    """
+    """Return the sections that are drawn; in place of a picture that the run cannot have stands the reason."""
     evaluation = run.scored.plan.evaluation
     history = read_history(
         run.path,
@@ -126,11 +122,7 @@ def _owners(history: History | None) -> Iterator[Block]:
 
 
 def _heat_map(history: History, name: str, title: str, **content: Any) -> Matrix:
-    """Return a chart of brokers over time, with marks where brokers came and were lost.
-
-    Args:
-        content: specification, values and what these are.
-    """
+    """Return a chart of brokers over time, with marks where brokers came and were lost."""
     clusters = history.clusters.items()
     return _over_time(
         history,
@@ -146,7 +138,6 @@ def _heat_map(history: History, name: str, title: str, **content: Any) -> Matrix
 
 
 def _over_time(history: History, name: str, title: str, description: str, **content: Any) -> Matrix:
-    """Return a chart whose columns are stretches of time; times in ms."""
     clusters = history.clusters.items()
     columns = {name: [int(start) // 1000 for start in each.starts] for name, each in clusters}
     widths = {name: each.width_us // 1000 for name, each in clusters}

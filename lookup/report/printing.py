@@ -104,7 +104,6 @@ def show(
 
 
 def _answer(scored: Scored, folder: str, *, is_quiet: bool) -> Iterator[str]:
-    """Yield a sentence for each card, behind the first how sure it is and what to do next."""
     told = nothing_told(scored)
     if told is not None:
         yield told
@@ -189,11 +188,7 @@ def _is_idle(line: Line) -> bool:
 
 
 def _pages(shown: Sequence[Line], heads: Mapping[int, str], width: int) -> Iterator[list[int]]:
-    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each.
-
-    Args:
-        heads: by place of a policy's figures in lines, the incumbent's first.
-    """
+    """Divide the candidates into runs that fit beside the incumbent; at least one candidate each."""
     widths = {
         column: max([len(head), *(len(line.figures[column].value) + 2 for line in shown)]) + _AROUND
         for column, head in heads.items()

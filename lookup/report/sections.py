@@ -47,11 +47,7 @@ _FELT = ("answered_ratio", "match_ratio", "network_ms_mean", "imbalance_max_mean
 
 
 def sections(run: Run, folder: str | None = None) -> list[Section]:
-    """Return every section that the run has something for; what it cannot have is said in its place.
-
-    Args:
-        folder: where the run will be, for commands; default: where it is.
-    """
+    """Return every section that the run has something for; what it cannot have is said in its place."""
     scored = run.scored
     rejected = read_rejections(run.path, seeds=len(scored.plan.evaluation.drawn))
     load, owners, flows, topology, rejections = pictures(run, rejected)
@@ -102,7 +98,6 @@ def _decision(scored: Scored) -> Iterator[Block]:
 
 
 def _trade(scored: Scored) -> Section:
-    """Return the chart of the two aims that this log has: locality and balance, or balance and moves."""
     chosen = _axes(scored)
     if chosen is None:
         text = "This run has no two figures to set against each other, as there are locality, balance and moves."

@@ -144,7 +144,6 @@ def undecided_figures(scored: Scored) -> list[str]:
 
 
 def _effect(verdicts: list[Verdict], scored: Scored) -> str:
-    """Return the smallest effects that undecided verdicts on one figure can show, or why they show none."""
     # Without a p value a comparison rests on too little, so that its interval shows nothing.
     open_ = [verdict for verdict in verdicts if is_undecided(verdict) and not math.isnan(verdict.p_value)]
     if open_:

@@ -163,7 +163,6 @@ def filled(text: str, before: float, after: float) -> str:
 
 
 def _compared(before: float, after: float, word: str) -> str:
-    """Say how a number compares, `word` being "many" or "much"."""
     if not after:
         return "no"
     if not before:

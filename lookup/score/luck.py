@@ -423,7 +423,6 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
 def _rows(
     series: Series, cluster: str, layout: Layout, rows: Callable[[MetricSums], FloatArray], kept: IndexArray
 ) -> FloatArray:
-    """Return some rows of a cluster by replicate, shape (n_replicates, n_kept, k)."""
     by_replicate = np.zeros((len(layout.seeds), len(kept), _width(series)))
     for replicate, seed in enumerate(layout.seeds):
         if (cluster, seed) in series.parts:

@@ -204,7 +204,6 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
 
 
 def _placed_once(outcome: ReplayOutcome, series: Sequence[Series], plan: Plan) -> dict[str, str]:
-    """Return by policy why its differences may be luck that no replicate shows, if they may be."""
     reasons: dict[str, str] = {}
     for policy in plan.policies:
         own = [figure for figure in series if figure.policy == policy]

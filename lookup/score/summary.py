@@ -95,7 +95,6 @@ def metric_rows(scored: Scored) -> list[dict[str, Any]]:
 
 
 def _row(policy: str, cluster: str | None, metric: Metric) -> dict[str, Any]:
-    """Return the row of a metric without a value; the order of its keys is that of the file."""
     known = {"policy": policy, "cluster": cluster, "metric": metric.name}
     known |= {"unit": metric.unit, "direction": metric.better}
     return {name: known.get(name) for name in METRICS.names}

@@ -211,7 +211,6 @@ def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
 
 
 def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | None, case: Case) -> Verdict:
-    """Judge a figure by itself, as if it were the only one."""
     if case.refused is not None:
         return replace(blank, reason=case.refused)
     if candidate is None or incumbent is None or not (_has(candidate) and _has(incumbent)):
@@ -288,12 +287,7 @@ def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
 
 
 def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
-    """Say of a guarded metric whether it is shown that nothing is lost.
-
-    Args:
-        at_worst: the lower bound of the difference, one-sided.
-        tolerated: loss that need not be excluded.
-    """
+    """Say of a guarded metric whether no more than `tolerated` is lost at worst, by the one-sided lower bound."""
     if verdict.guard is None:
         return verdict
     if verdict.verdict == "worse":

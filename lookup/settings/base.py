@@ -160,16 +160,12 @@ def _listed(value: object) -> object:
     raise ValueError(f"should be a text or a list of texts, not {_plain(value)}")
 
 
-def _unlisted(values: Sequence[str]) -> str | list[str]:
-    return values[0] if len(values) == 1 else list(values)
-
-
 #: One text, or several that the members of a template take in turn.
 Cycling = Annotated[
     tuple[str, ...],
     Field(min_length=1),
     BeforeValidator(_listed, json_schema_input_type=str | list[str]),
-    PlainSerializer(_unlisted),
+    PlainSerializer(lambda values: values[0] if len(values) == 1 else list(values)),
 ]
 
 

@@ -283,11 +283,15 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
     """Return the parts of a manager, with what it falls back to if a class is the other manager's."""
     placement, shedder = _STAND_INS[manager]
     is_even = _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
+    # Pulsar separates the members of a set by commas.
+    excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]
+    placed = _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement)
     table: dict[str, Any] = {
         "filters": [
             _ONLY_SYSTEM if part == "even-distribution" and not is_even else part for part in _FILTERS[manager]
         ],
-        "selector": _selector(keys, _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement)),
+        # Bundles of namespaces that are not shed are given to brokers in turn (PIP-380).
+        "selector": {"use": "by-namespace", "namespaces": excluded, "child": placed} if excluded else placed,
         "on_error": "skip",
     }
     if manager == MODULAR_MANAGER:
@@ -305,15 +309,7 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
     return table
 
 
-def _selector(keys: Mapping[str, Scalar], placement: Any) -> Any:
-    """Return a placement that gives bundles of namespaces that are not shed to brokers in turn (PIP-380)."""
-    # Pulsar separates the members of a set by commas.
-    excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]
-    return {"use": "by-namespace", "namespaces": excluded, "child": placement} if excluded else placement
-
-
 def _misplaced(keys: Mapping[str, Scalar], given: Mapping[str, Scalar], manager: str) -> list[str]:
-    """Return a warning for each class of the other manager, which Pulsar only logs."""
     # A placement that the file does not name is a default, and no mistake of its author.
     placement, shedder = _STAND_INS[manager]
     own = manager.rpartition(".")[2]

@@ -56,14 +56,10 @@ def _few_enough(value: int) -> int:
     return value
 
 
-def _kind(value: object) -> str:
-    return NUMBER if isinstance(value, int) and not isinstance(value, bool) else LIST
-
-
 _Seeds = Annotated[
     Annotated[int, AfterValidator(_few_enough), Tag(NUMBER)]
     | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=_MOST_SEEDS), Tag(LIST)],
-    Discriminator(_kind),
+    Discriminator(lambda value: NUMBER if isinstance(value, int) and not isinstance(value, bool) else LIST),
 ]
 
 

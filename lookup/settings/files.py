@@ -1,4 +1,7 @@
-"""Read the files that hold settings or that settings name: TOML, policies, a topology, a broker's profile."""
+"""Read the files that hold settings or that settings name: TOML, policies, a topology, a broker's profile.
+
+All mistakes of a file are raised together, as one `SettingsError`.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,6 @@ def anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _anchored(value: Any, steps: Sequence[str], folder: Path) -> Any:
-    """Return a value with the path that some steps lead to made absolute."""
     if steps and steps[0] == "[]":
         return [_anchored(item, steps[1:], folder) for item in value] if isinstance(value, list) else value
     if steps:
@@ -144,73 +146,39 @@ class NamespacesFile(Strict):
 
 
 def namespaces_in(text: str, path: str | os.PathLike[str]) -> NamespacesFile:
-    """Read a text with `[[namespaces]]`, such as the `namespaces.toml` of a record.
-
-    Args:
-        path: of its file, for sentences.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a text with `[[namespaces]]`, such as the `namespaces.toml` of a record."""
     return _validated(NamespacesFile, parsed_toml(text, Path(path)), path)
 
 
 def load_policies(path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
-    """Read a file of policies: `[[policies]]`, or one policy with its keys at the top.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a file of policies: `[[policies]]`, or one policy with its keys at the top."""
     return policies_in(anchored(read_toml(Path(path)), Path(path).parent), path)
 
 
 def policies_in(values: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[PolicySpec, ...]:
-    """Return the policies of what stands in such a file.
-
-    Args:
-        path: of the file, for sentences.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Return the policies of what stands in such a file."""
     if "policies" in values:
         return _validated(PolicyFile, values, path).policies
     return (_validated(PolicySpec, values, path),)
 
 
 def load_space(path: str | os.PathLike[str]) -> SpaceEntry:
-    """Read a file with one space of settings that a search varies.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a file with one space of settings that a search varies."""
     return _validated(SpaceEntry, read_toml(Path(path)), path)
 
 
 def load_topology(path: str | os.PathLike[str]) -> TopologyFile:
-    """Read a topology file.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a topology file."""
     return _validated(TopologyFile, read_toml(Path(path)), path)
 
 
 def load_budget(path: str | os.PathLike[str]) -> Mapping[str, float]:
-    """Read a budget: the largest tolerated regression by the name of a figure, `metric` or `metric:key`.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a budget: the largest tolerated regression by the name of a figure, `metric` or `metric:key`."""
     return _validated(BudgetFile, read_toml(Path(path)), path).budget
 
 
 def load_broker_profile(path: str | os.PathLike[str]) -> BrokerProfile:
-    """Read a profile: TOML if the name ends in .toml, else a `broker.conf`.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read a profile: TOML if the name ends in .toml, else a `broker.conf`."""
     if Path(path).suffix != ".toml":
         return read_broker_conf(path)
     return _validated(BrokerProfile, {"file": str(path), **read_toml(Path(path))}, path)

@@ -173,7 +173,6 @@ def _hint(loc: tuple[str, ...], index: int, model: type[BaseModel]) -> str:
 
 
 def _literal(text: str) -> object:
-    """Read a text as a TOML value, else as a JSON value, else as it is; nesting too deep is an error in either."""
     try:
         return toml_table(f"value = {text}")["value"]
     except NestingError:

@@ -1,7 +1,8 @@
 """Load the settings of evaluations, of the decision server and of topics with everything they name.
 
 Flags count before the environment, and that before files. All mistakes of all sources are found before any is reported;
-the valid part of wrong settings is kept and checked further, so that one mistake hides no other.
+the valid part of wrong settings is kept and checked further, so that one mistake hides no other. All are raised
+together, as one `SettingsError`.
 """
 
 from __future__ import annotations
@@ -96,9 +97,6 @@ def load_evaluation(
             paths from the working folder.
         overrides: flags by key path, `{"evaluation.tick_s": 30}`, paths from the working folder; None: not given.
         environ: variables; default: those of the process. `{}`: none.
-
-    Raises:
-        SettingsError: all mistakes together.
     """
     return examine_settings(EvaluationFile, path, overrides, environ).require()
 
@@ -114,9 +112,6 @@ def load_topics(
         path: a TOML file with `[topics]`; a name that does not end in .toml is a `broker.conf`; None: no file.
         overrides: flags by key path, `{"topics.catalog": "t.db"}`, as for `load_evaluation`, like the next.
         environ: variables.
-
-    Raises:
-        SettingsError: all mistakes together.
     """
     return examine_settings(TopicsFile, {} if path is None else path, overrides, environ).require()
 
@@ -126,22 +121,14 @@ def load_serving(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ServingFile:
-    """Read the settings of the decision server and every file they name; arguments as for `load_evaluation`.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read the settings of the decision server and every file they name; arguments as for `load_evaluation`."""
     return examine_settings(ServingFile, path, overrides, environ).require()
 
 
 def load_tuning(
     path: Written, overrides: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
 ) -> TuneFile:
-    """Read the settings of a search and the spaces they name, not the evaluation; arguments as for `load_evaluation`.
-
-    Raises:
-        SettingsError: all mistakes together.
-    """
+    """Read the settings of a search and its spaces, not its evaluation; arguments as for `load_evaluation`."""
     return examine_settings(TuneFile, path, overrides, environ).require()
 
 
@@ -243,7 +230,6 @@ class _Reading(Generic[File]):
         return Findings(settings.note_sources(sources), sound, ())
 
     def _over_files(self, tree: Tree, conf: str | None) -> Tree:
-        """Lay the settings over the files that their tables name."""
         for table, key in (("topology", "file"), ("topics", "from_broker_conf")):
             if key not in choices_at(self.model, (table,)):
                 continue
@@ -323,10 +309,6 @@ def _sound_values(model: type[BaseModel], values: Mapping[str, Any], wrong: Coll
 
     Of a value that is wrong nothing is left, of a table with fixed keys an object with those that are valid, of
     policies those that are valid but for their `broker.conf`.
-
-    Args:
-        values: the table, without unknown keys.
-        wrong: the place of every mistake.
     """
     sound: dict[str, Any] = {}
     for name, info in model.model_fields.items():

@@ -265,7 +265,6 @@ def is_path(key: str) -> bool:
 
 
 def _put(table: dict[str, Any], path: str, value: Any) -> bool:
-    """Put a value where a key path leads in a policy as written, if there is such a place; return whether there is."""
     *steps, last = _steps(path)
     inner = _inside(table, steps)
     if isinstance(inner, dict):
@@ -274,7 +273,6 @@ def _put(table: dict[str, Any], path: str, value: Any) -> bool:
 
 
 def _inside(table: Any, steps: Sequence[str]) -> Any:
-    """Return what stands at a place in a policy as written; None if there is none."""
     for step in steps:
         if isinstance(table, list | tuple):
             table = table[int(step)] if step.isdecimal() and int(step) < len(table) else None

@@ -164,7 +164,6 @@ def descend(annotation: object, step: str | int) -> object:
 
 
 def _bare(annotation: object) -> object:
-    """Strip `Annotated` and `| None`."""
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

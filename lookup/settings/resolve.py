@@ -221,15 +221,9 @@ def lookup_data(profile: BrokerProfile, broker_id: str, properties: Mapping[str,
 
 
 def _broker(entry: BrokerEntry, broker_id: str, turn: int, number: int) -> Broker:
-    """Return a broker of an entry.
-
-    Args:
-        turn: index among the brokers of the entry, which take lists of values in turn.
-        number: the number that `{n}` stands for.
-    """
+    """Return a broker of an entry."""
 
     def value_of(values: Sequence[str]) -> str:
-        """Return the broker's value of those that the brokers take in turn."""
         return numbered(values[turn % len(values)], number)
 
     profile = entry.profile or BrokerProfile()

@@ -108,7 +108,6 @@ def read_topics_conf(path: str, written: Collection[str]) -> Mapping[str, Any]:
 
 
 def _value(name: str, text: str) -> Any:
-    """Read the text that a `broker.conf` has for a setting."""
     if name == "lister":
         if "." in text and text not in _CLASSES:
             raise ValueError(f"{text} is a Java class, which only a broker loads; write the lister that stands for it")

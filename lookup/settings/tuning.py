@@ -52,15 +52,11 @@ class RangeEntry(Strict):
         return None
 
 
-def _kind(value: object) -> str:
-    return LIST if isinstance(value, list | tuple) else TABLE
-
-
 #: A list has the values themselves: numbers, texts, names of classes, or parts as tables.
 _Values = Annotated[
     Annotated[tuple[Scalar | Mapping[str, Any], ...], Field(min_length=2), Tag(LIST)]
     | Annotated[RangeEntry, Tag(TABLE)],
-    Discriminator(_kind),
+    Discriminator(lambda value: LIST if isinstance(value, list | tuple) else TABLE),
 ]
 
 

@@ -95,7 +95,6 @@ def offered_in(world: World) -> Candidates:
 
 
 def _own_view(part: Any, view: ClusterView) -> ClusterView:
-    """Return the view with the part's own memory; memory under `*` is every part's."""
     return replace(view, memory=view.memory.get(memory_key(part), view.memory.get("*", {})))
 
 
@@ -120,7 +119,6 @@ def proposals_in(shedder: Shedder | Splitter, world: World) -> list[Proposal | S
     view = _own_view(shedder, world.view)
 
     def accept(proposal: Proposal | Split) -> Ruling:
-        """Record a proposal and accept it, unless there are too many."""
         proposals.append(proposal)
         if len(proposals) == _ENOUGH:
             raise AssertionError(f"{shedder!r} is still proposing after {_ENOUGH} proposals: {world.name}")

@@ -134,6 +134,7 @@ def labelled_for(policy: Policy, world: World) -> World:
 def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str, World]]:
     """Yield, for each thing that is not among `reads`, its name and the world with that thing changed."""
     lookup = world.request
+    declared = {key: value for key, value in lookup.properties.items() if f"properties.{key}" in reads}
     others: dict[str, Any] = {
         "domain": "non-persistent" if lookup.domain != "non-persistent" else None,
         "tenant": "another",
@@ -142,7 +143,7 @@ def changed_elsewhere(reads: frozenset[str], world: World) -> Iterator[tuple[str
         "topic": "persistent://another/one/topic",
         "client": "192.168.7.7",
         "listener": "another",
-        "properties": _other_properties(reads, lookup),
+        "properties": {key: f"not {value}" for key, value in lookup.properties.items()} | {"more": "x"} | declared,
     }
     for name, value in others.items():
         if name not in reads:
@@ -158,11 +159,6 @@ def _labelled(plain: Broker, keys: Iterable[str], number: int) -> Broker:
     return replace(
         plain, lookup_data=replace(plain.lookup_data, properties=labels | dict(plain.lookup_data.properties))
     )
-
-
-def _other_properties(reads: frozenset[str], lookup: LookupRequest) -> dict[str, str]:
-    declared = {key: value for key, value in lookup.properties.items() if f"properties.{key}" in reads}
-    return {key: f"not {value}" for key, value in lookup.properties.items()} | {"more": "x"} | declared
 
 
 def _other_figures(view: ClusterView) -> dict[str, dict[str, Any]]:

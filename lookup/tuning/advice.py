@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from lookup.score.rules import Name
 from lookup.settings.pulsar_keys import NOT_DYNAMIC
-from lookup.tuning.racing import ANSWERED, Aims, Figure, Standing, figure_name
+from lookup.tuning.racing import ANSWERED, Aims, Standing, figure_name
 
 __all__ = ["back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines"]
 
@@ -36,18 +36,21 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
 
     better = [name for name in aims.figures if is_better(name)]
     if not better:
-        return f"nothing is shown to be better: {', '.join(_verdict(candidate, name) for name in aims.figures)}"
+        texts = []
+        for name in aims.figures:
+            figure = candidate.figures[name]
+            is_alone = figure.verdict == "inconclusive" and figure.low > 0
+            alone = " (better if it were the only comparison)" if is_alone else ""
+            texts.append(f"{figure_name(name)} {figure.verdict}{alone}")
+        return f"nothing is shown to be better: {', '.join(texts)}"
     has_gained = any(name in better for name in aims.objectives)
     for name in aims.objectives if has_gained else aims.figures:
-        if name not in better and not _is_kept(candidate.figures[name], incumbent, name, aims):
+        figure = candidate.figures[name]
+        # Of a figure without an interval a loss beyond the tolerance is not excluded.
+        is_kept = figure.verdict in ("equivalent", "identical") or figure.low >= -_tolerated(incumbent, name, aims)
+        if name not in better and not is_kept:
             return f"{figure_name(name)} may be worse by more than the tolerance"
     return None
-
-
-def _verdict(candidate: Standing, name: Name) -> str:
-    figure = candidate.figures[name]
-    alone = " (better if it were the only comparison)" if figure.verdict == "inconclusive" and figure.low > 0 else ""
-    return f"{figure_name(name)} {figure.verdict}{alone}"
 
 
 def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
@@ -67,11 +70,6 @@ def promises(candidate: Standing, incumbent: Standing, aims: Aims) -> bool:
 
 def _tolerated(incumbent: Standing, name: Name, aims: Aims) -> float:
     return aims.tolerance * abs(incumbent.figures[name].value)
-
-
-def _is_kept(figure: Figure, incumbent: Standing, name: Name, aims: Aims) -> bool:
-    """Return whether a loss beyond the tolerance is excluded; of a figure without an interval it is not."""
-    return figure.verdict in ("equivalent", "identical") or figure.low >= -_tolerated(incumbent, name, aims)
 
 
 def _is_within(candidate: Standing, incumbent: Standing, name: Name, times: float, aims: Aims) -> bool:

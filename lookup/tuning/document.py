@@ -107,7 +107,6 @@ def judged_entry(
 
 
 def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, Any]:
-    """Return a candidate as a table of `[[policies]]`."""
     name, changes = f"{base.name}-{candidate.number}", dict(candidate.point.changes)
     if base.conf_file is not None and not any(map(is_path, changes)):
         return {"name": name, "from_broker_conf": base.conf_file, "broker_conf": changes}

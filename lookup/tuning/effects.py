@@ -92,11 +92,7 @@ def settings_document(
 
 
 def _matters(is_told: bool | None, chance: tuple[float, float], level: float) -> bool | None:
-    """Return whether a setting mattered, None if neither way could have shown it.
-
-    Args:
-        chance: of what the first batch has shown, and of the most that it could have shown.
-    """
+    """Return whether a setting mattered, None if neither way could have shown it."""
     seen, least = chance
     if is_told or seen <= level:
         return True
@@ -104,7 +100,6 @@ def _matters(is_told: bool | None, chance: tuple[float, float], level: float) ->
 
 
 def _places(search: Search, batch: Mapping[int, _Gains]) -> Iterator[tuple[str, str]]:
-    """Yield space and key of each change that candidates of a batch take back."""
     for number in batch:
         candidate = search.candidates[number]
         changes = search.candidates[candidate.of or 0].point.changes

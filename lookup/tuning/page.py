@@ -32,11 +32,7 @@ _Document = Mapping[str, Any]
 
 
 def tuning_page(document: _Document) -> str:
-    """Return the page of a search.
-
-    Args:
-        document: what `tune.json` holds.
-    """
+    """Return the page of a search."""
     parts = {part: [beside_today(one, document) for one in document[part]] for part in ("candidates", "finalists")}
     document = {**document, **parts}
     tried = [one for one in document["candidates"][1:] if one["search"] is not None]
@@ -60,7 +56,6 @@ def tuning_page(document: _Document) -> str:
 
 
 def _caution(document: _Document) -> str:
-    """Return what every figure says if nothing was sealed."""
     return "" if document["sealed_from"] else " (not confirmed: no days were sealed)"
 
 
@@ -196,7 +191,6 @@ def _texts(figures: _Document, chosen: tuple[str, str]) -> list[str]:
 
 
 def _span(figures: _Document, name: str, document: _Document, *, has_width: bool = True) -> tuple[float, float, float]:
-    """Return where a candidate stands, with the ends of its line."""
     figure, sign = figures[name], 1.0 if name in document["rising"] else -1.0
     at = figure["value"]
     if not has_width or figure["low"] is None:
@@ -248,7 +242,6 @@ def _candidates(document: _Document) -> Iterator[Block]:
 
 
 def _role(one: _Document, document: _Document) -> str:
-    """Return what a point is drawn as."""
     for role, part in (("recommended", "recommended"), ("candidate", "finalists")):
         if any(one["candidate"] == other["candidate"] for other in document[part]):
             return role

@@ -116,12 +116,7 @@ def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
 
 
 def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> dict[str, str]:
-    """Return by policy another one that certainly dominates it; those that none does are left out.
-
-    Args:
-        samples: pooled figures of a batch.
-        standings: of its policies after it.
-    """
+    """Return by policy another one that certainly dominates it; those that none does are left out."""
     policies = list(standings)
     values = np.array([[aims.raised(name, standing) for name in aims.figures] for standing in standings.values()])
     first, found = [policies[number] for number in _undominated(values)], {}
@@ -152,7 +147,6 @@ def leaders(values: NDArray[np.float64], count: int) -> list[int]:
 
 
 def _undominated(values: NDArray[np.float64]) -> list[int]:
-    """Return the rows that no other row is at least as good as in every column, and better in one."""
     at_least = (values[:, None, :] >= values[None, :, :]).all(axis=2)
     above = (values[:, None, :] > values[None, :, :]).any(axis=2)
     places: list[int] = np.flatnonzero(~(at_least & above).any(axis=0)).tolist()
@@ -160,7 +154,6 @@ def _undominated(values: NDArray[np.float64]) -> list[int]:
 
 
 def _dominates(samples: Samples, a: str, b: str, aims: Aims) -> bool:
-    """Return whether a is no worse than b in any figure, and certainly better in one."""
     is_certain = False
     for name in aims.figures:
         gain = gain_over(samples, a, b, name, aims)

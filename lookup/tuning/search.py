@@ -114,11 +114,6 @@ class Search:
             return left
         return left + few * (_PARED + max(0, self._section.candidates - len(self.candidates)))
 
-    @property
-    def _most_changes(self) -> int:
-        """Return how many settings a candidate may change."""
-        return max(len(space.axes) for space in self.spaces.values())
-
     def learn(self, aims: Aims, standings: Mapping[int, Standing], beaten_by: Mapping[int, int]) -> None:
         """Take what a batch has shown, by candidate.
 
@@ -192,7 +187,11 @@ class Search:
         spread_out = sum(one.origin != "near" for one in self.candidates)
         left = self._section.candidates - spread_out
         # Those that take changes back are candidates too: at most a quarter of what is left is kept for them.
-        left -= min(left // 4, _PARED * self._most_changes) + len(self.candidates) - spread_out
+        left -= (
+            min(left // 4, _PARED * max(len(space.axes) for space in self.spaces.values()))
+            + len(self.candidates)
+            - spread_out
+        )
         count = -(-left // (_TURNS - turn))
         good = [candidate.point for candidate in self.best(self._section.finalists) if candidate.point.coordinates]
         listed = [name for name, space in self.spaces.items() if math.isfinite(space.size)]
@@ -210,7 +209,6 @@ class Search:
         return self.candidates[before:]
 
     def _pared(self, base: Candidate) -> list[Candidate]:
-        """Take each change of a candidate back by itself."""
         before = len(self.candidates)
         for key in self._varied(base) if len(base.point.changes) > 1 else ():
             self._add(base.point.without(key), "pared", base.number)

@@ -154,7 +154,6 @@ class Space:
 
     @cached_property
     def _start(self) -> PolicySpec:
-        """Return the policy with the values that all points have."""
         return self.base.changed(self.base.name, self.fixed) if self.fixed else self.base
 
     def _changes(self, varied: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,11 +171,7 @@ def spread(space: Space, count: int) -> Iterator[Point]:
 
 
 def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Iterator[Point]:
-    """Yield points around good ones of a space, as many around each; in each further turn they lie closer.
-
-    Args:
-        points: with coordinates, the best first.
-    """
+    """Yield points around good ones, the best first, as many around each; in each further turn they lie closer."""
     reach = _REACH * _CLOSER**turn
     numeric = np.array([not axis.choices for axis in space.axes])
     steps = qmc.Sobol(len(space.axes), scramble=False).fast_forward(1 + turn * count).random(count)
@@ -195,9 +190,6 @@ def _once(points: Iterable[Point]) -> Iterator[Point]:
 
 def build_space(entry: SpaceEntry, base: PolicySpec, registry: Registry, *, bundles: int) -> Space:
     """Return a space that can be searched.
-
-    Args:
-        bundles: that a namespace has unless the policy says it.
 
     Raises:
         SettingsError: for ends that are missing or not allowed, and settings that nothing reads; all together.
@@ -247,7 +239,6 @@ class _Allowed:
 
 
 def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
-    """Return what the parts of a policy allow, by key path and by key of a `broker.conf`."""
     allowed = {"grace_s": _Allowed(0, None, is_whole=True), **dict.fromkeys(_BUNDLES, _Allowed(is_whole=True))}
     for holder, kind in _KINDS.items():
         given = getattr(base, holder)
@@ -274,7 +265,6 @@ def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
 
 
 def _problems(space: Space, known: Mapping[str, Any], registry: Registry) -> Iterator[str]:
-    """Find values that are not allowed, and settings that change no policy."""
     of = f"policy {shown(space.base.name)}"
     idle, wrong = {axis.key for axis in space.axes}, dict[str, None]()
     for middle in islice(product(*(_places(axis) if axis.choices else (0.5,) for axis in space.axes)), _COMBINATIONS):

@@ -39,12 +39,7 @@ def shown_of_batch(
     standings: Mapping[int, Standing],
     aims: Aims,
 ) -> Shown:
-    """Return what a batch has shown; in a race nobody is out before its end.
-
-    Args:
-        names: of the policies of all that were tried together, by number, the incumbent's first.
-        samples: pooled figures.
-    """
+    """Return what a batch has shown; in a race nobody is out before its end."""
     by_name = {name: number for number, name in names.items()}
     of_names = {name: standings[number] for number, name in names.items()}
     if batch.replicates == 1:

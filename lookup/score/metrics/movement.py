@@ -149,7 +149,6 @@ class NecessaryMoves(_GraphMoves):
 # Two metrics ask for the graph of the same changes, one after the other; changes are equal by identity.
 @lru_cache(maxsize=1)
 def _graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
-    """Return the positions of the moves among the changes, and which of them lie on cycles."""
     moves = np.flatnonzero(_moves_of(changes))
     return moves, on_cycles(changes.source[moves], changes.broker[moves])
 
