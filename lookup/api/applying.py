@@ -107,7 +107,6 @@ def recover(journal: str | Path, endpoints: Endpoints, say: Callable[[str], None
 
 
 def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, yes: bool, is_back: bool) -> Applied:
-    """Make the moves of a journal, there or back, or look at what would be made."""
     rest = _rest_of(plan, endpoints, "admin", "service_url")
     with ExitStack() as stack:
         if yes:

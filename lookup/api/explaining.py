@@ -242,7 +242,6 @@ def _registry_at(
 
 
 def _supposed_load(roster: Roster, usage: Mapping[str, float]) -> Load:
-    """Return the load of brokers with some usage; without any no broker has reported."""
     known = [broker.id for broker in roster]
     for broker in usage:
         if broker not in (*known, ALL):

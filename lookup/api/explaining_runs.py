@@ -271,7 +271,6 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
 
 
 def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
-    """Return a run; refuse arguments of a wrong type before anything is read."""
     require_path("run", run)
     check_workers(workers)
     return read_run(os.fspath(run))
@@ -396,7 +395,6 @@ def _again(run: Run, name: RunName, until_us: int) -> Again:
 
 
 def _difference(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Say in what a row differs from what is found now; None if it does not."""
     for column, value in now.items():
         before, after = _plain(recorded[column]), _plain(value)
         if before != after:

@@ -97,7 +97,6 @@ def _require_columns(names: Sequence[str], table: TableName) -> None:
 
 
 def _pieces(reader: pa.RecordBatchReader, names: list[str], table: TableName) -> Iterator[pa.Table]:
-    """Yield the rows in tables of about a million: batches may be small, and each table is a row group."""
     batches: list[pa.RecordBatch] = []
     while True:
         try:

@@ -168,7 +168,6 @@ class SecondChoice:
 
 
 def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
-    """Return the first odds with those of overloaded brokers handed on to the second choice."""
     chosen = dict(zip(first.numbers, first.odds.items(), strict=True))
     if len(full) == len(chosen):
         return other

@@ -254,7 +254,6 @@ class _UnloadBooks(Books[Unload]):
         self._placeable: set[str] = set()
 
     def _judged(self, change: Unload) -> Unload | Reason:
-        """Return an unload, with the destination that is chosen for it, or the first rule it breaks."""
         reason = self._objection(change)
         if reason is not None:
             return reason
@@ -371,7 +370,6 @@ class _SplitBooks(Books[Split]):
         self._view = view
 
     def _judged(self, change: Split) -> Split | Reason:
-        """Return a split, or the first rule it breaks."""
         # A bundle that was split has no owner any more, so this rule comes before the one on ownership.
         if change.bundle in self._changed:
             return Reason.SPLIT_THIS_CYCLE

@@ -316,7 +316,6 @@ def _facet(scored: Scored, verdict: Verdict) -> Facet:
 
 
 def _certainty(scored: Scored, found: _Found) -> str:
-    """Say how sure the differences are that a card names."""
     texts = []
     firm = [verdict for verdict in found.told if verdict.holds_for == "policy"]
     if firm:

@@ -47,7 +47,6 @@ def _unlikely_times(scored: Scored) -> Iterator[str]:
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the policies by what is said of them, so that each text is said once."""
     policies: dict[str, list[str]] = {}
     for policy, reason in reasons.items():
         policies.setdefault(reason, []).append(policy)

@@ -232,7 +232,6 @@ def settings_of(run: Run) -> EvaluationFile:
 
 
 def _restored(summary: _Summary, manifest: Mapping[str, Any]) -> Scored:
-    """Rebuild a scored replay from its summary: the same figures and sentences, without the sums behind them."""
     settings = manifest["settings"]
     metrics = {
         row.metric: _RecordedMetric(

@@ -200,7 +200,6 @@ def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
 
 
 def _named(checks: Sequence[Check], names: Sequence[str], budget: Mapping[str, float]) -> Iterator[Check]:
-    """Yield the checks that a budget names, each with what is tolerated."""
     for named, tolerated in budget.items():
         for name in _selected(named, names):
             yield from (replace(check, budget=tolerated) for check in checks if check.name == name)

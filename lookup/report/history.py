@@ -209,7 +209,6 @@ def _files(folder: str, name: str) -> list[str]:
 
 
 def _tables(folder: str, name: str, seed: int | None = None) -> Iterator[pa.Table]:
-    """Yield a run's tables of one kind, one for each cluster, policy and seed."""
     for file in _files(folder, name):
         # The seed stands at the end of each file's name: of ten replicates nine need not be opened.
         if seed is None or file.endswith(f"-{seed}.parquet"):

@@ -73,7 +73,6 @@ def _verdicts(scored: Scored) -> Iterator[Block]:
 
 
 def _details(scored: Scored) -> Iterator[Block]:
-    """Yield the comparison with the log, cycles of shedders, and the figures of clusters and of parts of the demand."""
     yield from (Heading("Fidelity"), *document.fidelity(scored))
     if scored.inputs.cycles:
         yield from (Heading("Why bundles moved, or did not"), document.ABOUT_CYCLES)

@@ -8,37 +8,27 @@ from lookup.report.cards import who_is_alike
 from lookup.report.folder import Run
 from lookup.report.html import html_page
 from lookup.report.sections import sections
-from lookup.score.scoring import Scored
 
 __all__ = ["html_report"]
 
 
 def html_report(run: Run, *, folder: str | None = None) -> str:
     """Write the whole page."""
+    inputs, period = run.scored.inputs, ""
+    if inputs.first_us is not None and inputs.last_us is not None:
+        begin, end = moment_at(inputs.first_us), moment_at(inputs.last_us)
+        until = f"{end:{'%H:%M' if begin.date() == end.date() else '%Y-%m-%d %H:%M'}}"
+        period = f"{begin:%Y-%m-%d %H:%M} to {until} UTC"
+    replayed = "a log" if inputs.lookups is None else quantity(inputs.lookups, "lookup")
     return html_page(
         sections(run, folder),
         title="Placement policies compared",
-        period=_period(run.scored),
+        period=period,
         version=run.manifest["versions"]["pulsar-lookup"],
         incumbent=run.scored.incumbent,
         candidates=run.scored.candidates,
         alike=who_is_alike(run.scored),
-        replayed=_replayed(run.scored),
+        replayed=f"{replayed}, {quantity(len(run.scored.plan.evaluation.drawn), 'seed')}",
         clusters=run.scored.clusters,
         source="`summary.json` beside it, or counted from the tables there",
     )
-
-
-def _replayed(scored: Scored) -> str:
-    evaluation, lookups = scored.plan.evaluation, scored.inputs.lookups
-    what = "a log" if lookups is None else quantity(lookups, "lookup")
-    return f"{what}, {quantity(len(evaluation.drawn), 'seed')}"
-
-
-def _period(scored: Scored) -> str:
-    """Return from when to when the log was; nothing if that is not known."""
-    first, last = scored.inputs.first_us, scored.inputs.last_us
-    if first is None or last is None:
-        return ""
-    begin, end = moment_at(first), moment_at(last)
-    return f"{begin:%Y-%m-%d %H:%M} to {end:{'%H:%M' if begin.date() == end.date() else '%Y-%m-%d %H:%M'}} UTC"

@@ -69,7 +69,6 @@ def sections(run: Run, folder: str | None = None) -> list[Section]:
 
 
 def _first_screen(scored: Scored, folder: str) -> Iterator[Section]:
-    """Yield the best candidate, the chart that sets all against each other, and the other candidates."""
     blocks: list[Block] = []
     others: list[Block] = []
     for block in document.answer(scored, folder):

@@ -445,7 +445,6 @@ def _too_few_blocks(parts: Sequence[MetricSums], layout: Layout, rules: VerdictS
 
 
 def _active_events(parts: Sequence[tuple[str, MetricSums]]) -> Counter[str]:
-    """Count the events with a figure under either policy by cause; those of a cluster are the same in all its parts."""
     active: dict[str, NDArray[np.bool_]] = {}
     for cluster, part in parts:
         rows = np.asarray(part.sums[len(part.sums) - len(part.events) :].any(axis=1))

@@ -65,7 +65,6 @@ def obstacles_of(settings: EvaluationFile) -> list[str]:
 
 
 def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Yield warnings about the configuration of brokers: properties without effect, keys that Pulsar would not take."""
     profiled = [(entry, entry.profile) for entry in settings.brokers if entry.profile is not None]
     ignoring = []
     for entry, profile in profiled:
@@ -93,7 +92,6 @@ def _about_profiles(settings: EvaluationFile, reads: Mapping[str, Collection[str
 
 
 def _about_names(settings: EvaluationFile) -> Iterator[str]:
-    """Yield warnings about names that look wrong: brokers in failure domains, ids of brokers, labels of clients."""
     ids = {broker for entry in settings.brokers for broker in entry.ids}
     for domain, brokers in settings.failure_domains.items() if ids else ():
         for broker in sorted(set(brokers) - ids):

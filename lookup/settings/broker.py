@@ -214,7 +214,6 @@ class BrokerEntry(Strict):
         return self
 
     def _missing_count(self) -> list[str]:
-        """Return a sentence for every key of a single broker that only a template may have."""
         problems = ["id: {n} needs a count"] if is_numbered(self.id or "") else []
         if self.profile is not None:
             urls = [url for urls in self.profile.advertised_listeners.values() for url in urls]
@@ -230,7 +229,6 @@ class BrokerEntry(Strict):
 
 
 def _unprefixed(properties: Mapping[str, object], prefix: str) -> list[str]:
-    """Return a sentence for every property that a broker would not publish, being outside of the prefix."""
     return [
         f'properties.{key}: a broker publishes only properties under "{prefix}"; did you mean "{prefix}{key}"?'
         for key in properties

@@ -286,7 +286,6 @@ def _steps(path: str) -> list[str]:
 
 
 def _choosing(written: object) -> list[str]:
-    """Return a sentence for each key of `broker_conf` that chooses parts, which a policy of one's own has chosen."""
     keys = written.get("broker_conf") if isinstance(written, Mapping) else None
     return [
         f"broker_conf.{key}: chooses parts of a policy, and has no effect without `from_broker_conf`; write the part"

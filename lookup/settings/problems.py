@@ -75,7 +75,6 @@ def unknown_keys(error: ValidationError) -> set[Loc]:
 
 
 def _written(loc: Loc) -> Loc:
-    """Return a place without the steps that pydantic adds to what is written."""
     return tuple(step for step in loc if step not in ("[key]", NUMBER, LIST, TABLE))
 
 

@@ -40,8 +40,8 @@ def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bo
         for name in aims.figures:
             figure = candidate.figures[name]
             is_alone = figure.verdict == "inconclusive" and figure.low > 0
-            alone = " (better if it were the only comparison)" if is_alone else ""
-            texts.append(f"{figure_name(name)} {figure.verdict}{alone}")
+            note = " (better if it were the only comparison)" if is_alone else ""
+            texts.append(f"{figure_name(name)} {figure.verdict}{note}")
         return f"nothing is shown to be better: {', '.join(texts)}"
     has_gained = any(name in better for name in aims.objectives)
     for name in aims.objectives if has_gained else aims.figures:

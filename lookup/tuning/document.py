@@ -35,7 +35,13 @@ def figures(of: Standing | None) -> dict[str, Any] | None:
 
 def standing(written: Mapping[str, Any], idle: str | None) -> Standing:
     """Return how a candidate stood, from what `figures` returned."""
-    return Standing({name_of(name): _figure(figure) for name, figure in written.items()}, idle)
+    found = {}
+    for name, figure in written.items():
+        numbers = {key: math.nan if figure[key] is None else figure[key] for key in ("value", "delta", "low", "high")}
+        found[name_of(name)] = Figure(
+            **numbers, verdict=figure["verdict"], guard=figure["guard"], gap=figure.get("gap", 0.0)
+        )
+    return Standing(found, idle)
 
 
 def aims_document(aims: Aims) -> dict[str, Any]:
@@ -167,9 +173,3 @@ def _plain(figure: Figure) -> dict[str, Any]:
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in asdict(figure).items()
     }
-
-
-def _figure(written: Mapping[str, Any]) -> Figure:
-    numbers = {key: math.nan if written[key] is None else written[key] for key in ("value", "delta", "low", "high")}
-    gap = written.get("gap", 0.0)
-    return Figure(**numbers, verdict=written["verdict"], guard=written["guard"], gap=gap)

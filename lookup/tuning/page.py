@@ -166,7 +166,6 @@ def _front(document: _Document) -> Iterator[Block]:
 def _dots(
     document: _Document, candidates: Sequence[_Document], days: str, chosen: tuple[str, str]
 ) -> Iterator[list[Any]]:
-    """Yield the points of a chart as `trade_chart` has them, those with names first."""
     today = document["incumbent"][days]
     if today is None or any(today[name]["value"] is None for name in chosen):
         return
@@ -262,7 +261,6 @@ def _arrow(name: str, document: _Document) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Return a value as it is drawn: numbers stay, switches, names and parts are texts."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or isinstance(value, int | float):

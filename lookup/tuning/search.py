@@ -174,7 +174,6 @@ class Search:
         return self.candidates[1:]
 
     def _draw(self, streams: list[Iterator[Point]], count: int) -> None:
-        """Take points in turns until there are so many candidates; a space without more leaves it to the others."""
         while streams and len(self.candidates) < count:
             for stream in list(streams):
                 point = next(stream, None)

@@ -76,7 +76,6 @@ def spaces_of(file: TuneFile, settings: EvaluationFile, registry: Registry) -> t
 
 
 def _prices_of(own: TuneSection) -> tuple[str, ...]:
-    """Return the figures that may get worse: those named, else the usual one unless it is an objective."""
     return tuple({_PRICE} - {*(own.objectives or ())}) if own.prices is None else own.prices
 
 

@@ -154,7 +154,6 @@ def _graph(changes: OwnerChanges) -> tuple[IndexArray, BoolArray]:
 
 
 def _moves_of(changes: OwnerChanges) -> BoolArray:
-    """Mark the changes to a different owner, shape (n_changes,)."""
     moved: BoolArray = (changes.source >= 0) & (changes.broker >= 0) & (changes.source != changes.broker)
     return moved
 
