@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lookup
-from lookup.errors import PluginError, SettingsError
+from lookup.errors import SettingsError
 from tests.simulation.scenarios import SMALL, written
 
 WRITTEN: dict[str, Any] = tomllib.loads(SMALL)
@@ -106,8 +106,6 @@ def test_progress_and_warnings_are_sentences(tmp_path: Path) -> None:
         ([42], "scenarios[0] is 42"),
         ({**WRITTEN, "minuts": 3}, "scenarios: minuts: "),
         ([{**WRITTEN, "minutes": 0}], "scenarios[0]: minutes: "),
-        ("nowhere.scenario", "nowhere.scenario: "),
-        ("shipped:dran", "nothing ships under"),
         ({**WRITTEN, "policies": [{"name": "p", "selector": "rnd"}]}, "scenarios: policy 'p' selector: "),
     ],
 )
@@ -117,9 +115,3 @@ def test_mistakes_are_sentences(scenarios: Any, sentence: str) -> None:
         lookup.simulate(scenarios)
 
     assert str(raised.value).startswith(sentence)
-
-
-def test_a_selector_that_there_is_not_is_a_sentence() -> None:
-    """With the one that was meant."""
-    with pytest.raises(PluginError, match=r"'bset'; did you mean 'best'\?"):
-        lookup.simulate_matrix(WRITTEN, selectors="bset")

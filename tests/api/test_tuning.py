@@ -383,14 +383,6 @@ def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> N
         _tuned(search, tmp_path / "out")
 
 
-def test_a_log_that_is_too_short_is_refused(tmp_path: Path) -> None:
-    """With the length that would do."""
-    lookup.generate(tmp_path / "short", hours=6, lookups=2_000, clusters=1)
-
-    with pytest.raises(InputError, match=r"the log is 6\.0 hours long"):
-        _tuned(_search(tmp_path / "short", _WEIGHT), tmp_path / "out")
-
-
 @pytest.mark.parametrize("time", [{"since": "2030-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}])
 def test_times_without_a_row_are_refused_before_any_work(log: Path, tmp_path: Path, time: dict[str, str]) -> None:
     """With those of the log."""

@@ -9,7 +9,7 @@ import pytest
 
 from lookup.engine.manager import LoadManager
 from lookup.errors import ContractError
-from lookup.model import CycleLabel, CycleOutcome, CycleReason, Reason, Split
+from lookup.model import Reason, Split
 from lookup.testing import cluster
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, owner_of, policy
 
@@ -120,18 +120,6 @@ def test_rejected_and_accepted_add_up_to_what_was_proposed() -> None:
 def test_a_policy_without_splitter_splits_nothing() -> None:
     """There is no report."""
     assert manager(policy(Odds()), VIEW).split_bundles() is None
-
-
-@pytest.mark.parametrize("on_error", ["skip", "fail-closed"])
-def test_a_splitter_that_raises_keeps_what_was_accepted(on_error: str) -> None:
-    """The cycle failed, the split before took place, the failure is counted."""
-    made = _at_work(Split(B1, "b1", (1,)), error=KeyError("gone"), on_error=on_error)
-    report = made.split_bundles()
-
-    assert report is not None
-    assert report.outcome == CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
-    assert len(report.accepted) == 1
-    assert "splitter 'splitting' raised KeyError: 'gone'" in str(made.failures.first)
 
 
 @pytest.mark.parametrize(

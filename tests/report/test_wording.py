@@ -223,15 +223,6 @@ def test_a_loss_in_these_hours_does_not_fail_a_run(accept: bool, code: int) -> N
     assert conclusion(found).endswith("Undecided: 1 of 2 primary comparisons.")
 
 
-def test_a_loss_that_is_not_excluded_is_named_by_the_conclusion() -> None:
-    """By figure and candidate, though no decision was required, and what was kept is not named."""
-    found = varied()
-
-    assert found.exit_code == 4
-    assert not found.plan.rules.require_decision
-    assert ": answered_ratio of old (exit code 4). " in conclusion(found)
-
-
 def test_every_figure_without_guard_is_named() -> None:
     """Of all candidates, but of primary metrics only: others let lookups wait without a word."""
     both = varied(primary=("answered_ratio", "waiting"))

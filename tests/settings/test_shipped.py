@@ -9,7 +9,7 @@ import pytest
 from lookup.errors import SettingsError
 from lookup.settings import load_evaluation
 from lookup.settings.shipped import shipped, shipped_path
-from tests.settings.files import mistakes, write
+from tests.settings.files import write
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -42,12 +42,3 @@ def test_an_evaluation_may_name_what_ships(tmp_path: Path) -> None:
     assert [policy.name for policy in settings.policies] == ["stock", "rack-then-load"]
     assert settings.sources["topology.distance_ms.zone"] == str(_CONFIGS / "topology.toml")
     assert settings.sources["brokers[0].profile.capacity"] == str(_CONFIGS / "brokers" / "small.toml")
-
-
-def test_a_misspelt_name_in_an_evaluation_is_a_sentence(tmp_path: Path) -> None:
-    """With the nearest name."""
-    text = 'policies = ["shipped:stok"]\n[evaluation]\nincumbent = "stock"\n'
-
-    found = mistakes(write(tmp_path, "evaluation.toml", text))
-
-    assert [sentence.partition("the name ")[2] for sentence in found] == ["'stok'; did you mean 'stock'?"]

@@ -142,24 +142,6 @@ def test_a_mistake_is_a_sentence_with_its_place(text: str, said: str, tmp_path: 
     assert said in problem
 
 
-def test_a_file_that_is_missing_hides_no_other_mistake(tmp_path: Path) -> None:
-    """Flags and variables are told of beside it."""
-    told = _mistakes(tmp_path / "no.toml", {"topics.catalgo": "x"}, LOOKUP_TOPICS__CATALOGS="x")
-
-    assert [sentence.partition(":")[0] for sentence in told] == [
-        "command line",
-        "environment variable LOOKUP_TOPICS__CATALOGS",
-        str(tmp_path / "no.toml"),
-    ]
-
-
-def test_a_plugin_file_that_is_missing_is_told_with_other_mistakes(tmp_path: Path) -> None:
-    """Neither waits for the other to be repaired."""
-    path = write(tmp_path, "topics.toml", 'plugin_files = ["no.py"]\n[topics]\nqueue_max = 0')
-
-    assert [sentence.split(": ")[1] for sentence in _mistakes(path)] == ["plugin_files", "topics.queue_max"]
-
-
 @pytest.mark.parametrize("overrides", [None, {"plugin_files": '["no.py"]'}])
 def test_a_plugin_file_that_is_missing_is_told_with_what_names_it(overrides: dict[str, object] | None) -> None:
     """Where there is no file of settings, that is a variable or a flag."""
@@ -168,13 +150,6 @@ def test_a_plugin_file_that_is_missing_is_told_with_what_names_it(overrides: dic
     [told] = _mistakes(None, overrides, **variables)
     assert told.startswith("command line: " if overrides else "environment variable LOOKUP_PLUGIN_FILES: ")
     assert told.endswith("no.py")
-
-
-def test_what_a_table_finds_wrong_is_told_with_what_set_it() -> None:
-    """Its key is part of the sentence, not of the place."""
-    [told] = _mistakes(None, {"topics.lister": '{ use = "indexed", weight = 1 }'})
-
-    assert told.startswith("command line: topics.lister.weight: ")
 
 
 def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> None:
