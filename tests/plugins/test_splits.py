@@ -73,7 +73,7 @@ def test_specified_positions_leave_one_topic_alone() -> None:
 @pytest.mark.parametrize("positions", [None, []])
 def test_specified_positions_need_some(positions: list[int] | None) -> None:
     """Without any it is the caller's mistake, however many topics there are."""
-    with pytest.raises(InputError, match="at least one position has to be given"):
+    with pytest.raises(InputError, match="at least one position"):
         _cut(SpecifiedPositionsDivide(), positions=positions)
 
 

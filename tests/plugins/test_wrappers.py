@@ -66,9 +66,9 @@ def test_explore_declines_what_its_child_declines() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ((1.0,), r"selector says answered odds of shape \(1,\) for 4 brokers"),
-        ((1.0, -1.0, 0.0, 1.0), "selector says answered odds .*; odds are finite and not negative"),
-        ((1.0, float("nan"), 0.0, 1.0), "selector says answered odds .*; odds are finite and not negative"),
+        ((1.0,), r"selector says .* shape \(1,\) for 4"),
+        ((1.0, -1.0, 0.0, 1.0), "selector says .* finite and not negative"),
+        ((1.0, float("nan"), 0.0, 1.0), "selector says .* finite and not negative"),
     ],
 )
 def test_a_childs_breach_is_not_hidden_by_the_mixture(answer: tuple[float, ...], sentence: str) -> None:
@@ -128,7 +128,7 @@ def test_fallback_lets_its_children_remember() -> None:
 
 def test_fallback_without_children_is_refused() -> None:
     """A fallback without children could only decline."""
-    with pytest.raises(ValueError, match="fallback has no children; name at least one selector"):
+    with pytest.raises(ValueError, match="fallback has no children"):
         Fallback(())
 
 

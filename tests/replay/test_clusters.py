@@ -76,7 +76,7 @@ def test_units_are_the_bundles_the_run_begins_with(tmp_path: Path) -> None:
 
 def test_a_log_of_too_many_ticks_is_refused(tmp_path: Path) -> None:
     """Two lookups thousands of years apart are a mistake, not a quiet time."""
-    with pytest.raises(InputError, match=r"lookups from 2026-01-01 to 5194-11-16, .* is a timestamp wrong\?$"):
+    with pytest.raises(InputError, match=r"from 2026-01-01 to 5194-11-16, "):
         planned(tmp_path, [lookup(0), lookup(1e11)])
 
 
@@ -86,7 +86,7 @@ def test_a_broker_whose_row_cannot_be_used_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(
         InputError,
-        match=r"no usable row of it and 1 row that cannot be used, first .*brokers\.parquet, row 1: broker lookup data",
+        match=r"1 row that cannot be used, .*brokers\.parquet, row 1: ",
     ):
         planned(tmp_path, [lookup()], tables={"brokers": [row]}, brokers=[])
 

@@ -86,7 +86,7 @@ def test_rules_meet_rows_that_cannot_be_used_and_batches_without_rows(tmp_path: 
     coder.add(batch)
 
     assert [text for text in coder.finish().properties if text is not None] == ['{"rack":"x"}']
-    assert [row.reason for row in coder.quarantined] == ["properties is not a JSON object of texts"]
+    assert [row.reason.split()[0] for row in coder.quarantined] == ["properties"]
 
 
 def test_hops_and_internal_topics_are_counted_apart(tmp_path: Path) -> None:

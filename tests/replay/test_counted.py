@@ -158,7 +158,7 @@ def test_every_roster_epoch_has_a_batch_and_the_last_has_the_rest(tmp_path: Path
 def test_demand_is_told_apart_by_what_there_is() -> None:
     """An unknown dimension, or hours that cells do not divide, is refused."""
     check_by(("tenant", "hour"), 1_800_000_000)
-    with pytest.raises(SettingsError, match=r"by='city': demand can be told apart by tenant, namespace, rack, hour"):
+    with pytest.raises(SettingsError, match=r"by='city': .* tenant, namespace, rack, hour"):
         check_by(("city",), 1)
-    with pytest.raises(SettingsError, match=r"by='hour': needs evaluation\.balance_s to divide 3600; it is 7200"):
+    with pytest.raises(SettingsError, match=r"by='hour': .*evaluation\.balance_s .* 7200"):
         check_by(("hour",), 7_200_000_000)

@@ -135,18 +135,16 @@ def test_a_tick_that_no_task_can_hold_is_refused(tmp_path: Path, monkeypatch: py
     plan = planned(tmp_path, [lookup(0), *(lookup(60 + place) for place in range(10)), lookup(120)])
     monkeypatch.setattr(module, "task_memory", lambda: 9 * module.BYTES_PER_ROW)
 
-    with pytest.raises(
-        InputError, match=r"cluster 'east' has 10 rows in the tick that begins at 2026-01-01T12:01:00.*"
-    ):
+    with pytest.raises(InputError, match=r"'east' has 10 rows .* 2026-01-01T12:01:00"):
         _sliced(plan, 2)
     monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
     assert len(_sliced(plan, 2)) == 3
 
     monkeypatch.setattr(module, "task_memory", lambda: 11 * module.BYTES_PER_ROW)
-    with pytest.raises(InputError, match=r"'east' would be replayed in slices of 12 rows: more than the 11 .* smaller"):
+    with pytest.raises(InputError, match=r"'east' .* slices of 12 rows: .* 11"):
         _sliced(plan, 12)
     monkeypatch.setattr(module, "task_memory", lambda: 10 * module.BYTES_PER_ROW)
 
     alone = planned(tmp_path / "alone", [lookup(place) for place in range(11)])
-    with pytest.raises(InputError, match="has 11 rows in the tick that begins at 2026-01-01T12:00:00"):
+    with pytest.raises(InputError, match=r"has 11 rows .* 2026-01-01T12:00:00"):
         _sliced(alone, 2)

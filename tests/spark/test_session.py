@@ -26,7 +26,7 @@ def test_without_java_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
     """A wrong JAVA_HOME and a path without java are told before anything starts."""
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(SettingsError, match="JAVA_HOME is '/nowhere', but there is no bin/java"):
+    with pytest.raises(SettingsError, match="JAVA_HOME is '/nowhere'"):
         create_session()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", "")

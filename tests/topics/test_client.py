@@ -137,9 +137,9 @@ def test_a_subscription_that_failed_is_tried_again_while_its_topic_is_listed() -
 @pytest.mark.parametrize(
     ("wanted", "error", "said"),
     [
-        ({}, ArgumentError, "a pattern or by a selector, and only one"),
+        ({}, ArgumentError, "a pattern or by a selector"),
         ({"pattern": "a", "selector": (Equals("a", "b"),)}, ArgumentError, "and only one of them"),
-        ({"pattern": "a", "namespaces": "t/n"}, ArgumentError, "is one text and no list of namespaces"),
+        ({"pattern": "a", "namespaces": "t/n"}, ArgumentError, "no list of namespaces"),
         ({"pattern": "a", "namespaces": ["t"]}, InvalidNameError, "tenant/namespace"),
     ],
 )
@@ -151,5 +151,5 @@ def test_a_set_that_is_none_is_refused(wanted: dict[str, object], error: type[Ex
 
 def test_a_pace_without_pauses_is_refused() -> None:
     """A client would ask all the time."""
-    with pytest.raises(ArgumentError, match="retry_us is 0, and must be 1 or more"):
+    with pytest.raises(ArgumentError, match="retry_us is 0"):
         Pace(retry_us=0)

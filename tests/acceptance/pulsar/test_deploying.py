@@ -143,7 +143,7 @@ def test_prometheus_evaluates_every_rule(watched: tuple[Server, Prometheus]) -> 
     _, prometheus = watched
 
     def look() -> list[dict[str, Any]]:
-        """Return the rules, once all were evaluated."""
+        """Return the evaluated rules."""
         rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
         return rules if all(rule["health"] != "unknown" for rule in rules) else []
 
@@ -172,7 +172,7 @@ def test_an_alert_is_pending_when_the_server_is_gone(watched: tuple[Server, Prom
     assert server.stop() == 0
 
     def look() -> list[str]:
-        """Return the names of alerts that are pending."""
+        """Return pending alerts."""
         return [alert["labels"]["alertname"] for alert in prometheus.ask("alerts")["alerts"]]
 
     assert awaited(look) == ["LookupServerDown"]

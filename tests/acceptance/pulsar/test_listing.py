@@ -199,7 +199,7 @@ def test_without_the_server_subscriptions_stay_and_new_lists_fail(
         line = rf"Error GetTopicsOfNamespace for namespace \[//(?:{namespace}\]| by .*\bnamespace={namespace}\b)"
         return sum(len(re.findall(line, broker.log("clock").read_text())) for broker in listing.running)
 
-    awaited(refused, "polls of the consumer that fail", enough=lambda count: count >= 3)
+    awaited(refused, "polls that fail", enough=lambda count: count >= 3)
     assert own.topics() == "a"
     writer.do("send", topic=f"persistent://{namespace}/a", text="still here")
     assert own.receive() == "still here"
@@ -228,7 +228,7 @@ def test_part_of_a_list_is_an_error(
     with serving("halved"):
         with pytest.raises(urllib.error.HTTPError):
             listing.admin("GET", f"persistent/{namespace}", properties="team=x")
-        with pytest.raises(RuntimeError, match="has only a part of the topics"):
+        with pytest.raises(RuntimeError, match="only a part"):
             consumer(team="x")
         assert own.topics() == "a b"
 
@@ -358,6 +358,6 @@ def test_broker_with_a_wrong_setting_does_not_start(listing: Cluster) -> None:
         listing.restart(broker)
 
     listing.kill(broker)
-    assert "enableBrokerTopicListWatcher should be false in broker.conf" in broker.log("clock").read_text()
+    assert "enableBrokerTopicListWatcher should be false" in broker.log("clock").read_text()
     listing.settings["B"]["enableBrokerTopicListWatcher"] = "false"
     listing.restart(broker)

@@ -149,7 +149,7 @@ def test_loss_of_the_broker_that_serves_the_topic(
         return [b for b, owner in owners.items() if owner == lost.id and b.rpartition("/")[0] in namespaces]
 
     cluster.kill(lost)
-    awaited(left, "other owners of the lost broker's bundles", enough=lambda bundles: not bundles)
+    awaited(left, "other owners", enough=lambda bundles: not bundles)
     assert_odds_as_in_topic(cluster, server, namespaces, 30)
     cluster.restart(lost)
     assert_odds_as_in_topic(cluster, server, namespaces, 31)

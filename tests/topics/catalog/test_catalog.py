@@ -177,7 +177,7 @@ def test_new_partitions_inherit(catalog: Catalog) -> None:
 
 def test_a_partition_of_a_topic_has_no_labels_of_its_own(catalog: Catalog) -> None:
     """Labels that differ from those of the topic are refused with the partition."""
-    with pytest.raises(ArgumentError, match="has the labels and properties of its topic; it cannot be given others"):
+    with pytest.raises(ArgumentError, match="properties of its topic"):
         catalog.create(topic("p-partition-2"), labels={"env": "test"})
 
 
@@ -304,7 +304,7 @@ def test_a_namespace_goes_with_everything_in_it(catalog: Catalog) -> None:
 def test_a_namespace_with_topics_goes_by_force_only(catalog: Catalog) -> None:
     """Pulsar's own topics are no reason to keep it."""
     before = everything(catalog)
-    with pytest.raises(ConflictError, match=r"namespace t/ns is not empty \(users' topics: 4\); delete these first"):
+    with pytest.raises(ConflictError, match=r"t/ns is not empty \(users' topics: 4\)"):
         catalog.delete_namespace(NAMESPACE)
 
     assert everything(catalog) == before
@@ -320,9 +320,9 @@ def test_only_so_many_events_are_kept(make: MakeStorage, tmp_path: Path) -> None
     catalog = filled(make(tmp_path, 2))
 
     assert len(catalog.events_since(catalog.revision - 2)) == 2
-    with pytest.raises(StateError, match="of the 3 events since revision 3 only the last 2 are kept"):
+    with pytest.raises(StateError, match=r"3 events .* last 2"):
         catalog.events_since(catalog.revision - 3)
-    with pytest.raises(StateError, match="there is no revision 7: the catalog is at 6"):
+    with pytest.raises(StateError, match=r"no revision 7: .* 6"):
         catalog.events_since(7)
     catalog.close()
 
@@ -440,8 +440,8 @@ def test_only_allowed_keys_are_stored(make: MakeStorage, tmp_path: Path) -> None
     catalog.create_namespace(NAMESPACE)
     catalog.create(topic("q"), labels={"env": "x"}, properties={"other": "y"})
 
-    with pytest.raises(ArgumentError, match="the label 'tem' is not among allowed_label_keys; did you mean 'team'"):
+    with pytest.raises(ArgumentError, match=r"'tem' .* allowed_label_keys; did you mean 'team'"):
         catalog.set_labels(topic("q"), {"tem": "z"})
-    with pytest.raises(ArgumentError, match="the label 'tier' is not among allowed_label_keys"):
+    with pytest.raises(ArgumentError, match=r"'tier' .* allowed_label_keys"):
         catalog.create(topic("z"), labels={"tier": "z"})
     catalog.close()

@@ -60,7 +60,7 @@ def test_the_names_of_a_namespace_begin_alike() -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     """The sentence names the modes there are."""
-    with pytest.raises(ArgumentError, match="there is no mode 'ALL'; known: persistent, non-persistent, all"):
+    with pytest.raises(ArgumentError, match="'ALL'; known: persistent, non-persistent, all"):
         schemes_of("ALL")  # type: ignore[arg-type]  # from a client
 
 

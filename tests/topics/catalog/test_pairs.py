@@ -48,7 +48,7 @@ def test_pairs_are_read_in_both_forms(text: str, wanted: dict[str, str]) -> None
 @pytest.mark.parametrize("text", ["k", "=v", ":v", "k=v,", ",", "k1=v1,k2"])
 def test_a_piece_that_is_no_pair_is_refused(text: str) -> None:
     """The sentence says what would be right."""
-    with pytest.raises(ArgumentError, match="should be of the form key=value or key:value"):
+    with pytest.raises(ArgumentError, match="key=value or key:value"):
         dict(parse_each(text))
 
 
@@ -64,7 +64,7 @@ def test_keys_are_separated_by_commas() -> None:
     """PIP-451 writes them so; an empty one is refused."""
     assert parse_keys("k1, k2") == ("k1", "k2")
     assert parse_keys("k1\u00a0,k2\t") == ("k1\u00a0", "k2\t")
-    with pytest.raises(ArgumentError, match="should be keys separated by commas, like key1,key2"):
+    with pytest.raises(ArgumentError, match="like key1,key2"):
         parse_keys("k1,")
 
 
@@ -101,7 +101,7 @@ def test_a_value_encoded_as_a_whole_is_read() -> None:
 
 def test_bytes_that_are_no_utf8_are_refused() -> None:
     """They are not replaced by question marks in silence."""
-    with pytest.raises(ArgumentError, match="'%ff' does not decode to UTF-8"):
+    with pytest.raises(ArgumentError, match=r"'%ff' .* UTF-8"):
         parse_encoded_pairs("k=%ff")
 
 
@@ -112,5 +112,5 @@ def test_pairs_are_written_in_the_order_of_keys() -> None:
 
 def test_one_text_is_no_list_of_keys() -> None:
     """Its letters would be removed, one by one, as keys."""
-    with pytest.raises(ArgumentError, match="the labels to remove are 'env', which is one text and no list of keys"):
+    with pytest.raises(ArgumentError, match=r"'env', .* no list of keys"):
         checked_keys("env", LABEL_RULES, everything=False)

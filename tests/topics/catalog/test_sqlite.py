@@ -75,7 +75,7 @@ def test_a_file_of_version_1_is_read_and_then_changed_by_a_write(tmp_path: Path)
     path = tmp_path / "topics.db"
     before = everything(filled(SqliteStorage(path)))
     with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE topics ADD COLUMN is_loaded INTEGER NOT NULL DEFAULT 1")
+        connection.execute("ALTER TABLE topics ADD is_loaded INTEGER DEFAULT 1")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     catalog = _opened(tmp_path)
@@ -175,11 +175,11 @@ def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None
     one = filled(SqliteStorage(tmp_path / "topics.db"))
 
     class Overtaken(SqliteStorage):
-        """A storage that another process writes to between two questions."""
+        """A storage with another writer."""
 
         @property
         def revision(self) -> int:
-            """Return the revision after one more event."""
+            """Write one more event."""
             one.create(topic("meanwhile"))
             return super().revision
 
@@ -196,7 +196,7 @@ def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) 
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    with pytest.raises(InputError, match=r"the catalog .*topics.db cannot be used: database is locked"):
+    with pytest.raises(InputError, match=r"topics.db cannot be used: .* locked"):
         catalog.delete(topic("q"))
     other.close()
     assert everything(catalog) == before
@@ -224,29 +224,29 @@ def test_an_empty_file_stays_empty_unless_something_is_written(tmp_path: Path) -
 @pytest.mark.parametrize("must_exist", [True, False])
 def test_a_folder_is_no_catalog(tmp_path: Path, must_exist: bool) -> None:
     """The sentence says that it is one, and what would be right."""
-    with pytest.raises(InputError, match=rf"the catalog {tmp_path} is a folder; name a file, such as .*/topics\.db$"):
+    with pytest.raises(InputError, match=rf"{tmp_path} is a folder; .*/topics\.db$"):
         SqliteStorage(tmp_path, must_exist=must_exist)
 
 
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     """A text and another program's database are no catalogs."""
     text, foreign = tmp_path / "text.db", tmp_path / "foreign.db"
-    text.write_text("not a database at all, but long enough to look at" * 20, encoding="utf-8")
+    text.write_text("not a database" * 70, encoding="utf-8")
     with sqlite3.connect(foreign) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()
     before = foreign.read_bytes()
 
-    with pytest.raises(InputError, match="cannot be used: file is not a database"):
+    with pytest.raises(InputError, match="file is not a database"):
         SqliteStorage(text)
-    with pytest.raises(InputError, match="is an SQLite file, but no catalog of topics"):
+    with pytest.raises(InputError, match="no catalog of topics"):
         SqliteStorage(foreign)
     assert foreign.read_bytes() == before
 
 
 def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     """The path is named."""
-    with pytest.raises(InputError, match=r"nowhere/topics.db cannot be used: unable to open database file"):
+    with pytest.raises(InputError, match=r"nowhere/topics.db cannot be used"):
         SqliteStorage(tmp_path / "nowhere" / "topics.db")
 
 
@@ -257,7 +257,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 3")
     connection.close()
 
-    with pytest.raises(InputError, match="is a catalog of version 3; this release reads version 2 and before"):
+    with pytest.raises(InputError, match="catalog of version 3"):
         SqliteStorage(tmp_path / "topics.db")
 
 
@@ -294,7 +294,7 @@ def test_a_catalog_in_a_folder_of_somebody_else_s_is_read(locked: Path) -> None:
         names, refreshed, written, *_ = process.communicate("go on\n")[0].splitlines()
 
     assert (names, refreshed) == ("p-partition-0 p-partition-1 q", "refreshed")
-    assert "cannot be used: attempt to write a readonly database" in written
+    assert "write a readonly database" in written
 
 
 def test_a_log_is_never_left_out(locked: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_file_that_changes_while_it_is_read_without_a_log_is_refused(locked: P
         catalog.close()
         said = process.communicate("go on\n")[0]
 
-    assert "topics.db was changed while it was read, from a folder that is read-only" in said
+    assert "topics.db was changed" in said
 
 
 def test_who_only_reads_does_not_wait_for_a_writer(tmp_path: Path) -> None:

@@ -111,11 +111,9 @@ def test_a_mistake_is_a_sentence(method: str, target: str, body: str | None, sai
 
 def test_a_name_that_is_none_is_refused() -> None:
     """Namespaces are read as everywhere else."""
-    with pytest.raises(InvalidNameError, match="namespace 't/n s' is not of the form tenant/namespace"):
+    with pytest.raises(InvalidNameError, match="'t/n s' is not of the form"):
         parse_call("GET", "/admin/v2/persistent/t/n%20s")
-    with pytest.raises(
-        InvalidNameError, match="'t/x/n' is not of the form tenant/namespace: it has more than two parts"
-    ):
+    with pytest.raises(InvalidNameError, match=r"'t/x/n' .* more than two parts"):
         parse_call("GET", "/admin/v2/topics/t%2Fx/n")
 
 
@@ -159,18 +157,18 @@ def test_an_answer_is_json() -> None:
 @pytest.mark.parametrize(("keys", "everything"), [((), False), (("k",), True), (("",), False)])
 def test_a_removal_says_what_it_removes(keys: tuple[str, ...], everything: bool) -> None:
     """One that names nothing, or some keys and everything, is never sent: it might remove more than was meant."""
-    with pytest.raises(ArgumentError, match="say which labels to remove: keys=k1&keys=k2, or all=true, one of the two"):
+    with pytest.raises(ArgumentError, match="keys=k1&keys=k2, or all=true"):
         print_call(RemovePairs(LABELS, _TOPIC, keys, everything=everything))
 
 
 @pytest.mark.parametrize(("keys", "everything"), [(("a", "b"), False), ((), True)])
 def test_a_request_removes_one_property(keys: tuple[str, ...], *, everything: bool) -> None:
     """Its query has room for one key."""
-    with pytest.raises(ArgumentError, match="one request removes one of a topic's properties: key=k1"):
+    with pytest.raises(ArgumentError, match="properties: key=k1"):
         print_call(RemovePairs(PROPERTIES, _TOPIC, keys, everything=everything))
 
 
 def test_what_is_no_namespace_is_not_sent() -> None:
     """A name with a question mark would be read as a query."""
-    with pytest.raises(InvalidNameError, match="namespace 't/ns\\?bundle=x' is not of the form"):
+    with pytest.raises(InvalidNameError, match="'t/ns\\?bundle=x' is not of"):
         print_call(DeleteNamespace("t/ns?bundle=x"))

