@@ -135,22 +135,13 @@ def test_a_metric_that_fails_on_a_worker_is_one_sentence(spark: SparkSession, tm
     [
         ({"keys": "raise SystemExit(0)"}, r"raised SystemExit: 0 \(metric\.py, line 16\)$"),
         ({"keys": "return 'abc'"}, "answered 'abc' for its keys; "),
-        (
-            {"accumulate": "raise ZeroDivisionError('by nothing')"},
-            r"ZeroDivisionError: by nothing \(metric\.py, l",
-        ),
+        ({"accumulate": "raise ZeroDivisionError('by nothing')"}, r"ZeroDivisionError: by nothing \(metric\.py, l"),
         ({"accumulate": "return np.ones(3)"}, r"float64 of shape \(3,\) for its sums"),
         ({"accumulate": "return np.full((len(batch.bundles), 1), np.inf)"}, "the sum inf in row 0"),
-        (
-            {"accumulate": "batch.served.lookups[:] = 0"},
-            r"destination is read-only \(metric",
-        ),
+        ({"accumulate": "batch.served.lookups[:] = 0"}, r"destination is read-only \(metric"),
         ({"accumulate": "batch.logged.fill(9)"}, "destination is read-only"),
         ({"accumulate": "batch.cells.served.sort()"}, "array is read-only"),
-        (
-            {"accumulate": "batch.clients[0].properties['rack'] = 'b'"},
-            "TypeError: 'mappingproxy' object",
-        ),
+        ({"accumulate": "batch.clients[0].properties['rack'] = 'b'"}, "TypeError: 'mappingproxy' object"),
         ({"accumulate": "batch.brokers.labels('rack')[0] = 'b'"}, "destination is read"),
     ],
 )
@@ -160,7 +151,7 @@ def test_a_metric_that_breaks_its_protocol_is_one_sentence(
     """It can neither answer what does not add up nor change what the next metric sees."""
     settings = _measured(tmp_path, **bodies)
 
-    with pytest.raises(PluginError, match=f"^metric 'a_broken_ratio' {sentence}"):
+    with pytest.raises(PluginError, match=f"^metric 'a_broken_ratio' .*{sentence}"):
         replay(InProcess(), settings, str(tmp_path / "output"))
 
 

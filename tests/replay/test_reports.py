@@ -85,7 +85,7 @@ def _reported(plan: Planned, table: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("table", ["ownership", "loads", "bundles"])
-@pytest.mark.parametrize(("cluster", "reason"), [("", "the cluster is empty"), ("a ", "cluster 'a '")])
+@pytest.mark.parametrize(("cluster", "reason"), [("", "empty"), ("a ", "'a '")])
 def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
     tmp_path: Path, table: ReportTable, cluster: str, reason: str
 ) -> None:
@@ -93,7 +93,9 @@ def test_rows_of_a_cluster_that_cannot_be_named_go_to_quarantine(
     row = _row(cluster=cluster, event="owned", load="{}", stats="{}")
     read = _read(tmp_path, table, [row])
 
-    assert (_refused(tmp_path), read.quarantined, read.shares) == ([f"cluster: {reason}"], 1, [])
+    (refused,) = _refused(tmp_path)
+    assert (refused.startswith("cluster: "), reason in refused) == (True, True)
+    assert (read.quarantined, read.shares) == (1, [])
 
 
 def test_spark_reads_what_is_too_long_for_one_process(tmp_path: Path, spark: SparkSession) -> None:
