@@ -173,8 +173,6 @@ def obstacle(move: Transfer, watch: OwnerWatch, registered: Iterable[str]) -> st
 
 
 class _Request(Thread):
-    """An unload that is under way."""
-
     def __init__(self, rest: AdminRest, move: Transfer) -> None:
         super().__init__(name=f"unload-{move.number}", daemon=True)
         namespace, _, bounds = move.bundle.rpartition("/")
@@ -272,7 +270,6 @@ class Mover:
                 self._begin(self._waiting.popleft())
 
     def _end(self, reason: str) -> None:
-        """Begin no further step."""
         self._done.stopped = reason
         self.journal.write("stopped", reason=reason)
 
@@ -329,7 +326,6 @@ class Mover:
         self._waiting.appendleft(replace(going.move, requested=None))
 
     def _arrived(self, going: _Going, owner: Owned) -> None:
-        """End a step whose bundle has another owner."""
         is_ours = going.request is not None
         others = is_ours and self.watch.releases[going.move.bundle] - going.releases > 1
         if owner.broker == going.move.destination:
@@ -360,7 +356,6 @@ class Mover:
             self._end(sentence)
 
     def _over(self, move: Transfer, event: str, reason: str, going: _Going | None = None, **values: str) -> None:
-        """End a step for good."""
         if going is not None:
             self._going.remove(going)
             # Finished moves are paced as well, not only those that begin.

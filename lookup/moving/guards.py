@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlencode
 
 from lookup.collect.collector import Endpoints
@@ -211,16 +211,17 @@ def _queried(prometheus: AdminRest, query: str) -> Guard:
 
 
 def _samples(content: bytes) -> list[tuple[str, float]]:
-    """Return labels and value of each sample that Prometheus answers."""
     try:
         data = json.loads(content)["data"]
         result = [{"metric": {}, "value": data["result"]}] if data["resultType"] in ("scalar",) else data["result"]
-        return [(_labels(sample["metric"]), float(sample["value"][1])) for sample in result]
+        return [
+            (
+                ", ".join(f"{name}={value}" for name, value in sorted(sample["metric"].items())),
+                float(sample["value"][1]),
+            )
+            for sample in result
+        ]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise ValueError(
             f"no answer of Prometheus to an instant query: {shown(content[:80].decode(errors='replace'))}"
         ) from None
-
-
-def _labels(metric: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(metric.items()))

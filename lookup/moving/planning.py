@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,7 +83,11 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     if policy.shedder is None:
         raise InputError(f"policy {policy.name!r} has no shedder, which is what plans moves; name one with a shedder")
     limits = limits.model_copy(update={"drain": tuple(_drained(state, name) for name in limits.drain)})
-    _require_namespaces(state, limits.only)
+    known = {bundle.rpartition("/")[0] for bundle in state.owners}
+    for name in limits.only:
+        if name not in known:
+            hint = suggestion(name, known)
+            raise InputError(Argument("only"), f": no bundle of namespace {shown(name)} has an owner; {hint}")
     planner = _Planner(state, policy, limits)
     planner.drain()
     outcome = planner.shed()
@@ -99,14 +103,6 @@ def _drained(state: ClusterState, name: str) -> str:
         return found[0]
     known = found or brokers.ids
     raise InputError(Argument("drain"), f": there is no broker {shown(name)}; {suggestion(name, known)}")
-
-
-def _require_namespaces(state: ClusterState, only: Sequence[str]) -> None:
-    known = {bundle.rpartition("/")[0] for bundle in state.owners}
-    for name in only:
-        if name not in known:
-            hint = suggestion(name, known)
-            raise InputError(Argument("only"), f": no bundle of namespace {shown(name)} has an owner; {hint}")
 
 
 @dataclass(frozen=True)
@@ -456,7 +452,6 @@ class _Planner:
                 )
 
     def _near(self) -> dict[str, NearLoad]:
-        """Return by client property how much load is near its clients."""
         state = self._state
         after = state.near({move.bundle: move.destination for move in self.moves})
         return {key: NearLoad(before=share, after=after[key]) for key, share in state.near({}).items()}

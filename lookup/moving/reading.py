@@ -222,11 +222,7 @@ def read_now(
 
 
 def _confirmed_name(endpoints: Endpoints, rest: AdminRest | None) -> str:
-    """Return the cluster's name; ask the REST, even if it is given, whether it answers at all.
-
-    Raises:
-        InputError: if it does not, or has no such cluster.
-    """
+    """Return the cluster's name; ask the REST, even if it is given, whether it answers at all."""
     name = endpoints.cluster or asked_name(rest)
     problem = cluster_problem(name)
     if problem is not None:

@@ -109,7 +109,9 @@ def state_of(rows: Rows) -> ClusterState:
     if len(silent) == len(roster):
         raise InputError(f"{where}: no broker has reported its load within {WINDOW_US // 60_000_000} minutes")
     bundles = _bundles(rows, owners, left_out)
-    foreign = _foreign(roster)
+    # A broker that does not say which load manager it runs may be steered.
+    classes = ((broker.id, broker.lookup_data.load_manager_class_name or "") for broker in roster)
+    foreign = [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
     missing = [*rows.missing]
     if silent:
         missing.append(
@@ -171,14 +173,7 @@ def _registered(rows: Rows, left_out: Counter[str]) -> dict[str, Broker]:
     return brokers
 
 
-def _foreign(roster: Roster) -> list[str]:
-    """Return the ids of brokers that run another of Pulsar's load managers; one that does not say may be steered."""
-    classes = ((broker.id, broker.lookup_data.load_manager_class_name or "") for broker in roster)
-    return [broker for broker, name in classes if name.startswith(_MANAGERS) and not name.startswith(_EXTENSIBLE)]
-
-
 def _owners(rows: Rows, left_out: Counter[str]) -> dict[str, Owned]:
-    """Return the owners of bundles."""
     owners: dict[str, Owned] = {}
     names: dict[str, str] = {}
     for row in _read(rows, "ownership", rows.tables["ownership"], left_out):

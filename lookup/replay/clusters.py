@@ -175,11 +175,7 @@ def _bundle_reports(tables: Tables, cluster: str, atoms: Atoms) -> BundleReports
 
 
 def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> None:
-    """Refuse a cluster without brokers, or with more ticks than a replay can walk.
-
-    Raises:
-        InputError: if it is one.
-    """
+    """Refuse a cluster without brokers, or with more ticks than a replay can walk."""
     if not tables.registrations(words.cluster):
         raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_why_no_broker(tables)}")
     ticks = (words.last_us - words.first_us) // run.tick_us
@@ -197,9 +193,6 @@ def _require_same_names(clusters: Collection[str], tables: Tables) -> None:
     """Refuse a table that calls a cluster of the log something else: its rows would be passed over in silence.
 
     A table may lack a cluster, and may have more than the log, but not both.
-
-    Raises:
-        InputError: naming table and clusters.
     """
     for table in dict.fromkeys(share.table for share in tables.shares):
         named = {share.cluster for share in tables.shares if share.table == table}

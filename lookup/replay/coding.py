@@ -234,11 +234,7 @@ class _Topic(NamedTuple):
 
 @lru_cache(maxsize=_MOST_TOPICS)
 def _parsed(topic: str) -> _Topic | None:
-    """Take a topic's name apart, once per process; None for a topic of the load manager's own.
-
-    Raises:
-        InvalidNameError: if it is no topic.
-    """
+    """Take a topic's name apart, once per process; None for a topic of the load manager's own."""
     if looks_like_pattern(topic):
         raise InvalidNameError("the topic is a regular expression, which topic list watchers look up")
     parts = topic.partition("://")[2].split("/", 2)

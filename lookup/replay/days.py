@@ -395,11 +395,7 @@ def slices_of_day(
 
 
 def _cut_places(ends: Ints, most_rows: int) -> Iterator[int]:
-    """Yield the cells with which slices begin, but the first.
-
-    Args:
-        ends: how many rows there are up to the end of each cell, shape (n_cells,).
-    """
+    """Yield the cells with which slices begin, but the first; `ends` counts the rows up to the end of each cell."""
     before = 0
     while ends[-1] - before > most_rows:
         # All cells that end within the slice, and at least one that has rows.

@@ -224,7 +224,6 @@ class ExclusiveReplay(ClusterWalk):
                 self._note(change, row)
 
     def _note(self, change: OwnershipChange, row: int) -> None:
-        """Note one change of ownership."""
         timeline = self._cluster.timeline
         source, broker = self._numbers[change.source], self._numbers[change.broker]
         atoms = self._bundles.atoms_of(change.bundle)

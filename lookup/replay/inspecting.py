@@ -218,7 +218,6 @@ def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: Work
 
 
 def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
-    """Count the rows of one cluster, a slice at a time."""
     days = days_with_codes(words, shares, {})
     ticks: list[tuple[Ints, Ints]] = []
     by_atom = np.zeros(words.atoms.count, dtype=np.int64)

@@ -382,11 +382,7 @@ def _input_facts(
     facts: Sequence[ClusterFacts],
     replayed: Sequence[Replayed],
 ) -> InputFacts:
-    """Return what was read and replayed.
-
-    Args:
-        facts: those that no policy changes, in the order of the clusters.
-    """
+    """Return what was read and replayed; facts are in the order of the clusters."""
     settings, pairs = tables.settings.evaluation, list(zip(clusters, facts, strict=True))
     # Of all shares: one without demand may still hold redirects.
     shares = [share for task in coded for share in task.shares]

@@ -142,7 +142,6 @@ def walk_slices(cluster: ClusterPlan, run: RunPlan, work: WorkDir) -> Iterator[l
 
 
 def _ticks(cluster: ClusterPlan, rows: SliceRows, reports: SliceReports, numbers: range) -> list[Tick]:
-    """Return the ticks of a slice by their numbers."""
     bounds, timeline = cluster.timeline.bounds, cluster.timeline
     borders = np.searchsorted(rows.ts, bounds[numbers.start : numbers.stop + 1]).tolist()
     return [
@@ -169,12 +168,7 @@ def _reported(
     *,
     before: int | None,
 ) -> SliceRows:
-    """Return the reports of a slice.
-
-    Args:
-        name: column of what a report is of.
-        before: nothing was read yet: the reports of the days before it come along, the last one of each name.
-    """
+    """Return the reports of a slice; where nothing was read yet, with the last of each name from the days before."""
     held = [
         standing(day_rows(work, parts), name)
         for day, parts in sorted(days.items())

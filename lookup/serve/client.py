@@ -192,15 +192,7 @@ class TopicServer:
         return answer.model_dump(by_alias=True)
 
     def _ask(self, method: str, target: str, body: str | None, form: TypeAdapter[Any] | None) -> Any:
-        """Return the answer to a request.
-
-        Args:
-            form: of the answer; None: it has no body.
-
-        Raises:
-            PulsarLookupError: that the answer stands for.
-            InputError: if there is none, or one of another form.
-        """
+        """Return the answer to a request, which has the form; None: it has no body."""
         data = None if body is None else body.encode()
         request = Request(f"{self.url}{target}", data, self._headers, method=method)
         with self._answer(self._opener, request, _REQUEST_S) as answer:

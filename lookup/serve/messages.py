@@ -128,7 +128,6 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
     Raises:
         TypeError: if they are no texts.
-        InputError: if one is there twice, or there are too many or none.
     """
     if not all(isinstance(broker, str) for broker in given):
         raise TypeError
@@ -221,11 +220,6 @@ def recorded_client(client: str | None, masked: Collection[str]) -> str | None:
 
 
 def _properties_in(record: Mapping[str, Any], section: ServingSection) -> dict[str, str]:
-    """Return the lookup properties of a request.
-
-    Raises:
-        LimitError: if there are too many, or too long ones.
-    """
     given = record.get("properties")
     if given is None:
         return {}

@@ -76,11 +76,6 @@ class _Question:
 
 
 def _configured(settings: ServingFile) -> _Configured:
-    """Build what settings describe.
-
-    Raises:
-        SettingsError: if a policy cannot be built or served, or the token cannot be read.
-    """
     return _Configured(settings, served_policies(settings), settings.serving.token())
 
 
@@ -465,6 +460,5 @@ def _require_same(configured: _Configured, before: _Configured) -> None:
 
 
 def _beginning(path: str) -> str:
-    """Return a path up to its second step."""
     # Some targets of HTTP have no slash: `OPTIONS *`, and what a proxy is asked for.
     return "/" + path.partition("/")[2].partition("/")[0]

@@ -156,7 +156,9 @@ class ServedTopics:
             PulsarLookupError: as the lister refuses.
         """
         await self._require_look(request.namespace)
-        return await self._ask(self._list, request)
+        return await self._ask(
+            lambda: _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
+        )
 
     async def selected(self, query: TopicQuery) -> str:
         """Return the topics of a query by labels as `listed` does, those too that the lister leaves out."""
@@ -210,9 +212,6 @@ class ServedTopics:
         """Return every key of a label in a namespace with its values, as JSON."""
         await self._require_look(namespace)
         return await self._ask(self._labels_in, namespace)
-
-    def _list(self, request: ListRequest) -> str:
-        return _printed(self._answered(request), reads_properties="properties" in self._lister.interests)
 
     def _answered(self, request: TopicQuery) -> ListAnswer:
         self._catalog.refresh()

@@ -176,11 +176,7 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
 
 
 def _rows_of(record: str, table: str, columns: list[str], wanted: pc.Expression) -> Iterator[dict[str, Any]]:
-    """Yield rows of a table of a record; none if it is not there.
-
-    Raises:
-        InputError: if a file of it cannot be read.
-    """
+    """Yield rows of a table of a record; none if it is not there."""
     try:
         files = list_files([f"{record}/{table}"])
     except InputError:

@@ -196,11 +196,7 @@ def _require_java(without: str | Argument) -> None:
 
 
 def _forward(source: IO[bytes], is_wanted: Callable[[], bool]) -> None:
-    """Copy the JVM's stderr to ours, line by line, without the noise of its start; in a thread, until it ends.
-
-    Args:
-        is_wanted: asked at each line: one that is ended on purpose may complain.
-    """
+    """Copy the JVM's stderr to ours, line by line, without the noise of its start; in a thread, until it ends."""
 
     def copy() -> None:
         with source:

@@ -47,16 +47,14 @@ class LoadManagerClass:
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Compare every candidate's class with the expected one."""
-        return self._having(self._expected(view), brokers)
+        expected = self._expected(view)
+        # Once per roster and class, since a filter is asked at every assignment.
+        mask = brokers.column((self.name, expected), lambda broker: expected is None or _class_of(broker) == expected)
+        return mask.astype(np.bool_)
 
     def detail(self, request: LookupRequest, broker: Broker, view: ClusterView) -> str:
         """Name both classes."""
         return f"runs {_class_of(broker)}, expected {self._expected(view)}"
-
-    def _having(self, expected: str | None, brokers: Candidates) -> NDArray[np.bool_]:
-        # Once per roster and class, since a filter is asked at every assignment.
-        mask = brokers.column((self.name, expected), lambda broker: expected is None or _class_of(broker) == expected)
-        return mask.astype(np.bool_)
 
     def _expected(self, view: ClusterView) -> str | None:
         return self.class_name or _majority(view.brokers, view.registered.tobytes())

@@ -80,12 +80,7 @@ class _Limits:
     max_bundles: Annotated[int, Ge(0), Conf("loadBalancerNamespaceMaximumBundles")] = 128
 
     def _excess(self, stats: NamespaceBundleStats, rate: float, throughput: float) -> CycleReason | None:
-        """Return which limit a bundle exceeds; None if it exceeds none.
-
-        Args:
-            rate: its messages per second, in + out.
-            throughput: its bytes per second, in + out.
-        """
+        """Return which limit a bundle exceeds by its rate or throughput, in + out; None if it exceeds none."""
         # Pulsar asks in this order, so the first limit that is exceeded is the reason.
         if stats.topics > self.max_topics:
             return CycleReason.TOPICS
@@ -96,11 +91,7 @@ class _Limits:
         return CycleReason.BANDWIDTH if throughput > self.max_bandwidth_mib * _MIB else None
 
     def _has_room(self, view: ClusterView, name: str, decided: Counter[str], tally: _Tally) -> bool:
-        """Return whether the namespace of a bundle may have one more; one that cannot be counted is a failure.
-
-        Args:
-            decided: splits by namespace since the cycle's start, of which the count is.
-        """
+        """Return whether the namespace of a bundle may have one more; one that cannot be counted is a failure."""
         namespace = _namespace(name)
         count = view.load.traffic.bundle_counts.get(namespace)
         tally.failures += count is None

@@ -86,11 +86,7 @@ class Isolation:
 
 
 def _allowed(request: LookupRequest, brokers: Candidates, view: ClusterView, *, has_primaries: bool) -> BoolArray:
-    """Return who may have a bundle.
-
-    Args:
-        has_primaries: if false, secondaries are allowed however many primaries there are.
-    """
+    """Return who may have a bundle; without primaries secondaries are allowed."""
     policies = view.namespaces.isolation.get(request.namespace)
     if policies:
         allowed: BoolArray = np.zeros(len(brokers), dtype=np.bool_)

@@ -213,7 +213,6 @@ class _Past:
             self.besides[number] = min(now, kept[broker][1])
 
     def _keep(self) -> None:
-        """Write everything but forgotten bundles into the memory."""
         kept = np.flatnonzero(self._counts > 0)
         self.names = [self.names[row] for row in kept.tolist()]
         self._counts, self.weights, self.origins = self._counts[kept], self.weights[kept], self.origins[kept]
@@ -299,7 +298,10 @@ class _Cycle:
                     self.refused = True
                     yield from self._learn(row, owners[row], ruling)
             if (allowed == owners).all() or (attempt + 1 == _ATTEMPTS and self._is_worth(allowed)):
-                return (yield from self._carried_out(allowed))
+                for row in self._moves(allowed):
+                    if (yield self._unload(row, allowed[row])).accepted:
+                        self.moved.append(self._names[row])
+                return len(self.moved)
         return 0
 
     def _moves(self, owners: Ints) -> list[int]:
@@ -341,9 +343,3 @@ class _Cycle:
         if self._reason is CycleReason.OVERLOADED:
             self.short = Shortfall(taken, "of the mean taken from the fullest broker", least)
         return taken >= 0.0 and max(taken, nearer) > 0.0 and max(taken, nearer) >= least
-
-    def _carried_out(self, owners: Ints) -> _Proposals:
-        for row in self._moves(owners):
-            if (yield self._unload(row, owners[row])).accepted:
-                self.moved.append(self._names[row])
-        return len(self.moved)
