@@ -15,7 +15,6 @@ from lookup.engine.service_unit import (
     next_states,
     should_keep_left,
 )
-from tests.model.vectors import vectors
 
 _S = ServiceUnitState
 _TOPIC, _STORE = ChannelStorage.SYSTEM_TOPIC, ChannelStorage.METADATA_STORE
@@ -122,18 +121,3 @@ def test_brokers_must_fit(
     assert said.state in next_states(held.state, _STORE)
     assert should_keep_left(held, said, _STORE)
     assert not should_keep_left(held, forced, _STORE)
-
-
-@pytest.mark.parametrize("item", vectors("conflict_resolver.should_keep_left"))
-def test_pulsars_own_examples(item: dict[str, dict[str, object]]) -> None:
-    """What Pulsar's tests expect is what comes out."""
-    before, after = (_record(item["input"][key]) for key in ("from", "to"))
-
-    assert should_keep_left(before, after, ChannelStorage(item["input"]["storage"])) is item["expected"]["keep_left"]
-
-
-def _record(given: object) -> ServiceUnitStateData | None:
-    if not isinstance(given, dict):
-        return None
-    state, brokers = ServiceUnitState(given["state"]), (given["dst"], given["src"])
-    return ServiceUnitStateData(state, *brokers, force=given["force"], version_id=given["version"])

@@ -14,7 +14,6 @@ from lookup.model import AdvertisedListener, Broker, BrokerLookupData, Candidate
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.testing import broker
 from tests.model.records import JSON, either, records
-from tests.model.vectors import vectors
 
 FULL = BrokerLookupData(
     web_service_url="http://b1:8080",
@@ -38,19 +37,6 @@ def test_lookup_data_survives_json() -> None:
     """All twelve fields, listeners among them."""
     assert BrokerLookupData.from_json(FULL.to_json()) == FULL
     assert len(json.loads(FULL.to_json())) == 12
-
-
-@pytest.mark.parametrize("vector", vectors("broker_lookup_data"))
-def test_a_record_of_an_older_broker_is_read(vector: dict[str, Any]) -> None:
-    """What it does not write takes its default."""
-    expected = vector["expected"]
-    data = BrokerLookupData.from_json(json.dumps(vector["input"]))
-
-    assert data.protocols.get("kafka") == expected["protocol(kafka)"]
-    assert data.protocols.get("echo") == expected["protocol(echo)"]
-    assert data.web_service_url == expected["lookupResult"]["httpUrl"]
-    assert data.pulsar_service_url_tls == expected["lookupResult"]["brokerUrlTls"]
-    assert (data.load_manager_class_name, data.start_timestamp, dict(data.properties)) == (None, 0, {})
 
 
 def test_nulls_and_unknown_keys_are_passed_over() -> None:

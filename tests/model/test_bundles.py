@@ -29,15 +29,6 @@ def _numbers(texts: list[str]) -> list[int]:
     return [int(text, 16) for text in texts]
 
 
-@pytest.mark.parametrize("vector", vectors("bundles.topic_hash"))
-def test_hashes_are_pulsars(vector: dict[str, Any]) -> None:
-    """CRC-32 of the complete name, and the quarter it falls into."""
-    topic, expected = vector["input"]["topic"], vector["expected"]
-
-    assert f"0x{topic_hash(topic):08x}" == expected["hash"]
-    assert str(bundle_of(topic, equal_boundaries(4))) == expected["bundle_in_4_quarters"]
-
-
 @pytest.mark.parametrize("vector", vectors("bundles.boundaries"))
 def test_ranges_between_boundaries_are_pulsars(vector: dict[str, Any]) -> None:
     """In order, the last one closed."""
@@ -61,15 +52,6 @@ def test_a_hash_is_found_where_pulsar_finds_it(vector: dict[str, Any]) -> None:
     place = bundle_index(int(vector["input"]["hash"], 16), boundaries)
 
     assert str(bundle_ranges(boundaries)[place]) == _REPAIRED.get(vector["id"], vector["expected"].get("bundle"))
-
-
-@pytest.mark.parametrize("vector", vectors("bundles.parse_range"))
-def test_ranges_are_read_as_pulsar_reads_them(vector: dict[str, Any]) -> None:
-    """Both ends, normalised, and whether the end belongs to it."""
-    expected, parsed = vector["expected"], BundleRange.parse(vector["input"]["range"])
-
-    assert str(parsed) == f"{expected['lower']}_{expected['upper']}"
-    assert (parsed.upper in parsed) == expected["upper_closed"]
 
 
 @pytest.mark.parametrize("vector", vectors("bundles.name_parts"))

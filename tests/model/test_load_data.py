@@ -16,19 +16,6 @@ from lookup.errors import InputError
 from lookup.model import BrokerLoadData, NamespaceBundleStats, ResourceUsage
 from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
 from tests.model.records import JSON, either, records
-from tests.model.vectors import vectors
-
-
-@pytest.mark.parametrize("vector", vectors("broker_load_data.defaults"))
-def test_a_fresh_report_is_pulsars(vector: dict[str, Any]) -> None:
-    """A broker that never reported looks full."""
-    expected, fresh = vector["expected"], BrokerLoadData()
-
-    assert fresh.max_resource_usage == expected["maxResourceUsage"]
-    assert fresh.weighted_max_ema == expected["weightedMaxEMA"]
-    assert fresh.msg_throughput_ema == expected["msgThroughputEMA"]
-    assert (fresh.updated_at, fresh.reported_at) == (expected["updatedAt"], expected["reportedAt"])
-    assert (fresh.bundle_count, fresh.topics) == (expected["bundleCount"], expected["topics"])
 
 
 def test_a_broker_report_is_read() -> None:

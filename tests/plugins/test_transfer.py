@@ -1,4 +1,4 @@
-"""The shedder `transfer`; Pulsar's own expectations are in `tests/vectors/test_transfer.py`."""
+"""The shedder `transfer`; Pulsar's own expectations are run by `tests/vectors/test_areas.py`."""
 
 from __future__ import annotations
 
