@@ -38,6 +38,8 @@ _OLD_VERSION = 1
 _LONGEST_S = 86_400
 #: Rows that are read at once, so that their pairs are decoded by one call.
 _BATCH = 1_000
+#: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
+_SYNCHRONOUS = "FULL"
 _TABLES = """
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL) WITHOUT ROWID, STRICT;
@@ -82,8 +84,7 @@ class SqliteStorage:
     ) -> None:
         folder = mkdtemp(prefix="catalog-") if path is None else None
         self._path = Path(folder or "", path or "topics.db")
-        #: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply
-        self._synchronous = "FULL" if folder is None else "OFF"
+        self._synchronous = _SYNCHRONOUS if folder is None else "OFF"
         if n_events < 1:
             raise ArgumentError(f"n_events is {n_events}, at least the last event must be kept")
         self._n_events = n_events

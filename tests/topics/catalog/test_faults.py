@@ -15,7 +15,7 @@ import pytest
 
 import lookup.topics.catalog
 from lookup.model.catalog import Equals
-from lookup.topics.catalog import Catalog, SqliteStorage
+from lookup.topics.catalog import Catalog, SqliteStorage, sqlite
 from lookup.topics.catalog import index as index_module
 from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
@@ -157,8 +157,11 @@ def test_a_failed_question_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("n_events", [1, 1_000], ids=["snapshot", "events"])
-def test_writes_of_others_are_taken_in_as_a_whole(n_events: int, tmp_path: Path) -> None:
+def test_writes_of_others_are_taken_in_as_a_whole(
+    n_events: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault in the middle leaves none of them or all, and the next look takes in all."""
+    monkeypatch.setattr(sqlite, "_SYNCHRONOUS", "OFF")
     n_lines = _check_taken_in(tmp_path / "counted", n_events, None)
     for at in range(1, n_lines + 1):
         _check_taken_in(tmp_path / str(at), n_events, at)

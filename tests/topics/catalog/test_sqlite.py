@@ -191,7 +191,7 @@ def test_what_is_written_meanwhile_is_not_taken_for_lost(tmp_path: Path) -> None
 
 def test_a_write_waits_for_another_and_gives_up_with_a_sentence(tmp_path: Path) -> None:
     """A file that another process is writing to for too long is a mistake of the user's, not a traceback."""
-    catalog = filled(SqliteStorage(tmp_path / "topics.db"))
+    catalog = filled(SqliteStorage(tmp_path / "topics.db", lock_timeout_s=0.2))
     before = everything(catalog)
     other = sqlite3.connect(tmp_path / "topics.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
