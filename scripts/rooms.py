@@ -1,7 +1,7 @@
 """Writes the sizes of the rooms into `docs/architecture.md`, and refuses a room that has outgrown what it was given.
 
-`python scripts/rooms.py` writes the table and fails if a room is larger than its bound. A bound is raised only by a page
-in `docs/decisions/` that names what else went.
+`python scripts/rooms.py` writes the table and fails if a room is larger than its bound. Only a page in
+`docs/decisions/` that names what else went raises a bound.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def sizes(root: Path = _ROOT) -> dict[str, int]:
 def outgrown(found: Mapping[str, int]) -> list[str]:
     """Return a sentence for each room that is larger than its bound, or has none."""
     return [
-        f"{room}: {lines:,} lines, at most {BOUNDS.get(room, 0):,} are agreed on; cut it, or say in docs/decisions what "
-        "else went and raise the bound in scripts/rooms.py"
+        f"{room}: {lines:,} lines, at most {BOUNDS.get(room, 0):,} are agreed on; cut it, or say in docs/decisions "
+        "what else went and raise the bound in scripts/rooms.py"
         for room, lines in found.items()
         if lines > BOUNDS.get(room, 0)
     ]

@@ -89,29 +89,23 @@ def draft(output: str, names: Sequence[str], *, force: bool) -> Iterator[Draft]:
             yield Draft(output.rstrip("/"), output)
         return
     with named_refusals(output):
-        folder, given = _hidden_folder(output, system, target)
-        if is_local:
-            # What killed runs have left of this output.
-            for left in Path(folder).parent.glob(f"{glob.escape(f'.{path.name}.')}{'[0-9a-f]' * 8}"):
-                shutil.rmtree(left, ignore_errors=True)
-        system.create_dir(folder, recursive=True)
-        if is_local:
-            Path(folder, _MARK).touch()
+        folder, given = _make_hidden_folder(output, system, target)
+    # Under a volume that is mounted there, or a link, no folder can change places.
+    is_beside = is_local and Path(folder).parent != path and not path.is_symlink()
     try:
         yield Draft(given, output)
         if is_local:
             _require_ours(Path(folder), output)
+        if not is_beside:
+            with named_refusals(output):
+                _move_into(system, folder, target, names)
     except BaseException:
         _remove(system, folder)
         raise
+    if not is_beside:
+        _remove(system, folder)
+        return
     with keeps(output), named_refusals(output):
-        # Under a volume that is mounted there, or a link, no folder can change places.
-        if not is_local or Path(folder).parent == path or path.is_symlink():
-            try:
-                _move_into(system, folder, target, names)
-            finally:
-                _remove(system, folder)
-            return
         try:
             _replace(path, Path(folder), old, names)
         except KeyboardInterrupt:
@@ -315,17 +309,24 @@ def _nearest_folder(output: str, target: str) -> str:
     return str(path)
 
 
-def _hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
-    """Name a new hidden folder, beside an output or in it: its path there, and as URI if the output is one."""
+def _make_hidden_folder(output: str, system: arrow_fs.FileSystem, target: str) -> tuple[str, str]:
+    """Make a hidden folder beside an output or in it, without those of killed runs; return its path and its URI."""
     # An output that exists may be a volume mounted there: what lies beside it is then another disk, from which nothing
     # can be moved, and often one without the right to write.
     given = output.rstrip("/") if "://" in output else target
     parent, _, name = target.rpartition("/")
     hidden = f".{name}.{uuid4().hex[:8]}"
     exists = system.get_file_info(target).type is arrow_fs.FileType.Directory
-    if exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK)):
-        return f"{target}/{hidden}", f"{given}/{hidden}"
-    return f"{parent}/{hidden}", f"{given.rpartition('/')[0]}/{hidden}"
+    is_inside = exists and (os.path.ismount(target) or not os.access(parent or "/", os.W_OK))
+    around, around_given = (target, given) if is_inside else (parent, given.rpartition("/")[0])
+    is_local = isinstance(system, arrow_fs.LocalFileSystem)
+    if is_local:
+        for left in Path(around or "/").glob(f"{glob.escape(f'.{name}.')}{'[0-9a-f]' * 8}"):
+            shutil.rmtree(left, ignore_errors=True)
+    system.create_dir(f"{around}/{hidden}", recursive=True)
+    if is_local:
+        Path(f"{around}/{hidden}", _MARK).touch()
+    return f"{around}/{hidden}", f"{around_given}/{hidden}"
 
 
 def relation(path: str, other: str) -> Relation | None:
