@@ -131,7 +131,6 @@ def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:
             "plug-in 'broken' has the unknown hook 'lookup_register_scorer'; did you mean 'lookup_register_scorers'?",
         ),
         ("", r"plug-in 'broken' of .*broken\.py implements no hook; put @hookimpl before a function like lookup_reg"),
-        (SCORER, r"plug-in 'broken' of .*broken\.py implements no hook; put @hookimpl before"),
         (
             SCORER + HOOK.replace("@hookimpl", ""),
             r"plug-in 'broken' of .*broken\.py has lookup_register_scorers without @hookimpl before it",
@@ -165,20 +164,8 @@ def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:
             r"plug-in 'broken' failed in lookup_register_scorers: GeneratorExit \(broken\.py, line 8\)",
         ),
         (
-            "raise BaseException(3)",
-            r"plug-in file .*broken\.py cannot be loaded: BaseException: 3 \(broken\.py, line 6",
-        ),
-        (
-            SCORER.replace("request, brokers, view", "request, brokers") + HOOK,
-            r"Mine, registered under scorers, has `score\(request, brokers\)`, which cannot be called as `score\(requ",
-        ),
-        (
             "@hookimpl\ndef lookup_register_scorers():\n    return {}['x']",
             "plug-in 'broken' failed in lookup_register_scorers: KeyError: 'x'",
-        ),
-        (
-            "@hookimpl\ndef lookup_register_scorers():\n    return 5",
-            "plug-in 'broken' returned 5 from lookup_register_scorers",
         ),
         (
             SCORER + "@hookimpl\ndef lookup_register_scorers():\n    return [Mine()]",
