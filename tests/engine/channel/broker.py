@@ -1,10 +1,8 @@
 """A model of one broker's end of the service-unit state channel: the records it knows, writes and acts on.
 
-What Pulsar's examples and the engine's hand-overs are compared with; nothing in the package runs a channel.
-
-Messages go in by `receive` and by the wishes of administrators and shedders (`assign`, `unload`, `split`); effects come
-out. There is no I/O and no clock: the caller carries messages, in any order and at any time, and times are arguments.
-`leader.py` has the leader's clean-up, `lookups.py` the lookups that select an owner.
+What Pulsar's examples are compared with; nothing in the package runs a channel. Messages go in by `receive` and by the
+wishes of administrators and shedders (`assign`, `unload`); effects come out. There is no I/O and no clock: the caller
+carries messages, and times are arguments. `lookups.py` has the lookups that select an owner.
 
 Source: ServiceUnitStateChannelImpl (`docs/pulsar/load-managers.md`).
 """
@@ -32,9 +30,6 @@ __all__ = [
     "ACTIVE", "IN_FLIGHT", "Channel", "Close", "Effect", "Message", "Serve", "Settled", "Waiting", "holder",
     "next_version",
 ]  # fmt: skip
-
-#: Pulsar: loadBalancerInFlightServiceUnitStateWaitingTimeInMillis.
-WAIT_MS = 30_000
 
 _S = ServiceUnitState
 #: States that a broker is expected to end soon.
@@ -171,8 +166,6 @@ class Channel:
                 state = _S.ASSIGNING if is_transfer else _S.FREE
                 closed = Close(unit, disconnects=not (is_transfer and self._multi_phase))
                 return [closed, self._next(unit, state, data.dst_broker, data.source_broker, now_ms=now_ms)]
-            case _S.SPLITTING if data.source_broker == self.broker:
-                return self._divide(unit, data, now_ms)
             case _S.FREE if data.force and data.source_broker == self.broker:
                 # After a plain unload the topics are closed already; an override finds them open if this broker lives.
                 return [Close(unit), *self._settle(unit, None)]
@@ -182,18 +175,6 @@ class Channel:
                 # Lookups that wait for a bundle that was split cannot be answered: they have to ask for its child.
                 return [Settled(unit, failed=True)] if self._waits.pop(unit, None) is not None else []
         return []
-
-    def _divide(self, unit: str, data: ServiceUnitStateData, now_ms: int) -> list[Effect]:
-        namespace = unit.rpartition("/")[0]
-        written: list[Effect] = []
-        for child, destination in sorted(data.split.items()):
-            is_own = is_blank(destination) or destination == self.broker
-            # Pulsar's own splits name no destinations; one that is named confirms like any other.
-            state, broker = (_S.OWNED, self.broker) if is_own else (_S.ASSIGNING, destination)
-            record = ServiceUnitStateData(state, broker, timestamp=now_ms, version_id=FIRST_VERSION)
-            written.append(Message(f"{namespace}/{child}", record))
-        # The parent goes last, so that a topic has a bundle at every moment.
-        return [*written, self._next(unit, _S.DELETED, data.dst_broker, data.source_broker, now_ms=now_ms)]
 
     def _settle(self, unit: str, owner: str | None) -> list[Effect]:
         return [Settled(unit, owner)] if self._waits.pop(unit, None) is not None else []
@@ -205,7 +186,7 @@ class Channel:
         self._waits.setdefault(unit, now_ms)
         return self._next(unit, _S.ASSIGNING, broker, None, now_ms=now_ms)
 
-    def unload(self, unit: str, destination: str | None = None, *, now_ms: int, force: bool = False) -> Message:
+    def unload(self, unit: str, destination: str | None = None, *, now_ms: int) -> Message:
         """Ask a service unit's owner to give it up, to `destination` if one is named.
 
         Raises:
@@ -218,21 +199,7 @@ class Channel:
             raise ArgumentError(
                 f'{unit} is owned by {owner} and "cannot be transfer to same broker", as Pulsar puts it: {destination}'
             )
-        return self._next(unit, _S.RELEASING, destination, owner, now_ms=now_ms, force=force)
-
-    def split(self, unit: str, children: Mapping[str, str | None], *, now_ms: int) -> Message:
-        """Ask a service unit's owner to put children in its place.
-
-        Args:
-            children: destination by range, `0x00000000_0x40000000`; None: the owner goes on.
-
-        Raises:
-            StateError: if no broker owns the unit.
-            ArgumentError: if there are fewer than two children, or the unit was split already.
-        """
-        if len(children) < 2:
-            raise ArgumentError(f"{unit} cannot be split into {len(children)} children; at least two")
-        return self._next(unit, _S.SPLITTING, None, self._required_owner(unit), now_ms=now_ms, split=children)
+        return self._next(unit, _S.RELEASING, destination, owner, now_ms=now_ms)
 
     def _required_owner(self, unit: str) -> str:
         data = self.records.get(unit)
@@ -251,11 +218,9 @@ class Channel:
         source: str | None,
         *,
         now_ms: int,
-        force: bool = False,
-        split: Mapping[str, str | None] | None = None,
     ) -> Message:
         version = next_version(self.records.get(unit))
-        return Message(unit, ServiceUnitStateData(state, destination, source, split or {}, force, now_ms, version))
+        return Message(unit, ServiceUnitStateData(state, destination, source, timestamp=now_ms, version_id=version))
 
     # Answers that this broker gives.
 
@@ -287,19 +252,3 @@ class Channel:
     def destination(self, unit: str) -> str | None:
         """Return the broker that clients of a unit are sent to while it is unloaded; None if they must look it up."""
         return holder(self.records.get(unit))
-
-    def expire(self, registered: Collection[str], now_ms: int) -> list[Settled]:
-        """End the waits that have lasted too long: with the owner of the moment, with no broker, or in failure.
-
-        A broker that is only about to own the unit is not its owner yet: such a wait has failed.
-        """
-        late = sorted(unit for unit, since in self._waits.items() if now_ms - since >= WAIT_MS)
-        answers = []
-        for unit in late:
-            del self._waits[unit]
-            data = self.records.get(unit)
-            owner = holder(data) if state_of(data) in (_S.OWNED, _S.SPLITTING) else None
-            is_free = state_of(data) in (_S.INIT, _S.FREE)
-            is_owned = owner in registered
-            answers.append(Settled(unit, owner if is_owned else None, failed=not (is_owned or is_free)))
-        return answers

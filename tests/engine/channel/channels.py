@@ -80,10 +80,6 @@ class Channels:
         started.carry_out(channel.restore(self.records(), self.now_ms))
         return started
 
-    def stop(self, broker: str) -> None:
-        """Lose a broker with all it had not published."""
-        del self.brokers[broker]
-
     def records(self) -> Mapping[str, ServiceUnitStateData]:
         """Return the records as compaction of the whole sequence leaves them."""
         records: dict[str, ServiceUnitStateData] = {}
