@@ -84,11 +84,7 @@ class PlanToday:
 
 
 def plan_today(plan: MovePlan, state: ClusterState) -> PlanToday:
-    """Hold a plan against a cluster.
-
-    Raises:
-        InputError: if the plan is of another cluster.
-    """
+    """Hold a plan against a cluster, or raise InputError if it is of another one."""
     view = state.view
     if plan.cluster != view.cluster:
         raise InputError(f"the plan is of cluster {plan.cluster!r}, and this is {view.cluster!r}")

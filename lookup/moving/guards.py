@@ -61,11 +61,7 @@ def guards_of(
     brokers: Sequence[str],
     plan: MovePlan,
 ) -> list[Guard]:
-    """Return the guards of an apply.
-
-    Args:
-        brokers: ids of those that must be there and well.
-    """
+    """Return the guards of an apply, which wants these brokers there and well."""
     urls = {broker.id: broker.web_url or f"http://{broker.id}" for broker in plan.brokers if broker.id in brokers}
     doors = {broker: _door(url, endpoints) for broker, url in urls.items()}
     guards: list[Guard] = [

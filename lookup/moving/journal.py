@@ -102,11 +102,7 @@ class Journal:
         self.write("begun", journal=_VERSION, plan=json.loads(plan_bytes(plan)))
 
     def write(self, event: str, **values: Any) -> None:
-        """Add an entry; it is on the disk when this returns.
-
-        Raises:
-            OSError: if it cannot be written.
-        """
+        """Add an entry; it is on the disk when this returns."""
         assert self._file is not None
         entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
         self._file.write((json.dumps(entry, ensure_ascii=False) + "\n").encode())

@@ -280,11 +280,7 @@ class _Seen:
         return found[0] if found else None
 
     def require(self, observer: Observer, wait_s: float) -> None:
-        """Refuse to go on without brokers, owners and loads.
-
-        Raises:
-            InputError: saying which of them, and why.
-        """
+        """Refuse to go on without brokers, owners and loads."""
         why = self.in_vain(observer) or "it did not come in time; wait longer"
         if not self.has_registry:
             raise InputError(f"cluster {observer.cluster}: no broker is known: {why}")

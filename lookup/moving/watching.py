@@ -22,11 +22,7 @@ _COLUMNS = {table: [column.name for column in TABLES[table]] for table in ("owne
 
 
 class OwnerWatch:
-    """Follows the owners of all bundles.
-
-    Args:
-        records: of the state topic and of load reports.
-    """
+    """Follows the owners of all bundles by records of the state topic and of load reports."""
 
     def __init__(self, cluster: str, records: Queue[Record]) -> None:
         self._observer = Observer(cluster)
@@ -84,11 +80,7 @@ class OwnerWatch:
         return self._observer.troubles.get("state")
 
     def settle(self, within_s: float) -> None:
-        """Wait until the state topic has been read to its end.
-
-        Raises:
-            InputError: if that takes longer.
-        """
+        """Wait until the state topic has been read to its end, or raise InputError if that takes longer."""
         deadline = time.monotonic() + within_s
         while not self._is_complete:
             if time.monotonic() > deadline:

@@ -233,11 +233,7 @@ def _planned(
 
 
 def require_scored(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
-    """Refuse a warm-up, or a first instant to score, that leaves no lookup of any cluster to score.
-
-    Raises:
-        InputError: naming it and the longest time there are lookups for.
-    """
+    """Refuse a warm-up, or a first instant to score, that leaves no lookup of any cluster to score."""
     last = []
     for cluster in clusters:
         bounds = cluster.timeline.bounds
@@ -368,11 +364,7 @@ class InducedMarks:
 def induced_marks(
     atoms: Atoms, ownership: Iterable[OwnershipEvent], registrations: Iterable[Registration]
 ) -> InducedMarks:
-    """Return when which bundle lost its owner in the log: unloads, and what a broker owned that left.
-
-    Args:
-        ownership: in order of time.
-    """
+    """Return when which bundle lost its owner in the log, in order of time: by unloads, and with a broker."""
     losses = sorted((entry for entry in registrations if entry.event == "unregistered"), key=lambda entry: entry.ts_us)
     owners: dict[str, str] = {}
     marks: list[tuple[int, int, int]] = []

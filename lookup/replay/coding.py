@@ -255,11 +255,7 @@ def _namespace(text: str) -> str:
 
 
 class Coder:
-    """Codes the rows of one cluster that one task reads.
-
-    Args:
-        task: number of the task, part of the names of its files.
-    """
+    """Codes the rows of one cluster that one task reads. Its number is part of the names of its files."""
 
     def __init__(self, plan: CodingPlan, cluster: str, work: WorkDir, task: int) -> None:
         self.share = Share(

@@ -301,11 +301,7 @@ class CellLedger:
 
 
 def check_by(by: Sequence[str], balance_us: int) -> None:
-    """Refuse dimensions by which demand cannot be told apart.
-
-    Raises:
-        SettingsError: naming the dimension and what would be right.
-    """
+    """Refuse dimensions by which demand cannot be told apart."""
     for name in by:
         if name not in BY_DIMENSIONS:
             known = f": demand can be told apart by {', '.join(BY_DIMENSIONS)}"

@@ -74,11 +74,7 @@ class CodedPart:
 
 
 class PartWriter:
-    """Writes the rows that one task has of one table and cluster.
-
-    Args:
-        task: number of the task, part of the names of its files.
-    """
+    """Writes the rows that one task has of one table and cluster. Its number is part of the names of its files."""
 
     def __init__(self, work: WorkDir, table: TableName, cluster: str, task: int, *, tick_us: int) -> None:
         self.parts: list[WrittenPart] = []

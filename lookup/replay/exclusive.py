@@ -44,11 +44,7 @@ class _GridInstant:
 
 
 class ExclusiveReplay(ClusterWalk):
-    """One policy, cluster and seed.
-
-    Args:
-        observer: looks on while the policy works.
-    """
+    """One policy, cluster and seed, at which an observer may look on."""
 
     def __init__(
         self,

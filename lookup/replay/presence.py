@@ -28,11 +28,7 @@ _RIGHT = (
 
 
 def require_registered(clusters: Sequence[ClusterPlan], run: RunPlan) -> None:
-    """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then.
-
-    Raises:
-        InputError: naming the time of the log and that of the brokers.
-    """
+    """Refuse a cluster of whose scored lookups none can be answered, since no broker is registered then."""
     for cluster in clusters:
         first, last = _scored(cluster, run)
         if first <= last and not _overlap(cluster.registered, first, last):

@@ -56,11 +56,7 @@ def longest_block(first_us: int, last_us: int, *, at_least: int, tick_s: int) ->
 
 
 def suggested_session(rate: float, tick_s: int) -> int:
-    """Return the shortest session, in whole ticks, in which a broker serves enough lookups; an hour at most, s.
-
-    Args:
-        rate: lookups per second of a broker.
-    """
+    """Return the shortest session, in whole ticks, in which a broker serves enough lookups; an hour at most, s."""
     return math.ceil(min(_LONGEST_S, _ENOUGH / rate) / tick_s) * tick_s
 
 

@@ -54,11 +54,7 @@ class Coded:
 def code_files(
     workers: Workers, shares: Sequence[Sequence[FileSplit]], plan: CodingPlan, *, work: WorkDir, quarantine: str
 ) -> list[Coded]:
-    """Code row groups of canonical Parquet files, a task for each share.
-
-    Args:
-        quarantine: folder for rows that cannot be used.
-    """
+    """Code row groups of canonical Parquet files, a task for each share; `quarantine` is a folder for refused rows."""
 
     def code(item: tuple[int, Sequence[FileSplit]], plan: CodingPlan) -> Coded:
         return _code_batches(item[0], read_splits(item[1], plan), plan, work=work, quarantine=quarantine)
@@ -81,11 +77,7 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
 
 
 def check_frame(frame: DataFrame) -> None:
-    """Refuse a log that is a DataFrame and lacks columns or has one of a wrong type; sentences call it `lookups`.
-
-    Raises:
-        InputError: naming the columns.
-    """
+    """Refuse a log that is a DataFrame and lacks columns or has one of a wrong type; sentences call it `lookups`."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  as in `code_frame`
 
     needed = (*REQUIRED["lookups"], "seq")

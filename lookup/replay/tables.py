@@ -101,11 +101,7 @@ class Registrations:
 
 
 def registrations(path: str | None) -> Registrations:
-    """Read BROKERS.
-
-    Raises:
-        InputError: if the path holds no such table.
-    """
+    """Read BROKERS, or raise InputError if the path holds no such table."""
     read = Registrations()
     for file in list_log(path, "brokers") if path is not None else ():
         names = [name for name in CANONICAL["brokers"].names if name in file.columns]

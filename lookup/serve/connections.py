@@ -41,12 +41,7 @@ _OF_PAGES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-
 
 
 async def read_body(request: web.Request, most: int) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        LimitError: if it has more bytes than permitted.
-        TimeoutError: if it does not arrive.
-    """
+    """Return the body of a request, or raise LimitError if it is larger than that, TimeoutError if it is late."""
     too_large = LimitError(f"the body is larger than {most} bytes")
     if (request.content_length or 0) > most:
         raise too_large
@@ -69,11 +64,7 @@ def most_connections() -> int:
 
 
 class Connections:
-    """Makes the protocol of each connection, and counts those that are refused.
-
-    Args:
-        count: counts an answer by its status, if no request came of it.
-    """
+    """Makes the protocol of each connection, and counts those that are refused, by the status of the answer."""
 
     def __init__(self, count: Callable[[int], None]) -> None:
         self._count = count
@@ -85,11 +76,7 @@ class Connections:
         self.logger.filters = [self._is_ours]
 
     async def listen(self, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
-        """Listen on an address for a web application.
-
-        Raises:
-            OSError: if that is not possible.
-        """
+        """Listen on an address for a web application, or raise OSError."""
         server, loop = runner.server, asyncio.get_running_loop()
         assert server is not None  # the runner has been set up
 
@@ -150,11 +137,7 @@ def _peer_of(transport: asyncio.BaseTransport | None) -> str:
 
 
 def refusal(request: web.Request, token: str | None) -> web.Response | None:
-    """Return the answer to a request that is not admitted: 401, or without a token 403; None if it is.
-
-    Args:
-        token: what brokers have to send; None: nothing.
-    """
+    """Return the answer to a request that is not admitted: 401, or 403 if no token is asked for; None if it is."""
     if token is not None:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         if scheme == "Bearer" and hmac.compare_digest(given.encode(errors="replace"), token.encode()):

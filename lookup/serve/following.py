@@ -33,11 +33,7 @@ _COLUMNS = [column.name for column in TABLES["ownership"]]
 
 
 class Follower(Thread):
-    """Turns the records of the state topic into changes of owners; a context that ends thread and source.
-
-    Args:
-        connect: makes the source.
-    """
+    """Turns the records of the state topic into changes of owners; a context that ends thread and source."""
 
     def __init__(self, cluster: str, section: CollectSection, connect: Connect) -> None:
         super().__init__(name="serve-owners", daemon=True)

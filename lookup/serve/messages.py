@@ -70,11 +70,7 @@ class RecordMessage:
 
 
 def body_of(raw: bytes) -> dict[str, Any]:
-    """Read a body as a JSON object.
-
-    Raises:
-        InputError: if it is none.
-    """
+    """Read a body as a JSON object, or raise InputError."""
     try:
         value = json_value(raw.decode())
         # Half a surrogate pair can be written in JSON and not in UTF-8, so not in Parquet either.
@@ -124,11 +120,7 @@ def decide_message(body: Mapping[str, Any], section: ServingSection) -> DecideMe
 
 @lru_cache(maxsize=256)
 def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Check the candidates of a request; those of most are the same, and are kept once.
-
-    Raises:
-        TypeError: if they are no texts.
-    """
+    """Check the candidates of a request, or raise TypeError. Those of most requests are the same, and are kept once."""
     if not all(isinstance(broker, str) for broker in given):
         raise TypeError
     if not 1 <= len(given) <= _MOST_CANDIDATES:
@@ -139,11 +131,7 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
-    """Read a batch of lookups; single ones that cannot be recorded are refused, the others stand.
-
-    Raises:
-        InputError: naming the field of the batch that is missing or wrong.
-    """
+    """Read a batch of lookups, or raise InputError. Single ones that cannot be recorded are refused."""
     broker, dropped = _named(body, "broker"), whole_number(body.get("dropped") or 0, "dropped")
     if dropped < 0:
         raise InputError(f"dropped is {dropped}, not a number of lookups")
@@ -185,11 +173,7 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
 
 
 def list_message(body: Mapping[str, Any]) -> ListRequest:
-    """Read a request for the topics of a namespace.
-
-    Raises:
-        InputError: naming the field that is missing or wrong.
-    """
+    """Read a request for the topics of a namespace, or raise InputError with the field that is missing or wrong."""
     mode = (_optional(body, "mode") or "PERSISTENT").lower().replace("_", "-")
     properties, selector = body.get("properties"), _optional(body, "selector")
     try:

@@ -25,11 +25,7 @@ def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None
 
 
 def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> None:
-    """Write the difference in one transaction; topics that stay keep their labels and properties.
-
-    Args:
-        topics: as of `is_mirrored`.
-    """
+    """Write the difference in one transaction; topics that stay keep their labels and properties."""
     # Compared in the transaction, before which something else may have been written; questions do not wait for it.
     with catalog.together():
         before = _known(catalog, namespace)

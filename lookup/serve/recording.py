@@ -78,11 +78,7 @@ class Recorder:
         self._lock = ExitStack()
 
     def prepare(self) -> None:
-        """Make the folder and try to write in it.
-
-        Raises:
-            InputError: if that is refused.
-        """
+        """Make the folder and try to write in it, or raise InputError."""
         with named_refusals(str(self.folder)), ExitStack() as held:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Held to the end of the server, however it ends: what two servers write would not fit together.
@@ -116,11 +112,7 @@ class Recorder:
             self._add("lookups", [row.get(name) for name in TABLES["lookups"].names])
 
     def add_decision(self, answer: Answer, row: Sequence[Any], *, is_carried: bool) -> None:
-        """Record a decision; its view has been recorded.
-
-        Args:
-            row: the answer as a row of SERVED_DECISIONS.
-        """
+        """Record a decision, as a row of SERVED_DECISIONS, after its view."""
         self._add("decisions", row)
         bundle = answer.message.request.bundle
         if is_carried and answer.broker is not None and answer.propensity is not None:
@@ -169,11 +161,7 @@ class Recorder:
         return True
 
     def describe(self, reference: str, document: Mapping[str, Any]) -> None:
-        """Write the document that describes policies, under the reference that decisions have of it.
-
-        Raises:
-            InputError: if it cannot be written.
-        """
+        """Write the document that describes policies, under the reference that decisions have of it."""
         target = self.folder / "settings" / f"{reference}.json"
         with named_refusals(str(self.folder)):
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -388,11 +388,7 @@ class DecisionServer:
             await asyncio.sleep(_FOLLOW_S)
 
     async def wait_for_owners(self) -> None:
-        """Wait until all owners are known.
-
-        Raises:
-            InputError: if they are not in time, and the active policy reads them.
-        """
+        """Wait until all owners are known, or raise InputError if they are late and the active policy reads them."""
         follower, served = self._follower, self._configured.served
         if follower is None:
             return

@@ -42,11 +42,7 @@ _ABSENT = "this server lists no topics: its settings have no [topics]"
 
 
 class TopicRequests:
-    """The handlers of all paths about topics.
-
-    Args:
-        topics: what they ask; None: every request is answered 404.
-    """
+    """The handlers of all paths about topics. Without topics each answers 404."""
 
     def __init__(self, topics: ServedTopics | None) -> None:
         self._topics = topics

@@ -50,11 +50,7 @@ Ask = Callable[..., Awaitable[Any]]
 
 
 class _Group:
-    """The connections of one watch, and for a lister's watch the list that they have.
-
-    Args:
-        revision: of the last event that live connections have heard of.
-    """
+    """The connections of one watch, and for a lister's watch the list that they have."""
 
     __slots__ = (
         "catching_up", "destroyed", "has", "is_due", "listing", "live",

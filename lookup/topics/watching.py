@@ -112,11 +112,7 @@ def message_text(message: Message) -> str:
 
 
 def message_in(kind: str, mark: str, data: str) -> Message:
-    """Read a message from the fields of a server-sent event.
-
-    Raises:
-        ValueError, KeyError, TypeError: if it is none.
-    """
+    """Read a message from the fields of a server-sent event, or raise ValueError, KeyError or TypeError."""
     content = json.loads(data)
     lists = [value for value in content.values() if not isinstance(value, str | bool)]
     if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):

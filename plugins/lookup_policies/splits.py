@@ -110,11 +110,7 @@ class SpecifiedPositionsDivide:
     def boundaries(
         self, bundle: NamespaceBundle, topics: NDArray[np.void], positions: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the positions inside the bundle, ascending.
-
-        Raises:
-            InputError: if no position is given.
-        """
+        """Return the positions inside the bundle, ascending, or raise InputError if none is given."""
         # Before topics are counted, as in Pulsar: an empty bundle does not hide that positions were forgotten.
         if not positions:
             raise InputError(f"to split {bundle} at specified positions, at least one position has to be given")

@@ -64,11 +64,7 @@ def without_scheme(topic: str) -> str:
 
 
 def schemes_of(mode: Mode) -> tuple[str, ...]:
-    """Return the schemes of a mode, such as `persistent://`.
-
-    Raises:
-        ArgumentError: for a mode that does not exist.
-    """
+    """Return the schemes of a mode, such as `persistent://`, or raise ArgumentError."""
     if mode not in MODES:
         raise ArgumentError(f"there is no mode {mode!r}; known: {', '.join(MODES)}")
     domains = ("persistent", "non-persistent") if mode == "all" else (mode,)
@@ -77,11 +73,7 @@ def schemes_of(mode: Mode) -> tuple[str, ...]:
 
 @lru_cache
 def prefixes_of(namespace: str, mode: Mode) -> tuple[str, ...]:
-    """Return the beginnings of the names of a namespace's topics, one per scheme.
-
-    Raises:
-        ArgumentError: for a mode that does not exist.
-    """
+    """Return the beginnings of the names of a namespace's topics, one per scheme, or raise ArgumentError."""
     return tuple(f"{scheme}{namespace}/" for scheme in schemes_of(mode))
 
 

@@ -61,11 +61,7 @@ CatalogOperation: TypeAlias = GetPairs | SetPairs | RemovePairs | DeleteNamespac
 
 
 def apply(operation: CatalogOperation, catalog: Catalog) -> Mapping[str, str] | None:
-    """Apply an operation to a catalog; return the labels or properties that it asks for, None if it asks for none.
-
-    Raises:
-        PulsarLookupError: as the catalog refuses.
-    """
+    """Apply an operation to a catalog; return the labels or properties that it asks for, None if it asks for none."""
     match operation:
         case GetPairs(kind, topic):
             # Those of all partitions are the same.

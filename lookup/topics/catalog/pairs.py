@@ -95,11 +95,7 @@ def checked_pairs(pairs: Pairs, rules: PairRules) -> dict[str, str]:
 
 
 def merged_pairs(pairs: Mapping[str, str], added: Mapping[str, str], rules: PairRules) -> dict[str, str]:
-    """Return pairs with added ones, which replace the values of keys that are there.
-
-    Raises:
-        ArgumentError: for more than `MAX_PAIRS` together.
-    """
+    """Return pairs with added ones, which replace the values of keys that are there, at most `MAX_PAIRS` together."""
     merged = {**pairs, **added}
     _refuse_too_many(merged, rules)
     return merged
@@ -145,11 +141,7 @@ def pairs_text(pairs: Mapping[str, str]) -> str:
 
 
 def parse_keys(text: str) -> tuple[str, ...]:
-    """Read keys separated by commas.
-
-    Raises:
-        ArgumentError: if one is empty.
-    """
+    """Read keys separated by commas, or raise ArgumentError if one is empty."""
     keys = tuple(map(_trimmed, text.split(",")))
     if not all(keys):
         raise ArgumentError(f"{shown(text)} should be keys separated by commas, like key1,key2")
@@ -177,11 +169,7 @@ def parse_encoded_pairs(text: str) -> dict[str, str]:
 
 
 def decoded(text: str) -> str:
-    """Return a piece of a query string as it was before it was encoded.
-
-    Raises:
-        ArgumentError: if the bytes are no UTF-8.
-    """
+    """Return a piece of a query string as it was before it was encoded, or raise ArgumentError if it is no UTF-8."""
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:

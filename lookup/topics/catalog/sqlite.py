@@ -171,11 +171,7 @@ class SqliteStorage:
         return self._writer.in_transaction
 
     def begin(self) -> None:
-        """Keep other writers out, once they let go.
-
-        Raises:
-            InputError: if another process writes for longer than `lock_timeout_s`.
-        """
+        """Keep other writers out, or raise InputError if one lasts longer than `lock_timeout_s`."""
         self.rollback()
         # IMMEDIATE takes the lock now: a transaction that reads first and writes later may find that it is too late.
         self._write("BEGIN IMMEDIATE")

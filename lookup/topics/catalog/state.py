@@ -177,11 +177,7 @@ class CatalogState:
                 self._reading = before
 
     def topics_of(self, namespace: str) -> NamespaceTopics:
-        """Return the topics of a namespace.
-
-        Raises:
-            NotFoundError: if there is no such namespace, with the one that was probably meant.
-        """
+        """Return the topics of a namespace, or raise NotFoundError with the one that was probably meant."""
         topics = self.namespaces.get(namespace)
         if topics is None:
             raise NotFoundError(

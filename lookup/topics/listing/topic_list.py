@@ -216,11 +216,7 @@ def pattern_length(text: str) -> int:
 
 
 def without_pattern_scheme(text: str) -> str:
-    """Return a pattern without its scheme; the text before the scheme, like `^`, stays.
-
-    Raises:
-        PatternError: for a scheme that topics do not have.
-    """
+    """Return a pattern without its scheme, or raise PatternError if there is no such scheme. A `^` before it stays."""
     before, separator, rest = text.partition(_SEPARATOR)
     if not separator:
         return text
