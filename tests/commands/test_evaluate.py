@@ -6,6 +6,7 @@ Runs that need a process of their own are in `test_evaluate_processes.py`.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,30 @@ def test_what_cannot_be_evaluated_is_one_sentence(
     (mistake,) = ran.mistakes
     assert mistake.startswith(sentence.format(folder=tmp_path))
     assert names_in(tmp_path) == before
+
+
+# A manifest names the platform, for which Python asks `uname`.
+@pytest.mark.process
+def test_a_log_in_folders_of_cluster_and_day_gives_the_same_results(lookup: Run, tmp_path: Path, log: Path) -> None:
+    """All commands that read lookups find the files."""
+    older = tmp_path / "log"
+    for table in ("lookups", "brokers", "ownership"):
+        for file in (log / table).iterdir():
+            day = "cluster=east/date=2026-01-05" if table == "lookups" else "."
+            (older / table / day).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, older / table / day / file.name)
+    printed = []
+    for folder, number in ((log, 1), (older, 2)):
+        output = tmp_path / f"output-{number}"
+        config = evaluation_of(tmp_path, folder)
+        flags = ("--set", "evaluation.seeds=[1,5]", "--master", "none")
+        assert lookup("evaluate", "--config", config, "--output", output, *flags).code == 0
+        explained = lookup("explain", output, "--decision", "east/rack/1/0", "--master", "none")
+        files = [(output / name).read_bytes() for name in ("summary.json", "report.md", "metrics.parquet")]
+        printed.append((files, explained.out, lookup("inspect", folder / "lookups").out))
+
+    assert printed[0] == printed[1]
+    assert "equals what the run recorded" in printed[0][1]
 
 
 def test_a_table_without_its_end_or_without_rows_is_one_sentence(lookup: Run, tmp_path: Path, log: Path) -> None:
