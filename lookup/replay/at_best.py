@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -29,8 +30,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: Rows that are counted together: their counts stay in a core's cache.
-_MANY_ROWS = 1 << 18
+#: Counts by group and piece that are held at a time, in about so many: they stay in a core's cache.
+_MANY_COUNTS = 1 << 19
 
 
 class _Figure(Protocol):
@@ -42,15 +43,12 @@ class _Figure(Protocol):
     group_of: Ints
     n_groups: int
 
-    def best(
-        self, roster: Roster, registered: Mask, group: Ints, amount: Floats, begins: Ints
-    ) -> tuple[Floats, Floats]:
+    def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
         """Return the best total of each piece on one broker, and the amount that counts, both of shape (n_pieces,).
 
         Args:
-            group: of lookups that came together for one bundle and tick, shape (n_rows,).
-            amount: lookups or weight of each.
-            begins: first row of each piece, which one broker serves whole.
+            amounts: lookups or weight of the groups in each piece, which one broker serves whole, shape
+                (n_groups, n_pieces).
         """
 
 
@@ -72,15 +70,11 @@ class _Matches:
             [self._codes.get(value, self.n_groups - 2) if value is not None else self.n_groups - 1 for value in sent]
         )
 
-    def best(
-        self, roster: Roster, registered: Mask, group: Ints, amount: Floats, begins: Ints
-    ) -> tuple[Floats, Floats]:
+    def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
         """Return the lookups of the most frequent label of a registered broker, and those with the property."""
-        here = np.zeros(self.n_groups, dtype=bool)
-        labels = roster.labels(self._property)[registered].tolist()
-        here[[self._codes[label] for label in labels if label in self._codes]] = True
-        matched = np.maximum.reduceat(amount * here[group], begins)
-        return matched, np.add.reduceat(amount * (group < self.n_groups - 1), begins)
+        labels = set(roster.labels(self._property)[registered].tolist())
+        here = [code for label, code in self._codes.items() if label in labels]
+        return amounts[here].max(axis=0, initial=0.0), amounts[:-1].sum(axis=0)
 
 
 class _Distances:
@@ -100,9 +94,7 @@ class _Distances:
         places = {broker.location for broker in roster}
         return any(self._topology.distance(home, place) is not None for home in self._homes for place in places)
 
-    def best(
-        self, roster: Roster, registered: Mask, group: Ints, amount: Floats, begins: Ints
-    ) -> tuple[Floats, Floats]:
+    def best(self, roster: Roster, registered: Mask, amounts: Floats) -> tuple[Floats, Floats]:
         """Return the least weight x ms, and the weight of clients to which the distance of any broker is known."""
         places = {broker.location for broker, is_in in zip(roster, registered.tolist(), strict=True) if is_in}
         distances = [[self._topology.distance(home, place) for home in self._homes] for place in places]
@@ -110,10 +102,12 @@ class _Distances:
         is_known: Mask = np.any(np.isfinite(ms), axis=0)
         # An unknown distance counts as the shortest of its client: a bound must not be above what owners can reach.
         ms = np.where(np.isfinite(ms), ms, np.nanmin(np.where(is_known, ms, 0.0), axis=0))
-        least, weight = np.full(len(begins), np.inf), amount * is_known[group]
-        for row in np.unique(ms, axis=0):
-            np.minimum(least, np.add.reduceat(weight * row[group], begins), out=least)
-        return least, np.add.reduceat(weight, begins)
+        # Not by BLAS, whose last bits depend on how many pieces there are.
+        totals = (
+            sum(of_group * weight for of_group, weight in zip(row, amounts, strict=True))
+            for row in np.unique(ms, axis=0)
+        )
+        return reduce(np.minimum, totals), amounts[is_known].sum(axis=0)
 
 
 class BestWalk:
@@ -140,13 +134,14 @@ class BestWalk:
         self._sums: dict[tuple[int | None, int], list[tuple[Floats, Floats]]] = {
             (count, number): [] for count in self._maps for number in range(len(self._figures))
         }
+        self._many_rows = _MANY_COUNTS // max((figure.n_groups for figure in self._figures), default=1)
         #: first row and sizes of the ticks that are not counted yet
         self._low = 0
         self._sizes: list[int] = []
 
     def take(self, tick: Tick, *, is_scored: bool) -> None:
         """Take in the next tick, before its change of the registry is applied."""
-        if tick.events.splits or tick.events.registry is not None or sum(self._sizes) >= _MANY_ROWS:
+        if tick.events.splits or tick.events.registry is not None or sum(self._sizes) >= self._many_rows:
             self.settle(tick.rows)
         for parent, children in tick.events.splits:
             for bundles in self._maps.values():
@@ -167,13 +162,17 @@ class BestWalk:
         for count, bundles in self._maps.items():
             starts, _ = bundles.ordered()
             number_of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(bundles.names))))
-            of_piece = of_tick.by(number_of[atom], size=len(starts))
+            (tick, _), piece = of_tick.by(number_of[atom], size=len(starts)).numbered()
             for number, figure in enumerate(self._figures):
-                keys = of_piece.by(figure.group_of[client], size=figure.n_groups)
-                (tick, bundle, group), lookups, weight = keys.counted(weights if figure.key is None else 1.0)
-                begins = np.flatnonzero(np.append(True, (np.diff(tick) != 0) | (np.diff(bundle) != 0)))
-                sums = figure.best(roster, registered, group, weight if figure.key is None else lookups, begins)
-                best, counted = (np.bincount(tick[begins], weights=of_pieces).astype(np.float64) for of_pieces in sums)
+                shape = figure.n_groups, len(tick)
+                keys = figure.group_of[client] * len(tick) + piece
+                # Equal weights need no pass over the rows.
+                by_row, unit = (None, weights) if isinstance(weights, float) else (weights, 1.0)
+                by_row, unit = (by_row, unit) if figure.key is None else (None, 1.0)
+                counts = np.bincount(keys, weights=by_row, minlength=math.prod(shape))
+                amounts = np.asarray(counts * unit, dtype=np.float64).reshape(shape)
+                sums = figure.best(roster, registered, amounts)
+                best, counted = (np.bincount(tick, weights=of_pieces).astype(np.float64) for of_pieces in sums)
                 self._sums[count, number].append((best, counted))
 
     def at_best(self) -> list[AtBest]:
