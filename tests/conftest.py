@@ -101,7 +101,8 @@ def _mark(item: pytest.Item) -> None:
     needed |= {marker for marker, files in FILES.items() if any(item.path == _TESTS / file for file in files)}
     if isinstance(item, pytest.Function) and _CALLS & {*item.function.__code__.co_names}:
         needed.add("process")
-    if item.path.name != _ON_SPARK and ("spark" in needed or item.get_closest_marker("spark")):
+    marked = needed | {mark.name for mark in item.iter_markers()}
+    if "spark" in marked and "thorough" not in marked and item.path.name != _ON_SPARK:
         needed.add("cluster")
     # The blocks of a page share their names, so that all run or none.
     if item.path.suffix == ".md" and _STARTS.search(item.path.read_text(encoding="utf-8")):
