@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: Counts by group and piece that are held at a time, in about so many: they stay in a core's cache.
+#: About how many counts, by group and piece, are held at a time: they stay in a core's cache.
 _MANY_COUNTS = 1 << 19
 
 
@@ -104,7 +104,7 @@ class _Distances:
         ms = np.where(np.isfinite(ms), ms, np.nanmin(np.where(is_known, ms, 0.0), axis=0))
         # Not by BLAS, whose last bits depend on how many pieces there are.
         totals = (
-            sum(of_group * weight for of_group, weight in zip(row, amounts, strict=True))
+            sum(distance * amount for distance, amount in zip(row, amounts, strict=True))
             for row in np.unique(ms, axis=0)
         )
         return reduce(np.minimum, totals), amounts[is_known].sum(axis=0)
