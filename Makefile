@@ -59,7 +59,7 @@ test test-all: $(VENV)/.installed-test
 
 # Pages of docs whose commands start programs.
 test-docs: $(VENV)/.installed-test
-	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -m docs $(SIDE_BY_SIDE) README.md docs $(ARGS)
+	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python -m pytest -p tests.conftest -m docs $(SIDE_BY_SIDE) README.md docs $(ARGS)
 
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -m quick $(SIDE_BY_SIDE) $(ARGS)
