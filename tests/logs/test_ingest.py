@@ -312,7 +312,7 @@ def test_a_reader_that_raises_is_named_with_the_line(spark: SparkSession, tmp_pa
     ("change", "text", "kind", "sentence"),
     [
         (("in lines:", "in ():"), "a\nb\n", InputError, r"none of its 2 lines .* 'odd' knows\Z"),
-        (("for number", "raise OSError\n        for number"), "a\n", PluginError, "before it read a line: "),
+        (("for number", "raise OverflowError\n        for number"), "a\n", PluginError, "before it read a line: "),
         (("x", "x"), "", InputError, r"a\.jsonl: it is empty: .* 'odd' knows\Z"),
     ],
 )
