@@ -1,7 +1,8 @@
 """Run one cycle of a shedder or a splitter: every proposal is judged at once and answered through `send`.
 
 Rules for editing this file: a proposal is judged against the books as they are at that moment, so what was accepted
-changes the ruling on the next; loads are never recomputed inside a cycle.
+changes the ruling on the next; loads are never recomputed inside a cycle. A cycle of the modular manager is different:
+every bundle is judged and placed by the owners at its start, and all of them are moved after the last proposal.
 
 The rules for all shedders and splitters are here: which bundles may be taken from their owners, which can be cut,
 whether a cycle takes place at all. Hit counts, cool-downs and limits are the part's own, kept in its memory.
@@ -41,7 +42,7 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BundleLoad
-from lookup.model.names import is_system_bundle
+from lookup.model.names import is_system_bundle, pinned_broker
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
@@ -190,7 +191,8 @@ class Unloading:
     """What unloads need of whoever keeps the owners."""
 
     carry_out: Callable[[Unload], object]
-    #: draws the destination of an unload that names none; None: the next lookup of the bundle decides
+    #: draws the destination of an unload that names none, which makes the cycle one of the modular manager; None: the
+    #: next lookup of the bundle decides
     choose: Choose | None = None
 
 
@@ -214,7 +216,9 @@ def run_sheds(
     shedder = policy.shedder
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
-    books = _UnloadBooks(policy, instant, unloading)
+    is_modular = unloading.choose is not None
+    moved: list[Unload] = []
+    books = _UnloadBooks(policy, instant, replace(unloading, carry_out=moved.append) if is_modular else unloading)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
@@ -222,13 +226,22 @@ def run_sheds(
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
         ruling = books.ruling(unload, is_probe=unload is not proposal)
-        return ruling if unloading.choose is None or ruling.reason in _FORESEEN else _ACCEPTED
+        return _ACCEPTED if is_modular and ruling.reason not in _FORESEEN else ruling
 
-    if policy.excluded_namespaces and unloading.choose is None:
+    if policy.excluded_namespaces and not is_modular:
         # The extensible manager's brokers do not report these bundles; the modular manager's shedders see them.
         shown = _without(policy.excluded_namespaces, instant.view if shown is None else shown)
     report = books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
-    if unloading.choose is None or report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
+    if not is_modular:
+        return report
+    if report.outcome is FAILED:
+        # ModularLoadManagerImpl.doLoadShedding acts on what its strategy returns, and this one returned nothing.
+        return replace(report, accepted=())
+    # Owners stay until the last bundle has its destination: doLoadShedding places by the load data of its start, and
+    # what it has unloaded shows in the next reports only.
+    for unload in moved:
+        unloading.carry_out(unload)
+    if report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
         return report
     # The shedder was not told that nothing came of what it named.
     return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
@@ -267,10 +280,13 @@ class _UnloadBooks(Books[Unload]):
     def _objection(self, unload: Unload) -> Reason | None:
         view = self._instant.view
         source = view.brokers.number(unload.source)
-        if is_system_bundle(unload.bundle):
+        namespace = unload.bundle.rpartition("/")[0]
+        # The modular manager unloads bundles of pulsar/system as well (LoadData.getBundleDataForLoadShedding).
+        is_modular = self._unloading.choose is not None
+        if pinned_broker(namespace) is not None if is_modular else is_system_bundle(unload.bundle):
             return Reason.SYSTEM_NAMESPACE
         excluded = self._policy.excluded_namespaces
-        if excluded and unload.bundle.rpartition("/")[0] in excluded:
+        if namespace in excluded:
             return Reason.EXCLUDED_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._changed:

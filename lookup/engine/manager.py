@@ -106,8 +106,8 @@ class LoadManager:
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: dict[str, int] = {}
-        #: destinations drawn in the present cycle, by bundle
-        self._drawn: dict[str, tuple[LookupRequest, Decision, Candidates | None]] = {}
+        #: numbers of the destinations drawn in the present cycle, by bundle
+        self._drawn: dict[str, int] = {}
         self._decisions: list[Decided] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
@@ -325,8 +325,13 @@ class LoadManager:
                 owners.give(unload.bundle, number)
 
         def choose(bundle: str) -> Decision:
-            ballot = policy.ballot(request_of(None, bundle, LookupOptions()), instant)
-            return draws.decision(bundle, ballot, self.roster, self._fingerprint)
+            request = request_of(None, bundle, LookupOptions())
+            # Prepared anew, since what the choice before has left in memory counts.
+            now = Instant(policy, view)
+            ballot = policy.ballot(request, now)
+            decision = draws.decision(bundle, ballot, self.roster, self._fingerprint)
+            self._note_drawn(policy, memory, request, decision, ballot.offered, now)
+            return decision
 
         unloading = Unloading(carry_out, choose if policy.destination_first else None)
         return self._cycle(policy, instant, memory.setdefault(memory_key(policy.shedder), {}), unloading)
@@ -430,29 +435,44 @@ class LoadManager:
         request = request_of(None, bundle, LookupOptions())
         ballot, fingerprint = self._decided(request, self.policy.decision_key(request))
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
-        self._drawn[bundle] = request, decision, ballot.offered
+        if self._note_drawn(self.policy, self.memory, request, decision, ballot.offered, self.instant()):
+            self._instant = None
+        if decision.broker is not None:
+            self._drawn[bundle] = self._chosen_number(request, decision)
         return decision
+
+    def _note_drawn(  # noqa: PLR0913  of the manager itself, or of its rehearsal
+        self,
+        policy: Policy,
+        memory: dict[str, dict[str, Any]],
+        request: LookupRequest,
+        decision: Decision,
+        offered: Candidates | None,
+        instant: Instant,
+    ) -> bool:
+        """Let parts note a destination that a cycle has drawn; return whether there is such a part."""
+        if decision.broker is None:
+            return False
+        broker = self.roster[self._chosen_number(request, decision)]
+        observed = policy.observe(memory, request, broker, offered, instant, is_assigned=False)
+        return policy.remember(memory, request, broker, instant.failures) or observed
 
     def _book_decision(
         self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None
     ) -> None:
-        number, instant = self._registered_number(str(decision.broker)), self.instant()
-        # The policy was offered registered brokers only: this happens if the registry changed within a decision.
-        if number is None:
-            raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
+        number, instant = self._chosen_number(request, decision), self.instant()
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
-        observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant)
+        observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant, is_assigned=True)
         self._give(request.bundle, number, ts_us, decided=True)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None
 
     def _book_unload(self, unload: Unload) -> None:
         self._unloaded[unload.bundle] = self._tick_us
-        drawn = self._drawn.pop(unload.bundle, None)
+        drawn = self._drawn.get(unload.bundle)
         if drawn is not None:
-            request, decision, offered = drawn
             self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
-            self._book_decision(request, decision, self._tick_us, offered)
+            self._give(unload.bundle, drawn, self._tick_us, decided=True)
             return
         number = None if unload.destination is None else self._registered_number(unload.destination)
         self._move(unload.bundle, "shed", number, unload.reason)
@@ -483,6 +503,13 @@ class LoadManager:
             return Unanswered(reason or Reason.NO_CANDIDATES, decision)
         broker: Broker = self.roster[number]
         return Assigned(broker.id, broker.lookup_data, decision)
+
+    def _chosen_number(self, request: LookupRequest, decision: Decision) -> int:
+        number = self._registered_number(str(decision.broker))
+        # The policy was offered registered brokers only: this happens if the registry changed within a decision.
+        if number is None:
+            raise StateError(f"broker {decision.broker} was chosen for {request.bundle} but has not been registered")
+        return number
 
     def _registered_number(self, broker: str) -> int | None:
         number = self.roster.number(broker)

@@ -373,19 +373,22 @@ class Policy:
         broker: Broker,
         offered: Candidates | None,
         instant: Instant,
+        *,
+        is_assigned: bool,
     ) -> bool:
-        """Let every part that observes note an assignment and its offer; return whether there is such a part.
+        """Let every part that observes note a choice and its offer; return whether there is such a part.
 
         Args:
             memory: by `memory_key`, changed in place.
             offered: the brokers that the filters left; None if no part observes.
             instant: that of the decision.
+            is_assigned: as `Offer` has it.
         """
         if offered is None:
             return False
         for index, part, cut in self._observers:
             # Before its memory is changed: the offer shows the one of the decision.
-            offer = Offer(offered, instant.seen_by(index))
+            offer = Offer(offered, instant.seen_by(index), is_assigned)
             kept = memory.setdefault(memory_key(part), {})
             self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
         return bool(self._observers)

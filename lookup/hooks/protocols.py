@@ -180,6 +180,9 @@ class Offer:
 
     brokers: Candidates
     view: ClusterView
+    #: False of a destination that a cycle of the modular manager has drawn: the bundle may stay where it is, and its
+    #: traffic is not expected at the broker before the next reports
+    is_assigned: bool = True
 
 
 class Observing(Protocol):

@@ -74,6 +74,8 @@ class BestFit:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's load for its new owner until the next report."""
+        if not offer.is_assigned:
+            return
         give(memory, offer.view.now_us, broker, request.bundle, _load_of(offer.view, request.bundle))
 
 

@@ -166,6 +166,8 @@ class LeastLongTermMessageRate:
 
     def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
         """Count the bundle's rate for its new owner until the next report."""
+        if not offer.is_assigned:
+            return
         rate = offer.view.load.long_term_bundle_rates.get(request.bundle, self.unknown_rate)
         give(memory, offer.view.now_us, broker, request.bundle, rate)
 
