@@ -92,7 +92,8 @@ class Load:
     throughput: Floats
     #: topics a broker serves, 0 without a report
     topics: Ints
-    #: by broker number: the loaded bundles it owned at the start of the tick, as `ascending` orders them
+    #: by broker number: the bundles it owned at the start of the tick of which anything is known, idle ones and those
+    #: of system namespaces too, as `ascending` orders them
     top_bundles: Sequence[Sequence[BundleLoad]]
     #: by client property, then value: weight per second of the last grid cell
     demand: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -162,6 +163,11 @@ class Load:
         bundles = [() if number < 0 else self.top_bundles[number] for number in numbers]
         return replace(self, top_bundles=bundles, **columns)
 
+    def loaded_bundles(self, broker: int) -> list[BundleLoad]:
+        """Return the bundles of a broker that carry anything, without those of system namespaces."""
+        # Not a number is no load either.
+        return [entry for entry in self.top_bundles[broker] if entry.load > 0 and not is_system_bundle(entry.bundle)]
+
     def reported_bundles(
         self, broker: int, k: int, *, policies: NamespacePolicies = _NO_POLICIES, with_policies: bool = False
     ) -> list[BundleLoad]:
@@ -174,7 +180,7 @@ class Load:
             broker: its number.
             k: as for `top_bundles`, like the other arguments.
         """
-        named = {entry.bundle: entry for entry in self.top_bundles[broker]}
+        named = {entry.bundle: entry for entry in self.loaded_bundles(broker)}
         if self.bundle_unit == "bytes/s":
             known = self.traffic.stats
             stats = {bundle: known.get(bundle) or _half_in_half_out(entry) for bundle, entry in named.items()}
@@ -250,13 +256,8 @@ class LoadStats:
 
 
 def ascending(bundles: Iterable[BundleLoad]) -> tuple[BundleLoad, ...]:
-    """Return the bundles a broker may give up, the least loaded first; among equals names decide.
-
-    Left out are idle bundles, since moving them moves no load, and those of system namespaces, which Pulsar never
-    sheds.
-    """
-    loaded = [entry for entry in bundles if entry.load > 0 and not is_system_bundle(entry.bundle)]
-    return tuple(sorted(loaded, key=attrgetter("load", "bundle")))
+    """Return bundles, the least loaded first; among equals names decide."""
+    return tuple(sorted(bundles, key=attrgetter("load", "bundle")))
 
 
 def top_bundles(

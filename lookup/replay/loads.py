@@ -336,7 +336,8 @@ class BrokerLoads:
         if window is None and self._reported is None:
             return Load.unknown(self._n_brokers, self._topics_of(owners))
         window = np.zeros(len(owners), np.int64) if window is None else window
-        bundles = _BundleLoads(self._bundles, owners, (window, self._loads.rates), self._loads.seconds)
+        windows, are_bytes = (window, self._loads.rates), self._loads.are_bytes
+        bundles = _BundleLoads(self._bundles, owners, windows, self._loads.seconds, are_bytes=are_bytes)
         micro = _by_broker(owners, window, self._n_brokers)
         load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
         figures = Load(
@@ -348,7 +349,7 @@ class BrokerLoads:
             long_term_bundle_rates=_BundleRates(bundles.loads),
             origins={} if self._loads.origins is None else self._loads.origins.origins(self._bundles),
         )
-        if self._loads.are_bytes:
+        if are_bytes:
             figures = replace(figures, bundle_unit="bytes/s")
         if self._reported is not None:
             figures = self._reported.figures(now_us, figures)
@@ -371,16 +372,20 @@ class _BundleLoads:
 
     Args:
         windows: load of each atom in micro-units, and its messages in millionths per second, None if unknown.
+        are_bytes: a bundle without load is idle; else nobody has looked it up, which says nothing of its traffic.
     """
 
-    def __init__(self, bundles: BundleMap, owners: Ints, windows: tuple[Ints, Ints | None], seconds: float) -> None:
+    def __init__(
+        self, bundles: BundleMap, owners: Ints, windows: tuple[Ints, Ints | None], seconds: float, *, are_bytes: bool
+    ) -> None:
+        self._least = 0 if are_bytes else 1
         self._starts, self._names = bundles.ordered()
         self._owners, self._windows, self._seconds = owners, windows, seconds
         self._known: tuple[Ints, Ints, Floats] | None = None
 
     def __call__(self, broker: int) -> Iterator[BundleLoad]:
         owners, micro, rates = self._figures()
-        owned = np.flatnonzero((owners == broker) & (micro > 0))
+        owned = np.flatnonzero((owners == broker) & (micro >= self._least))
         loads = micro[owned] / (MICRO * self._seconds)
         return map(BundleLoad, self._names[owned].tolist(), loads.tolist(), rates[owned].tolist())
 

@@ -6,7 +6,7 @@ publish their load is in `lookup.engine.reporting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.engine.cycles import CycleReport
+from lookup.engine.leader import BundleMeans, TrafficRates
 from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
@@ -23,43 +24,13 @@ from lookup.simulation.load import MIB, BundleTable, MinuteLoad
 from lookup.simulation.scenario import Scenario
 from lookup.simulation.trend import MinuteSample, Trend
 
-__all__ = ["FreshReports", "LongRun", "reports_of", "run_policy"]
+__all__ = ["FreshReports", "reports_of", "run_policy"]
 
-#: Samples of a mean in the long run; Pulsar: NUM_LONG_SAMPLES.
-_SAMPLES = 1000
 _MINUTE_US = 60 * 1_000_000
 #: Long enough after the epoch that no grace period reaches back beyond it.
 _START_US = 24 * 60 * _MINUTE_US
 
 Floats = NDArray[np.float64]
-
-
-class LongRun:
-    """The mean of a rate of each bundle, of messages or of bytes, over what was reported of it.
-
-    With n samples so far the next one moves the mean by 1 / n of the difference: up to 1,000 samples it is their plain
-    mean, from then on an exponential one that keeps 0.999 of the past. A bundle starts with its first report, and so do
-    the children of a split, of which nothing is known until then.
-
-    Source: TimeAverageMessageData, BundleData and ModularLoadManagerImpl.updateBundleData of apache/pulsar at 17c97eed.
-    """
-
-    def __init__(self) -> None:
-        #: number of samples, up to `_SAMPLES`, and mean by bundle
-        self._means: dict[str, tuple[int, float]] = {}
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """Return the mean rate by bundle, per second, in and out together."""
-        return {bundle: mean for bundle, (_, mean) in self._means.items()}
-
-    def take(self, rates: Mapping[str, float]) -> None:
-        """Add one report of every bundle; a bundle that is not named keeps its mean."""
-        for bundle, rate in rates.items():
-            before, mean = self._means.get(bundle, (0, 0.0))
-            # A count that stays at the limit makes the mean exponential, as Pulsar's does.
-            count = min(before + 1, _SAMPLES)
-            self._means[bundle] = count, ((count - 1) * mean + rate) / count
 
 
 def reports_of(scenario: Scenario, policy: Policy, start_us: int) -> FreshReports | ReportBoard:
@@ -129,7 +100,9 @@ class _Loop:
         self._away = {name for name, group in groups if not group.present}
         self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
-        self._long_rates, self._long_throughputs = LongRun(), LongRun()
+        # Only the modular manager forgets, and only its shedders go by the short mean of a bundle.
+        self._is_modular = policy.destination_first
+        self._means = BundleMeans(forgets=self._is_modular)
         #: of the policy's shedder, one a minute
         self.cycles: list[CycleReport[Unload]] = []
         self._options = LookupOptions(properties=scenario.properties)
@@ -152,8 +125,7 @@ class _Loop:
             manager.begin_tick(now_us)
             self._apply_events(minute)
             load = self._table.at(minute)
-            self._long_rates.take(load.rates)
-            self._long_throughputs.take(load.loads)
+            self._report_bundles(load)
             manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
             shed, split = manager.shed(), manager.split_bundles()
             splits = () if split is None else split.accepted
@@ -185,21 +157,37 @@ class _Loop:
         registered = np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
         self._manager.set_registry(self._roster, registered)
 
+    def _report_bundles(self, load: MinuteLoad) -> None:
+        """Add what brokers report of their bundles to what the leader knows."""
+        owned = self._manager.ownership
+        self._means.take(
+            {
+                name: TrafficRates(load.rates[name], carried)
+                for name, carried in load.loads.items()
+                if not self._is_modular or owned.owner(name) is not None
+            }
+        )
+
     def _figures(self, load: MinuteLoad) -> Load:
         """Add up by broker what its bundles carry; brokers that are away have NaN."""
         count = len(self._roster)
         loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
         topics = np.zeros(count, np.int64)
-        long_run = self._long_rates.rates
+        means = self._means
         bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
             owner = self._manager.ownership.owner(name)
             if owner is not None:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
-                long_rates[owner] += long_run.get(name, 0.0)
                 topics[owner] += load.traffic.stats[name].topics
-                bundles[owner].append(BundleLoad(name, carried, load.rates[name]))
+                known = means.long.get(name)
+                if known is not None:
+                    long_rates[owner] += known.messages
+                shown = means.short.get(name) if self._is_modular else TrafficRates(load.rates[name], carried)
+                # A bundle that came since the last report is not known yet.
+                if shown is not None:
+                    bundles[owner].append(BundleLoad(name, shown.bytes, shown.messages))
         registered = self._manager.registered
         throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
         return Load(
@@ -217,8 +205,8 @@ class _Loop:
             bundle_unit="bytes/s",
             rates=rates,
             long_term_rates=long_rates,
-            long_term_bundle_rates=long_run,
-            long_term_bundle_throughputs=self._long_throughputs.rates,
+            long_term_bundle_rates={name: known.messages for name, known in means.long.items()},
+            long_term_bundle_throughputs={name: known.bytes for name, known in means.long.items()},
         )
 
     def _matched(self, figures: Load) -> float:

@@ -1,7 +1,6 @@
 """Helps the shedders of Pulsar's modular load manager: usage by broker, giving up bundles, the end of a cycle.
 
-No part lives here. Bundles come from `view.load.top_bundles`, which leaves out idle ones and those of system
-namespaces; Pulsar would also unload idle ones once nothing else is left, which moves no load.
+No part lives here.
 """
 
 from __future__ import annotations

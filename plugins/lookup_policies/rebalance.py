@@ -164,7 +164,7 @@ class _Past:
         of_bundles = np.zeros(len(view.brokers))
         reporting = _reporting(view)
         for number in np.flatnonzero(reporting).tolist():
-            loads = {entry.bundle: entry.load for entry in view.load.top_bundles[number] if np.isfinite(entry.load)}
+            loads = {entry.bundle: entry.load for entry in view.load.loaded_bundles(number) if np.isfinite(entry.load)}
             now |= loads
             of_bundles[number] = sum(loads.values())
         origins = {} if near is None else view.load.origins.get(near, {})
