@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks.protocols import Conf, Ge
-from lookup.model import Candidates, ClusterView, Decision, Reason, Roster, weighted_usage
+from lookup.model import Candidates, ClusterView, Decision, Reason, Roster
 
 __all__ = ["Ballot", "Decided", "Draws", "Kept", "SecondChoice", "roll", "tallied"]
 
@@ -122,10 +122,6 @@ def tallied(
     )
 
 
-#: Every resource counts in full but memory, which Pulsar leaves out.
-_WEIGHTS = (1.0, 0.0, 1.0, 1.0, 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class SecondChoice:
     """The brokers a policy asks about instead: all that its first few filters keep.
@@ -138,8 +134,8 @@ class SecondChoice:
 
     #: how many of the policy's filters still count, from the first
     filters: Annotated[int, Ge(0)] = 0
-    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity; of its fullest resource,
-    #: memory left out, as measured
+    #: usage above which a broker is not taken at the first choice, as a ratio of its capacity; of its fullest resource
+    #: by the policy's weights, as measured
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def made(
@@ -153,10 +149,7 @@ class SecondChoice:
             second: asks about those the first few filters keep; if none is chosen there, the first choice stands.
         """
         first = second() if kept.is_unsure or not len(kept.brokers) else first_among(kept)
-        load = view.load
-        usage = load.usage if load.max_usage is None else load.max_usage
-        if load.resources is not None:
-            usage = weighted_usage(load.resources, _WEIGHTS)
+        usage = view.load.weighted
         full = [number for number in first.numbers if usage[number] > self.overloaded]
         if not full:
             return first

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
@@ -18,6 +18,7 @@ from lookup.engine.ballots import SecondChoice
 from lookup.engine.plugins import Registry, title_of
 from lookup.engine.policy import Policy, WeightedScorer
 from lookup.engine.reporting import Cadence
+from lookup.engine.weighing import ResourceWeights
 from lookup.errors import InvalidNameError, PluginError, SettingsError
 from lookup.hooks.protocols import Conf, Filter, Lister, Scorer, Selector, Shedder, SplitAlgorithm, Splitter
 from lookup.hooks.raised import in_one_line, raised
@@ -40,6 +41,7 @@ _CHILD_KINDS: Mapping[Any, str] = {
     Lister: "listers",
 }
 #: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
+_R = TypeVar("_R")
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 #: Its greatest value: an int of Java's.
@@ -124,7 +126,8 @@ class PartBuilder:
         shedder = None if spec.shedder is None else self.part("shedders", spec.shedder, f"{where} shedder")
         splitter = None if spec.splitter is None else self.part("splitters", spec.splitter, f"{where} splitter")
         grace_s = self.grace_s(spec)
-        cadence = self.cadence(spec.cadence, f"{where} cadence")
+        cadence = self.rule(Cadence, spec.cadence, f"{where} cadence")
+        weights_of_resources = self.rule(ResourceWeights, spec.weights, f"{where} weights")
         second_choice = None
         if spec.second_choice is not None:
             second_choice = self.second_choice(spec.second_choice, f"{where} second_choice", filters=len(filters))
@@ -137,7 +140,8 @@ class PartBuilder:
             splitter=splitter,
             on_error=spec.on_error,
             grace_us=Policy.grace_us if grace_s is None else grace_s * 1_000_000,
-            cadence=cadence,
+            cadence=cadence or Cadence(),
+            weights=weights_of_resources or ResourceWeights(),
             second_choice=second_choice,
             destination_first=spec.destination_first,
             excluded_namespaces=self.excluded_namespaces(spec),
@@ -205,18 +209,15 @@ class PartBuilder:
                 self.problems.append(f"{where}: {error}")
         return frozenset(names)
 
-    def cadence(self, given: Mapping[str, Any], where: str) -> Cadence:
-        """Build the rule how often brokers publish their load; the default, with problems noted, if it is wrong."""
-        values = self._values(Cadence, self._given(Cadence, given), where)
-        return Cadence() if values is None else Cadence(**values)
+    def rule(self, rule: type[_R], given: Mapping[str, Any], where: str) -> _R | None:
+        """Build a rule of a policy that is no part; None, with problems noted, if it is wrong."""
+        values = self._values(rule, self._given(rule, given), where)
+        return None if values is None else rule(**values)
 
     def second_choice(self, given: Mapping[str, Any], where: str, *, filters: int) -> SecondChoice | None:
         """Build the rule which brokers a policy asks about instead; None, with problems noted, if it is wrong."""
-        values = self._values(SecondChoice, self._given(SecondChoice, given), where)
-        if values is None:
-            return None
-        built = SecondChoice(**values)
-        if built.filters > filters:
+        built = self.rule(SecondChoice, given, where)
+        if built is not None and built.filters > filters:
             self.problems.append(f"{where}: filters = {built.filters}: the policy has only {filters}")
         return built
 
@@ -304,7 +305,11 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     parts["scorers"] = [{**part_table(term.scorer), "weight": term.weight} for term in policy.scorers]
     single = {"selector": policy.selector, "shedder": policy.shedder, "splitter": policy.splitter}
     tables = {kind: part_table(part) for kind, part in single.items() if part is not None}
-    rules = {"cadence": policy.cadence, "second_choice": policy.second_choice}
+    rules: dict[str, Any] = {
+        "cadence": policy.cadence,
+        "weights": policy.weights,
+        "second_choice": policy.second_choice,
+    }
     written: dict[str, Any] = {key: asdict(rule) for key, rule in rules.items() if rule is not None}
     if policy.shedder is not None:
         written |= {

@@ -181,9 +181,6 @@ def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callabl
 
 #: The report of a cycle in which no shedder is asked: there are not two brokers.
 IDLE_CYCLE: CycleReport[Unload] = CycleReport(CycleOutcome(CycleLabel.SKIP, CycleReason.NO_BROKERS), (), {})
-#: Refusals that shedders of the modular manager foresee. It makes all others after its shedder has ended, which takes
-#: these bundles for unloaded (ModularLoadManagerImpl.doLoadShedding, apache/pulsar at 009a9bf2).
-_FORESEEN = frozenset({Reason.SYSTEM_NAMESPACE, Reason.MOVED_THIS_CYCLE, Reason.NOT_OWNER, Reason.GRACE_PERIOD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,31 +214,22 @@ def run_sheds(
     if shedder is None:
         raise ContractError(f"policy {policy.name!r} has no shedder")
     is_modular = unloading.choose is not None
-    moved: list[Unload] = []
-    books = _UnloadBooks(policy, instant, replace(unloading, carry_out=moved.append) if is_modular else unloading)
+    books = _ModularBooks(policy, instant, unloading) if is_modular else _UnloadBooks(policy, instant, unloading)
 
     def answer(proposal: Proposal) -> Ruling:
         """Rule on what the shedder yields; a probe is judged, but not booked."""
         unload = proposal.unload if isinstance(proposal, Probe) else proposal
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
-        ruling = books.ruling(unload, is_probe=unload is not proposal)
-        return _ACCEPTED if is_modular and ruling.reason not in _FORESEEN else ruling
+        return books.answer(unload, is_probe=unload is not proposal)
 
     if policy.excluded_namespaces and not is_modular:
         # The extensible manager's brokers do not report these bundles; the modular manager's shedders see them.
         shown = _without(policy.excluded_namespaces, instant.view if shown is None else shown)
-    report = books.report(Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer))
-    if not is_modular:
-        return report
-    if report.outcome is FAILED:
-        # ModularLoadManagerImpl.doLoadShedding acts on what its strategy returns, and this one returned nothing.
-        return replace(report, accepted=())
-    # Owners stay until the last bundle has its destination: doLoadShedding places by the load data of its start, and
-    # what it has unloaded shows in the next reports only.
-    for unload in moved:
-        unloading.carry_out(unload)
-    if report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
+    outcome = Turn("shedder", shedder, policy, instant, memory, shown).outcome(answer)
+    books.close(outcome)
+    report = books.report(outcome)
+    if not is_modular or report.accepted or report.outcome.label is not CycleLabel.SUCCESS:
         return report
     # The shedder was not told that nothing came of what it named.
     return replace(report, outcome=replace(report.outcome, label=CycleLabel.SKIP, reason=CycleReason.NO_BUNDLES))
@@ -266,40 +254,38 @@ class _UnloadBooks(Books[Unload]):
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
 
+    def answer(self, unload: Unload, *, is_probe: bool) -> Ruling:
+        """Rule on what the shedder yields."""
+        return self.ruling(unload, is_probe=is_probe)
+
+    def close(self, outcome: CycleOutcome) -> None:
+        """End the cycle: every change has been carried out."""
+
     def _judged(self, change: Unload) -> Unload | Reason:
-        reason = self._objection(change)
-        if reason is not None:
-            return reason
-        if change.destination is not None or self._unloading.choose is None:
-            return change
-        chosen = self._unloading.choose(change.bundle)
-        if chosen.broker is None:
-            return chosen.declined or Reason.NO_CANDIDATES
-        return Reason.OWNER_CHOSEN if chosen.broker == change.source else replace(change, destination=chosen.broker)
+        if is_system_bundle(change.bundle):
+            return Reason.SYSTEM_NAMESPACE
+        if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
+            return Reason.EXCLUDED_NAMESPACE
+        return self._objection(change) or self._objection_to_place(change) or change
 
     def _objection(self, unload: Unload) -> Reason | None:
         view = self._instant.view
-        source = view.brokers.number(unload.source)
-        namespace = unload.bundle.rpartition("/")[0]
-        # The modular manager unloads bundles of pulsar/system as well (LoadData.getBundleDataForLoadShedding).
-        is_modular = self._unloading.choose is not None
-        if pinned_broker(namespace) is not None if is_modular else is_system_bundle(unload.bundle):
-            return Reason.SYSTEM_NAMESPACE
-        excluded = self._policy.excluded_namespaces
-        if namespace in excluded:
-            return Reason.EXCLUDED_NAMESPACE
         # A bundle moved in this cycle has a new owner or none, so this rule comes before the one on ownership.
         if unload.bundle in self._changed:
             return Reason.MOVED_THIS_CYCLE
+        source = view.brokers.number(unload.source)
         if source is None or view.ownership.owner(unload.bundle) != source:
             return Reason.NOT_OWNER
         # Pulsar forgets an unload that is older than the period, so at its very end the bundle is still spared.
         unloaded_us = view.unloaded.get(unload.bundle)
         is_recent = unloaded_us is not None and view.now_us - unloaded_us <= self._policy.grace_us
-        if is_recent and not unload.in_exchange:
-            return Reason.GRACE_PERIOD
+        return Reason.GRACE_PERIOD if is_recent and not unload.in_exchange else None
+
+    def _objection_to_place(self, unload: Unload) -> Reason | None:
+        view = self._instant.view
         if unload.destination is None:
-            return self._objection_to_leaving(unload.bundle, source)
+            source = view.brokers.number(unload.source)
+            return None if source is None else self._objection_to_leaving(unload.bundle, source)
         number = view.brokers.number(unload.destination)
         if number is None or not view.registered[number] or unload.destination == unload.source:
             return Reason.NOT_REGISTERED
@@ -351,6 +337,52 @@ class _UnloadBooks(Books[Unload]):
             raise
         except BaseException as error:  # a third party's code may raise anything
             raise PolicyError(f"filter {part.name!r} raised {raised(error)}") from error
+
+
+class _ModularBooks(_UnloadBooks):
+    """Judges as ModularLoadManagerImpl.doLoadShedding does (Pulsar 4.2.4): once the shedder has named its last bundle.
+
+    Its shedders see for themselves which bundles are spared, and take what else they name for unloaded. Then each
+    bundle is judged and placed, all of them on the view of the cycle's start, and what is unloaded shows in the next
+    reports only.
+    """
+
+    def __init__(self, policy: Policy, instant: Instant, unloading: Unloading) -> None:
+        super().__init__(policy, instant, unloading)
+        self._moved: list[Unload] = []
+        self._named: dict[str, Unload] = {}
+
+    def answer(self, unload: Unload, *, is_probe: bool) -> Ruling:
+        """Refuse what shedders of the modular manager spare, and keep all else for the end of the cycle."""
+        reason = Reason.MOVED_THIS_CYCLE if unload.bundle in self._named else self._objection(unload)
+        # Bundles of pulsar/system are unloaded as others are (LoadData.getBundleDataForLoadShedding).
+        if pinned_broker(unload.bundle.rpartition("/")[0]) is not None:
+            reason = Reason.SYSTEM_NAMESPACE
+        if reason is not None:
+            self._rejected[reason] += 1
+            return _REFUSED[reason]
+        if not is_probe:
+            self._named[unload.bundle] = unload
+        return _ACCEPTED
+
+    def close(self, outcome: CycleOutcome) -> None:
+        """Judge and place every bundle that was named, then move them; none if the shedder failed."""
+        carry_out, self._carry_out = self._carry_out, self._moved.append
+        for unload in self._named.values() if outcome is not FAILED else ():
+            self.ruling(unload)
+        for moved in self._moved:
+            carry_out(moved)
+
+    def _judged(self, change: Unload) -> Unload | Reason:
+        if change.bundle.rpartition("/")[0] in self._policy.excluded_namespaces:
+            return Reason.EXCLUDED_NAMESPACE
+        reason = self._objection_to_place(change)
+        if reason is not None or change.destination is not None or self._unloading.choose is None:
+            return reason or change
+        chosen = self._unloading.choose(change.bundle)
+        if chosen.broker is None:
+            return chosen.declined or Reason.NO_CANDIDATES
+        return Reason.OWNER_CHOSEN if chosen.broker == change.source else replace(change, destination=chosen.broker)
 
 
 def run_splits(

@@ -210,13 +210,13 @@ def _loaded(view: ClusterView, broker: str, usage: float) -> ClusterView:
     number, load = view.brokers.number(broker), view.load
     usage_of, throughput = load.usage.copy(), load.throughput.copy()
     usage_of[number], throughput[number] = usage, usage * view.capacity[number]
-    max_usage, resources = (None if figures is None else figures.copy() for figures in (load.max_usage, load.resources))
-    if max_usage is not None:
-        max_usage[number] = usage
-    if resources is not None:
-        resources[number] = 100.0 * usage
-    changed = replace(load, usage=usage_of, throughput=throughput, max_usage=max_usage, resources=resources)
-    return replace(view, load=changed.read_only())
+    changed: dict[str, Any] = {"usage": usage_of, "throughput": throughput}
+    for name, factor in (("max_usage", 1.0), ("weighted_usage", 1.0), ("resources", 100.0)):
+        figures = getattr(load, name)
+        if figures is not None:
+            changed[name] = figures.copy()
+            changed[name][number] = factor * usage
+    return replace(view, load=replace(load, **changed).read_only())
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ class LoadManager:
             ArgumentError: if its columns have not one value for each broker of the roster.
         """
         _require_column("a load", load.usage, self.roster)
-        self._load = load.read_only()
+        self._load = self.policy.weights.weighed(load).read_only()
         self._instant = None
         # Parts that do not read the load answer as before, so requests that were declined are not decided again.
         if "view.load" in self.policy.reads:
@@ -441,7 +441,7 @@ class LoadManager:
             self._drawn[bundle] = self._chosen_number(request, decision)
         return decision
 
-    def _note_drawn(  # noqa: PLR0913  of the manager itself, or of its rehearsal
+    def _note_drawn(
         self,
         policy: Policy,
         memory: dict[str, dict[str, Any]],

@@ -27,6 +27,7 @@ from lookup.engine.answers import (
 from lookup.engine.ballots import Ballot, Kept, SecondChoice, tallied
 from lookup.engine.facets import field_of, fields_in, request_facet, view_facet
 from lookup.engine.reporting import Cadence
+from lookup.engine.weighing import ResourceWeights
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
 from lookup.hooks.raised import raised
@@ -76,6 +77,8 @@ class Policy:
     grace_us: int = 30 * 60 * 1_000_000
     #: how brokers publish their load, if that is simulated
     cadence: Cadence = Cadence()
+    #: what each resource counts in the usage that parts of the modular manager go by
+    weights: ResourceWeights = ResourceWeights()
     #: the brokers to ask about if the first choice is no broker or an overloaded one
     second_choice: SecondChoice | None = None
     #: choose where a bundle goes before it is unloaded, and leave it with its owner if that is chosen

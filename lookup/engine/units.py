@@ -172,10 +172,7 @@ def idle_weights_of(settings: EvaluationFile) -> list[str]:
 def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
     defaults = PULSAR_DEFAULTS["4.x"]
     weights = {key: value for key, value in keys.items() if key.endswith("ResourceWeight")}
-    written = [
-        key for part in (spec.shedder, spec.selector) if part for key in part.parameters if key.endswith("_weight")
-    ]
-    return bool(written) or any(value != defaults.get(key, value) for key, value in weights.items())
+    return bool(spec.weights) or any(value != defaults.get(key, value) for key, value in weights.items())
 
 
 def policies_named(names: Sequence[str]) -> str:

@@ -111,6 +111,9 @@ class Load:
     #: percentages of Pulsar's resources, columns as in `RESOURCES`, shape (n_brokers, 5), NaN without a report; None if
     #: usage is all there is
     resources: Floats | None = None
+    #: usage of the fullest resource by the weights of the policy, as measured, NaN without a report (Pulsar:
+    #: getMaxResourceUsageWithWeight); None: `measured`
+    weighted_usage: Floats | None = None
     #: messages per second, in and out together, NaN without a report
     rates: Floats | None = None
     #: for placement: messages per second in the long run, in + out, NaN without a report; None: `throughput` stands in
@@ -163,6 +166,16 @@ class Load:
         bundles = [() if number < 0 else self.top_bundles[number] for number in numbers]
         return replace(self, top_bundles=bundles, **columns)
 
+    @property
+    def measured(self) -> Floats:
+        """Return usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
+        return self.usage if self.max_usage is None else self.max_usage
+
+    @property
+    def weighted(self) -> Floats:
+        """Return usage as Pulsar's modular manager weighs it, shape (n_brokers,), NaN without report."""
+        return self.measured if self.weighted_usage is None else self.weighted_usage
+
     def loaded_bundles(self, broker: int) -> list[BundleLoad]:
         """Return the bundles of a broker that carry anything, without those of system namespaces."""
         # Not a number is no load either.
@@ -180,7 +193,7 @@ class Load:
             broker: its number.
             k: as for `top_bundles`, like the other arguments.
         """
-        named = {entry.bundle: entry for entry in self.loaded_bundles(broker)}
+        named = {entry.bundle: entry for entry in self.top_bundles[broker]}
         if self.bundle_unit == "bytes/s":
             known = self.traffic.stats
             stats = {bundle: known.get(bundle) or _half_in_half_out(entry) for bundle, entry in named.items()}
@@ -189,7 +202,7 @@ class Load:
         kept = [
             entry
             for bundle, entry in named.items()
-            if with_policies or may_be_shed(bundle_name_parts(bundle)[0], policies)
+            if not is_system_bundle(bundle) and (with_policies or may_be_shed(bundle_name_parts(bundle)[0], policies))
         ]
         return kept[-k:]
 
@@ -200,7 +213,7 @@ def _half_in_half_out(entry: BundleLoad) -> NamespaceBundleStats:
     return NamespaceBundleStats(msg_rate_in=rate, msg_rate_out=rate, msg_throughput_in=half, msg_throughput_out=half)
 
 
-def weighted_usage(resources: Floats, weights: Sequence[float], *, limit: float = math.inf) -> Floats:
+def weighted_usage(resources: Floats, weights: Sequence[float]) -> Floats:
     """Return each broker's largest weighted percentage as a ratio, shape (n_brokers,), NaN without a report.
 
     Percentages are Pulsar's: calculated in 32-bit floats, then widened.
@@ -208,12 +221,8 @@ def weighted_usage(resources: Floats, weights: Sequence[float], *, limit: float 
     Args:
         resources: percentages in the order of `RESOURCES`, shape (n_brokers, 5).
         weights: one per resource, >= 0.
-        limit: weighted percentages above it are left out; a broker with no other has usage 0, as in Pulsar.
     """
-    weighted = resources * np.asarray(weights, dtype=np.float64)
-    # A comparison with NaN is false, so brokers without a report stay NaN.
-    weighted[weighted > limit] = 0.0
-    usage: Floats = weighted.max(axis=1) / 100.0
+    usage: Floats = (resources * np.asarray(weights, dtype=np.float64)).max(axis=1) / 100.0
     return usage
 
 

@@ -128,6 +128,9 @@ class PolicySpec(Strict):
     """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own;
     beside `from_broker_conf` defaultNumberOfNamespaceBundles in `broker_conf` as well; absent:
     `evaluation.default_bundles`."""
+    weights: Mapping[str, Any] = {}
+    """Weights of cpu, direct_memory, bandwidth_in and bandwidth_out in the usage that the modular manager's parts go
+    by, where brokers report these; absent keys: Pulsar's."""
     cadence: Mapping[str, Any] = {}
     """Pace at which brokers publish load if `evaluation.load_reports = "published"`; absent keys: Pulsar's."""
     broker_conf: Mapping[str, Scalar] = {}

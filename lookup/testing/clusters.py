@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.weighing import ResourceWeights
 from lookup.model.broker import Broker, BrokerLookupData, Candidates, Location, Roster
 from lookup.model.bundles import NamespacePolicies, bundle_of
 from lookup.model.load import NO_TRAFFIC, RESOURCES, BundleLoad, Load, Traffic
@@ -126,7 +127,7 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
     capacity = _frozen([np.nan if entry.capacity is None else entry.capacity for entry in roster])
     topics, registered = figures.get("topics", {}), figures.get("registered", roster.ids)
     throughput = _throughput(owned, figures)
-    load = Load(
+    known = Load(
         usage=_column(roster, figures["usage"]) if "usage" in figures else _frozen(throughput / capacity),
         throughput=throughput,
         topics=_frozen([topics.get(broker_id, 0) for broker_id in roster.ids], np.int64),
@@ -141,6 +142,8 @@ def cluster(*brokers: Broker | str, **figures: Unpack[Figures]) -> ClusterView:
         long_term_bundle_rates=figures.get("long_term_bundle_rates", {}),
         origins=figures.get("origins", {}),
     )
+    # As the engine shows it to a policy with the usual weights.
+    load = ResourceWeights().weighed(known)
     return ClusterView(
         cluster="test",
         brokers=roster,

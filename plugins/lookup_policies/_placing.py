@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model import ClusterView
-from lookup_policies._unloading import measured_usage
 
 __all__ = ["ROUND_OFF", "able", "capacities_of", "carried"]
 
@@ -24,7 +23,7 @@ def able(view: ClusterView) -> NDArray[np.bool_]:
 
 def carried(view: ClusterView) -> Floats:
     """Return what every broker carries, bundles and all else, shape (n_brokers,), NaN without report."""
-    load: Floats = np.where(view.capacity > 0.0, measured_usage(view) * view.capacity, view.load.throughput)
+    load: Floats = np.where(view.capacity > 0.0, view.load.measured * view.capacity, view.load.throughput)
     return load
 
 

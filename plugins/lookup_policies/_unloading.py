@@ -1,4 +1,4 @@
-"""Helps the shedders of Pulsar's modular load manager: usage by broker, giving up bundles, the end of a cycle.
+"""Helps the shedders of Pulsar's modular load manager: figures by broker, giving up bundles, the end of a cycle.
 
 No part lives here.
 """
@@ -20,35 +20,15 @@ from lookup.model import (
     Ruling,
     Shortfall,
     Unload,
-    weighted_usage,
 )
 
 __all__ = [
-    "Figures", "average_of", "descending", "few_bundles", "give_up", "measured_usage", "no_figures",
-    "outcome_of", "reported", "traffic_short", "usage_by",
+    "Figures", "average_of", "descending", "few_bundles", "give_up", "no_figures", "outcome_of", "reported",
+    "traffic_short",
 ]  # fmt: skip
 
 #: One ratio by broker number, only of registered brokers with a report, in order of their numbers.
 Figures = dict[int, float]
-
-
-def usage_by(view: ClusterView, weights: Sequence[float]) -> NDArray[np.float64]:
-    """Return the largest weighted usage of each broker, shape (n_brokers,), NaN without report.
-
-    If single resources are not known it is the view's one usage, which is weighted already: as measured, since the
-    modular manager's brokers do not smooth their reports. If no resource has a weight, no broker is used at all.
-
-    Args:
-        weights: in the order of `lookup.model.RESOURCES`.
-    """
-    if view.load.resources is not None:
-        return weighted_usage(view.load.resources, weights)
-    return measured_usage(view) if any(weights) else measured_usage(view) * 0.0
-
-
-def measured_usage(view: ClusterView) -> NDArray[np.float64]:
-    """Return usage as it was measured for the last report, not smoothed, shape (n_brokers,), NaN without report."""
-    return view.load.usage if view.load.max_usage is None else view.load.max_usage
 
 
 def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:

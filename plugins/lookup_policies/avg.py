@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, MutableMapping
 from dataclasses import dataclass
-from functools import cmp_to_key
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.hooks import Conf, Ge, Unit
+from lookup.hooks import Conf, Ge, Offer, Unit
 from lookup.model import (
     Broker,
     Candidates,
     ClusterView,
     CycleOutcome,
     CycleReason,
+    Load,
     LookupRequest,
     Ruling,
     Shortfall,
@@ -34,7 +34,6 @@ from lookup_policies._unloading import (
     outcome_of,
     reported,
     traffic_short,
-    usage_by,
 )
 
 __all__ = ["Avg", "AvgPlacement"]
@@ -49,17 +48,13 @@ _Pair = tuple[int, int]
 class Avg:
     """Pair the least with the most loaded broker, the next with the next, and even out pairs that stay far apart.
 
-    A broker's score is its largest weighted usage times 100, without memory (the view's one usage if resources are
-    not known). Two counts are kept of each broker: the cycles in which its pair was at least `low_threshold` points
-    apart, and those in which it was at least `high_threshold` points apart. A pair acts when a count of either broker
-    reaches its limit, and the counts of both start anew. To act, the busier one gives up bundles, most busy first,
-    each with at most what remains of `max_share` of the difference: in messages per second if that is more than
-    `min_rate`, else in throughput if that is more than `min_throughput`. A refused bundle is passed over. Each is
-    bound to the other broker of its pair; the placement `avg-placement` sends it there at the next lookup.
-
-    Quirk: with `quirks = "upstream"` scores less than one point apart compare as equal, which is no order: the
-    pairing of several close ones depends on the order in which brokers are listed. With `"intended"`
-    scores are compared exactly.
+    A broker's score is the usage of its fullest resource by the policy's weights, times 100. Two counts are kept of
+    each broker: the cycles in which its pair was at least `low_threshold` points apart, and those in which it was at
+    least `high_threshold` points apart. A pair acts when a count of either broker reaches its limit, and the counts of
+    both start anew. To act, the busier one gives up bundles, most busy first, each with at most what remains of
+    `max_share` of the difference: in messages per second if that is more than `min_rate`, else in throughput if that is
+    more than `min_throughput`. A refused bundle is passed over. Each is planned for the other broker of its pair; the
+    placement `avg-placement` goes by the plan.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -68,16 +63,18 @@ class Avg:
         * such a pair but nothing could be unloaded -> nothing -> `no-bundles`
         * no pair has -> nothing -> `hit-count`
 
-    Memory, under the key `avg` that the placement of that name shares; each part of it may be absent:
+    Memory, under the key `avg` that the placement of that name shares; each part of it may be absent. All but the
+    counts holds until the next report:
 
-        {"high": {broker: hits}, "low": {broker: hits}, "bound": {bundle: broker}}
+        {"high": {broker: hits}, "low": {broker: hits}, "at_us": time of the report, "plans": {bundle: [source,
+        destination]}, "bound": {content: broker}}
 
     Source: AvgShedder.
     """
 
     name: ClassVar[str] = "avg"
     memory_key: ClassVar[str] = "avg"
-    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.load.resources"})
+    reads: ClassVar[frozenset[str]] = frozenset({"view.load", "view.load.rates", "view.load.resources", "view.now"})
 
     #: points of score from which on a pair is apart
     low_threshold: Annotated[float, Ge(0), Conf("loadBalancerAvgShedderLowThreshold")] = 15.0
@@ -93,20 +90,15 @@ class Avg:
     min_rate: Annotated[float, Ge(0), Conf("minUnloadMessage"), Unit("messages/s")] = 1000.0
     #: throughput not worth moving
     min_throughput: Annotated[float, Ge(0), Conf("minUnloadMessageThroughput"), Unit("bytes/s")] = 1_048_576.0
-    #: weights of the resources if these are known
-    cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
-    direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
-    bandwidth_in_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthInResourceWeight")] = 1.0
-    bandwidth_out_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
-    #: whether accidents of Pulsar's code are kept
-    quirks: Literal["upstream", "intended"] = "upstream"
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of the busier brokers of pairs, most busy first."""
-        weights = (self.cpu_weight, 0.0, self.direct_memory_weight, self.bandwidth_in_weight, self.bandwidth_out_weight)
-        usage = reported(view, usage_by(view, weights))
+        usage = reported(view, view.load.weighted)
         if not usage:
             return no_figures(view)
+        # Releases from 5.0 on drop plans that nothing came of; those before do not find them again, since the next
+        # report changes the content by which they are kept.
+        _of_report(memory, view)["plans"] = {}
         over, acting = self._acting(view, {number: ratio * 100.0 for number, ratio in usage.items()}, memory)
         accepted, idle = 0, CycleReason.TOO_LITTLE
         for pair in acting:
@@ -144,13 +136,7 @@ class Avg:
     ) -> tuple[Figures, list[_Pair]]:
         """Count the pairs that are apart; return how far each giver is, as a ratio, and the pairs that act now."""
         high, low = dict(memory.get("high", {})), dict(memory.get("low", {}))
-
-        def whole_points(first: int, second: int) -> int:
-            """Compare as Java does, which cuts the difference down to a whole number; its sort is of the same kind."""
-            return int(scores[first] - scores[second])
-
-        ids, is_exact = view.brokers.ids, self.quirks == "intended"
-        order = sorted(scores, key=scores.__getitem__ if is_exact else cmp_to_key(whole_points))
+        ids, order = view.brokers.ids, sorted(scores, key=scores.__getitem__)
         apart: dict[_Pair, float] = {}
         # From both ends inward; the middle one of an odd number is its own partner.
         for rank in range(math.ceil(len(order) / 2)):
@@ -193,47 +179,88 @@ class Avg:
             # A bundle that does not fit is passed over, since a smaller one further down may.
             if not 0 < carried <= needed:
                 continue
-            # The unload names no destination: Pulsar's shedder cannot, so its placement has to remember. That may be
-            # asked before this unload is ruled on.
-            bound = memory.setdefault("bound", {})
-            before = bound.get(entry.bundle)
-            bound[entry.bundle] = view.brokers[taker].id
-            ruling = yield Unload(entry.bundle, view.brokers[giver].id)
+            source, destination = view.brokers[giver].id, view.brokers[taker].id
+            ruling = yield Unload(entry.bundle, source)
             if ruling.accepted:
                 accepted, needed = accepted + 1, needed - carried
-            elif before is None:
-                del bound[entry.bundle]
-            else:
-                bound[entry.bundle] = before
+                # The unload names no destination: Pulsar's shedder cannot, so its placement has to know.
+                memory["plans"][entry.bundle] = [source, destination]
+                memory["bound"][content(load, entry.bundle)] = destination
         return accepted
 
 
 @dataclass(frozen=True)
 class AvgPlacement:
-    """Assign a bundle to the broker it is bound to, else to any, and bind it there.
+    """Assign a bundle to the broker that the shedder `avg` planned for it, else to any.
 
-    Load does not matter here: the shedder `avg` chose the new owner when it unloaded the bundle, and the two share
-    their memory, `{"bound": {bundle: broker}}` under the key `avg`. Pulsar draws among the others by the CRC-32 of a
-    random number, which is as good as equal odds. Scores do not matter.
+    Load does not matter here: the shedder chose the new owner when it unloaded the bundle, and the two share their
+    memory under the key `avg`. Pulsar draws among the others by the CRC-32 of a random number, which is as good as
+    equal odds. Scores do not matter.
+
+    Releases differ in how a plan is kept. Before 5.0 (`plan = "content"`) it is kept by all that is known of the
+    bundle, and a broker that was drawn is remembered in the same way: bundles that are equal in all figures share one
+    broker, above all the new ones, of which nothing is known before the next report. From 5.0 on (`plan = "bundle"`)
+    it is kept by the bundle's name, nothing drawn is remembered, and an overloaded destination is replaced.
 
     Match -> Result -> Reason:
-        * the broker the bundle is bound to is a candidate -> always
-        * the bundle is not bound, or to a broker that is no candidate -> an equal share for all
+        * `plan = "content"`, the broker that goes with the bundle's content is a candidate -> always
+        * `plan = "bundle"`, the planned broker is a candidate, not overloaded -> always
+        * `plan = "bundle"`, it is overloaded -> an equal share for those that are not, without the bundle's owner
+        * `plan = "bundle"`, it is overloaded like all others -> always
+        * `plan = "bundle"`, it is no candidate -> an equal share for all but the bundle's owner
+        * otherwise -> an equal share for all
 
     Source: AvgShedder, which is Pulsar's shedder and placement in one.
     """
 
     name: ClassVar[str] = "avg-placement"
     memory_key: ClassVar[str] = "avg"
-    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.memory"})
+    reads: ClassVar[frozenset[str]] = frozenset({"bundle", "view.load", "view.load.rates", "view.now", "view.memory"})
+
+    #: how the shedder's plan is kept: by what is known of the bundle, or by its name
+    plan: Literal["content", "bundle"] = "content"
+    #: usage above which a planned broker is replaced, as a ratio of its capacity; only by the name
+    overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def odds(self, request: LookupRequest, brokers: Candidates, scores: FloatArray, view: ClusterView) -> FloatArray:
-        """Return 1 for the broker the bundle is bound to, or for all."""
-        bound: Mapping[str, str] = view.memory.get("bound", {})
-        destination = bound.get(request.bundle)
-        odds = np.array([broker_id == destination for broker_id in brokers.ids], dtype=np.float64)
-        return odds if odds.any() else np.ones(len(brokers))
+        """Return 1 for the planned broker, or for all that may take its place."""
+        ids: NDArray[np.str_] = np.array(brokers.ids)
+        memory = view.memory if view.memory.get("at_us") == view.now_us else {}
+        if self.plan == "content":
+            bound: NDArray[np.bool_] = ids == memory.get("bound", {}).get(content(view.load, request.bundle), "")
+            return bound.astype(np.float64) if bound.any() else np.ones(len(ids))
+        if request.bundle not in memory.get("plans", {}):
+            return np.ones(len(ids))
+        source, destination = memory["plans"][request.bundle]
+        planned: NDArray[np.bool_] = ids == destination
+        others: NDArray[np.bool_] = (ids != source) & ~planned
+        if not planned.any():
+            return others.astype(np.float64)
+        usage = view.load.weighted[brokers.index]
+        healthy = others & (usage <= self.overloaded)
+        is_full = bool((usage[planned] > self.overloaded).any())
+        return (healthy if is_full and healthy.any() else planned).astype(np.float64)
 
-    def remember(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker) -> None:
-        """Bind the bundle to its new owner."""
-        memory.setdefault("bound", {})[request.bundle] = broker.id
+    def observe(self, memory: MutableMapping[str, Any], request: LookupRequest, broker: Broker, offer: Offer) -> None:
+        """Remember the broker that was drawn, as releases before 5.0 do."""
+        if self.plan == "content":
+            _of_report(memory, offer.view)["bound"][content(offer.view.load, request.bundle)] = broker.id
+
+
+def _of_report(memory: MutableMapping[str, Any], view: ClusterView) -> MutableMapping[str, Any]:
+    """Return the memory, without what was kept before the report of this instant."""
+    if memory.get("at_us") != view.now_us:
+        memory.update(at_us=view.now_us, plans={}, bound={})
+    return memory
+
+
+def content(load: Load, bundle: str) -> str:
+    """Return what tells a bundle from others where only its figures do: the same text for all that nothing is known of.
+
+    Pulsar compares its `BundleData`, means of messages and bytes. Where one of the two is not known, bundles of a log
+    would look equal that are not, so each has its name.
+    """
+    rate, throughput = load.long_term_bundle_rates.get(bundle), load.long_term_bundle_throughputs.get(bundle)
+    if rate is None and throughput is None:
+        return ""
+    return bundle if rate is None or throughput is None else f"{rate!r} {throughput!r}"

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lookup.hooks import Conf, Ge, Le, Offer
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest
-from lookup_policies._unloading import measured_usage
 
 __all__ = ["LeastLongTermMessageRate", "LeastResourceUsage", "LeastResourceUsageWithWeight", "give", "given_since"]
 
@@ -115,7 +114,7 @@ class LeastResourceUsageWithWeight:
 
     def _smoothed(self, memory: Mapping[str, Any], brokers: Candidates, view: ClusterView) -> list[tuple[str, float]]:
         before: Mapping[str, float] = memory.get("usage", {})
-        now, idle = np.nan_to_num(measured_usage(view)[brokers.index]), view.load.throughput[brokers.index] == 0.0
+        now, idle = np.nan_to_num(view.load.weighted[brokers.index]), view.load.throughput[brokers.index] == 0.0
         smoothed = []
         for broker, used, is_idle in zip(brokers.ids, now.tolist(), idle.tolist(), strict=True):
             past = before.get(broker)
@@ -160,7 +159,7 @@ class LeastLongTermMessageRate:
         expected = [math.fsum(given.get(broker_id, {}).values()) for broker_id in brokers.ids]
         rates = np.nan_to_num(reported[brokers.index]) + expected
         # Infinite, not left out: if every candidate is overloaded they tie, and one of them is chosen all the same.
-        rates[measured_usage(view)[brokers.index] > self.overloaded] = np.inf
+        rates[view.load.weighted[brokers.index] > self.overloaded] = np.inf
         least: NDArray[np.bool_] = rates == rates.min()
         return least.astype(np.float64)
 

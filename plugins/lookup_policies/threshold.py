@@ -10,11 +10,8 @@ from collections.abc import Generator, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lookup.hooks import Conf, Ge, Le, Unit
-from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload, weighted_usage
+from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
 from lookup_policies._unloading import (
     Figures,
     average_of,
@@ -24,7 +21,6 @@ from lookup_policies._unloading import (
     outcome_of,
     reported,
     traffic_short,
-    usage_by,
 )
 
 __all__ = ["Overload", "Threshold"]
@@ -41,10 +37,9 @@ _MIB = 1024.0 * 1024.0
 class Threshold:
     """Unload the most loaded bundles of brokers whose smoothed usage exceeds the average by a threshold.
 
-    Usage is the largest weighted one of a broker's resources, or the view's one usage if these are not known; above
-    1.0 only resources up to 100 % count. It is smoothed by broker: `history` * before + (1 - `history`) * now. An
-    overloaded broker gives up bundles, most loaded first, until their load reaches its load times
-    (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. The next lookup of each
+    Usage is that of a broker's fullest resource by the policy's weights. It is smoothed by broker: `history` * before +
+    (1 - `history`) * now. An overloaded broker gives up bundles, most loaded first, until their load reaches its load
+    times (usage - average - `threshold` + 0.05); a refused bundle is passed over for the next. The next lookup of each
     decides its new owner.
 
     Quirk: the search for a broker far below the average computes the average anew, so smoothed usage moves on twice in
@@ -77,18 +72,12 @@ class Threshold:
     ] = 0.0
     #: whether the busiest broker also gives up bundles to one that is far below the average
     lower_boundary: Annotated[bool, Conf("lowerBoundarySheddingEnabled")] = False
-    #: weights of the resources if these are known
-    cpu_weight: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
-    memory_weight: Annotated[float, Ge(0), Conf("loadBalancerMemoryResourceWeight")] = 0.0
-    direct_memory_weight: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
-    bandwidth_in_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthInResourceWeight")] = 1.0
-    bandwidth_out_weight: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
     #: whether accidents of Pulsar's code are kept
     quirks: Literal["upstream", "intended"] = "upstream"
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of overloaded brokers, most loaded first."""
-        now = reported(view, self._usage(view))
+        now = reported(view, view.load.weighted)
         if not now:
             return no_figures(view)
         usage = self._smoothed(view, now, memory)
@@ -131,19 +120,6 @@ class Threshold:
             return traffic_short(view, float(view.load.throughput[busiest]) * share, self.min_offload)
         return few_bundles(view, busiest)
 
-    def _usage(self, view: ClusterView) -> NDArray[np.float64]:
-        weights = (
-            self.cpu_weight,
-            self.memory_weight,
-            self.direct_memory_weight,
-            self.bandwidth_in_weight,
-            self.bandwidth_out_weight,
-        )
-        usage = usage_by(view, weights)
-        if view.load.resources is None or not (usage > 1.0).any():
-            return usage
-        return np.where(usage > 1.0, weighted_usage(view.load.resources, weights, limit=100.0), usage)
-
     def _smoothed(self, view: ClusterView, now: Figures, memory: MutableMapping[str, Any]) -> Figures:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
         # A broker that comes, or comes back, starts with what it has: its past is not 0.
@@ -160,19 +136,14 @@ class Threshold:
         return None if math.isnan(needed) or needed < self.min_offload else needed
 
 
-#: Every resource counts in full but memory, which Pulsar leaves out.
-_WEIGHTS = (1.0, 0.0, 1.0, 1.0, 1.0)
-
-
 @dataclass(frozen=True)
 class Overload:
     """Unload the most loaded bundles of brokers whose usage has reached a threshold.
 
-    Usage is the largest one of a broker's resources without memory, unweighted and not smoothed, or the view's one
-    usage if resources are not known. An overloaded broker gives up bundles, most loaded first, until their load
-    reaches its load times (usage - `threshold` + 0.05), at least one; a refused bundle is passed over for the next.
-    The next lookup of each decides its new owner, which may be another overloaded broker: if all are above the
-    threshold, all give up bundles in every cycle.
+    Usage is that of a broker's fullest resource by the policy's weights, not smoothed. An overloaded broker gives up
+    bundles, most loaded first, until their load reaches its load times (usage - `threshold` + 0.05), at least one; a
+    refused bundle is passed over for the next. The next lookup of each decides its new owner, which may be another
+    overloaded broker: if all are above the threshold, all give up bundles in every cycle.
 
     Match -> Result -> Reason:
         * no registered broker, none with a report -> nothing -> `no-brokers`, `no-load-data`
@@ -191,7 +162,7 @@ class Overload:
 
     def propose(self, view: ClusterView, memory: MutableMapping[str, Any]) -> Generator[Unload, Ruling, CycleOutcome]:
         """Propose bundles of overloaded brokers, most loaded first."""
-        usage = reported(view, usage_by(view, _WEIGHTS))
+        usage = reported(view, view.load.weighted)
         if not usage:
             return no_figures(view)
         over = {number: used - self.threshold for number, used in usage.items() if used >= self.threshold}

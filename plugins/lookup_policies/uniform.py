@@ -13,7 +13,6 @@ from lookup_policies._unloading import (
     Figures,
     descending,
     few_bundles,
-    measured_usage,
     no_figures,
     outcome_of,
     reported,
@@ -113,7 +112,7 @@ class Uniform:
                 if ruling.accepted:
                     accepted, remaining = accepted + 1, remaining - self._whole(traffic)
         over = {} if excess is None else {excess.broker: excess.ahead}
-        usage = reported(view, measured_usage(view))
+        usage = reported(view, view.load.measured)
         short = self._short(view, rates, throughput, excess)
         return outcome_of(usage, accepted, over=over, reason=CycleReason.OVERLOADED, idle=idle, short=short)
 

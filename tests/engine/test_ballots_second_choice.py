@@ -92,7 +92,7 @@ def test_where_the_second_choice_falls_on_nobody_the_first_stands() -> None:
     [
         ({"usage": {"b1": 0.1}, "max_usage": {"b1": 0.9}}, True),
         ({"usage": {"b1": 0.9}, "max_usage": {"b1": 0.1}}, False),
-        ({"usage": {"b1": 0.1}, "resources": {"b1": {"direct_memory": 90.0}}}, True),
+        ({"usage": {"b1": 0.1}, "resources": {"b1": {"cpu": 90.0}}}, True),
         ({"usage": {"b1": 0.9}, "resources": {"b1": {"memory": 90.0}}}, False),
         ({}, False),
     ],

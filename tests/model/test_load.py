@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import replace
 from typing import Any
@@ -23,13 +24,6 @@ def test_the_largest_weighted_percentage_counts() -> None:
     assert weighted_usage(PERCENT, (1, 0, 1, 1, 1))[[0, 2]].tolist() == [1.2, 1.5]
     assert weighted_usage(PERCENT, (1, 1, 1, 0, 1))[0] == 0.9
     assert np.isnan(weighted_usage(PERCENT, (0, 0, 0, 0, 0))[1])
-
-
-def test_percentages_above_a_limit_may_be_left_out() -> None:
-    """The limit itself stays; where nothing is left usage is 0."""
-    assert weighted_usage(PERCENT, (1, 0, 1, 1, 1), limit=100.0)[[0, 2]].tolist() == [0.5, 0.0]
-    assert weighted_usage(PERCENT, (1, 0, 1, 1, 1), limit=120.0)[0] == 1.2
-    assert np.isnan(weighted_usage(PERCENT, (1, 1, 1, 1, 1), limit=1.0)[1])
 
 
 LOADS = st.lists(st.floats(0, 10), min_size=2, max_size=20)
@@ -113,6 +107,15 @@ def test_the_order_bundles_come_in_does_not_matter(stats: dict[str, NamespaceBun
     turned = dict(reversed(stats.items()))
 
     assert top_bundles(turned, k) == top_bundles(stats, k)
+
+
+def test_bundles_that_carry_anything_can_be_asked_for() -> None:
+    """Idle ones, those of system namespaces and those of unknown load are known, but carry nothing to move."""
+    entries = [BundleLoad("t/n/0", 0.0), BundleLoad("pulsar/system/0", 9.0), BundleLoad("t/n/1", math.nan)]
+    load = _one_broker("bytes/s", BundleLoad("t/n/2", 1.0), *entries)
+
+    assert len(load.top_bundles[0]) == 4
+    assert load.loaded_bundles(0) == [BundleLoad("t/n/2", 1.0)]
 
 
 def test_idle_bundles_and_those_of_the_system_are_left_out() -> None:

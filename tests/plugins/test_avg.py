@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.engine.policy import memory_key
+from lookup.hooks import Offer
 from lookup.model import ClusterView, CycleLabel, CycleReason
 from lookup.testing import candidates, cluster, engine_request
 from lookup_policies.avg import Avg, AvgPlacement
-from tests.plugins.cycles import cycle, loaded
+from tests.plugins.cycles import cycle, loaded, local
 from tests.plugins.worlds import shares
 
 BUNDLES = {f"b{place}": 10.0 for place in range(10)}
@@ -22,6 +23,11 @@ def _view(usage: dict[str, float], **figures: Any) -> ClusterView:
     """Give every broker ten bundles in all per tenth of usage, of its own name, and loads of 10 each."""
     loads = {one: {f"{one}{place}": 10.0 for place in range(int(used * 10))} for one, used in usage.items()}
     return loaded(loads, usage=usage, **figures)
+
+
+def _planned(memory: dict[str, Any]) -> dict[str, str]:
+    """Return the destinations of the last cycle by the bundle's local name."""
+    return {local(bundle): destination for bundle, (_, destination) in memory["plans"].items()}
 
 
 def _cycles(part: Avg, view: ClusterView, count: int) -> list[int]:
@@ -68,7 +74,7 @@ def test_a_close_pair_forgets_only_itself_while_another_is_apart() -> None:
     assert memory["low"] == {"a": 1, "d": 1, "gone": 2}
 
 
-def test_brokers_pair_inwards_and_bundles_are_bound() -> None:
+def test_brokers_pair_inwards_and_bundles_are_planned() -> None:
     """The least takes from the most loaded, the second least from the second most; the middle one is alone."""
     memory: dict[str, Any] = {}
     view = _view({"a": 0.1, "b": 0.9, "c": 0.2, "d": 0.7, "e": 0.5})
@@ -76,18 +82,18 @@ def test_brokers_pair_inwards_and_bundles_are_bound() -> None:
     accepted, outcome = cycle(PART, view, memory)
 
     assert accepted == ["b8", "b7", "b6", "b5", "d6", "d5"]
-    assert memory["bound"] == {f"t/n/b{place}": "a" for place in range(5, 9)} | {"t/n/d5": "c", "t/n/d6": "c"}
+    assert _planned(memory) == {f"b{place}": "a" for place in range(5, 9)} | {"d5": "c", "d6": "c"}
     assert (outcome.label, outcome.reason) == (CycleLabel.SUCCESS, CycleReason.OVERLOADED)
     assert outcome.average == pytest.approx(0.48)
 
 
-def test_refused_bundles_are_passed_over_and_not_bound() -> None:
+def test_refused_bundles_are_passed_over_and_not_planned() -> None:
     """The next ones fit as well."""
     memory: dict[str, Any] = {"high": {"hot": 1}}
     accepted, _ = cycle(PART, _view({"cold": 0.1, "hot": 0.8}), memory, refused={"hot7", "hot5"})
 
     assert accepted == ["hot6", "hot4", "hot3"]
-    assert sorted(memory["bound"]) == ["t/n/hot3", "t/n/hot4", "t/n/hot6"]
+    assert sorted(_planned(memory)) == ["hot3", "hot4", "hot6"]
 
 
 def test_one_brokers_count_is_enough() -> None:
@@ -124,28 +130,21 @@ def test_a_pair_that_may_act_counts_anew_even_if_nothing_moves() -> None:
     assert (memory["high"], memory["low"]) == ({}, {})
 
 
-def test_upstream_takes_close_scores_for_equal() -> None:
-    """Half a point is no difference to upstream, so the order of the list stands and b is paired with c."""
-    usage = {"a": 0.1, "b": 0.605, "c": 0.6, "d": 0.15}
-    memory: dict[str, Any] = {}
+def test_close_scores_are_told_apart() -> None:
+    """Half a point decides who is paired with whom: scores are doubles in 4.0.8, 4.2.4 and 5.0.1."""
+    usage, memory = {"a": 0.1, "b": 0.605, "c": 0.6, "d": 0.15}, dict[str, Any]()
     cycle(PART, _view(usage), memory)
-    assert cycle(PART, _view(usage), memory)[0] == ["c5", "c4", "b5", "b4"]
-    assert memory["bound"] == {"t/n/c5": "a", "t/n/c4": "a", "t/n/b5": "d", "t/n/b4": "d"}
+    cycle(PART, _view(usage), memory)
 
-    memory = {}
-    cycle(Avg(max_share=0.5, min_throughput=1.0, quirks="intended"), _view(usage), memory)
-    cycle(Avg(max_share=0.5, min_throughput=1.0, quirks="intended"), _view(usage), memory)
-    assert memory["bound"] == {"t/n/b5": "a", "t/n/b4": "a", "t/n/c5": "d", "t/n/c4": "d"}
+    assert _planned(memory) == {"b5": "a", "b4": "a", "c5": "d", "c4": "d"}
 
 
 def test_memory_has_no_weight() -> None:
-    """Of single resources cpu and bandwidth count, others as configured, memory never."""
-    resources = {"cold": {"memory": 99.0, "cpu": 10.0}, "hot": {"direct_memory": 60.0, "cpu": 10.0}}
-    view = _view({"cold": 0.1, "hot": 0.5}, resources=resources)
+    """Of single resources cpu and bandwidth count, memory never."""
+    resources = {"cold": {"memory": 99.0, "cpu": 10.0}, "hot": {"bandwidth_in": 60.0, "cpu": 10.0}}
     memory: dict[str, Any] = {}
-    cycle(Avg(), view, memory)
-    assert memory["low"] == {}
-    cycle(Avg(direct_memory_weight=1.0), view, memory)
+    cycle(Avg(), _view({"cold": 0.1, "hot": 0.5}, resources=resources), memory)
+
     assert memory["high"] == {"cold": 1, "hot": 1}
 
 
@@ -173,14 +172,14 @@ def test_no_pair_turns_over(data: st.DataObject) -> None:
     loads = {one: {f"{one}{place}": data.draw(st.floats(0.1, 30)) for place in range(6)} for one in names}
     usage = {one: sum(bundles.values()) / 180 for one, bundles in loads.items()}
     memory: dict[str, Any] = {"high": dict.fromkeys(names, 1)}
-    accepted, _ = cycle(Avg(max_share=0.5, min_throughput=0.0, quirks="intended"), loaded(loads, usage=usage), memory)
+    accepted, _ = cycle(Avg(max_share=0.5, min_throughput=0.0), loaded(loads, usage=usage), memory)
     after = {one: sum(bundles.values()) for one, bundles in loads.items()}
     for bundle in accepted:
         after[bundle[0]] -= loads[bundle[0]][bundle]
-        after[memory["bound"][f"t/n/{bundle}"]] += loads[bundle[0]][bundle]
+        after[_planned(memory)[bundle]] += loads[bundle[0]][bundle]
 
     assert len(accepted) == len(set(accepted))
-    assert all(after[bundle[0]] >= after[memory["bound"][f"t/n/{bundle}"]] - 1e-9 for bundle in accepted)
+    assert all(after[bundle[0]] >= after[_planned(memory)[bundle]] - 1e-9 for bundle in accepted)
 
 
 def test_a_cycle_says_how_many_pairs_are_apart_before_they_act() -> None:
@@ -191,30 +190,51 @@ def test_a_cycle_says_how_many_pairs_are_apart_before_they_act() -> None:
     assert outcome.excess == pytest.approx(0.05)
 
 
-BUNDLE = "public/default/0x00000000_0x40000000"
+BUNDLE, OTHER = "public/default/0x00000000_0x40000000", "public/default/0x40000000_0x80000000"
+BY_NAME = AvgPlacement(plan="bundle")
 
 
-def test_a_bound_bundle_goes_where_it_is_bound() -> None:
-    """The shedder has said who takes the bundle."""
-    view = cluster("1", "2", "3", memory={"bound": {BUNDLE: "2"}})
-
-    assert shares(AvgPlacement(), view, asked=engine_request(BUNDLE)) == {"2": 1.0}
+def _planning(*brokers: str, **figures: Any) -> ClusterView:
+    """Show a plan that takes the bundle from broker 1 to broker 2."""
+    return cluster(*brokers, memory={"at_us": 0, "plans": {BUNDLE: ["1", "2"]}, "bound": {}}, **figures)
 
 
-def test_an_unbound_bundle_goes_anywhere() -> None:
-    """A bundle that is not bound, or bound to a broker that is no candidate, has equal odds everywhere."""
-    view = cluster("1", "2", "3", memory={"bound": {BUNDLE: "3"}})
-    other = engine_request("public/default/0x40000000_0x80000000")
+@pytest.mark.parametrize(
+    ("usage", "offered", "wanted"),
+    [
+        ({}, "1234", {"2": 1.0}),
+        ({"1": 0.1, "2": 0.86, "3": 0.2, "4": 0.9}, "1234", {"3": 1.0}),
+        ({"1": 0.1, "2": 0.86, "3": 0.9, "4": 0.9}, "1234", {"2": 1.0}),
+        ({}, "134", {"3": 0.5, "4": 0.5}),
+        ({}, "1", {}),
+    ],
+    ids=["planned", "overloaded", "all-overloaded", "no-candidate", "nobody-else"],
+)
+def test_from_5_0_on_a_plan_is_kept_by_name(usage: dict[str, float], offered: str, wanted: dict[str, float]) -> None:
+    """AvgShedder.selectBrokerForBundle of 5.0.1: an overloaded destination is replaced, and never by the source."""
+    view = _planning(*"1234", usage=usage)
 
-    assert shares(AvgPlacement(), view, "1", "2", asked=engine_request(BUNDLE)) == {"1": 0.5, "2": 0.5}
-    assert len(shares(AvgPlacement(), view, asked=other)) == 3
+    assert shares(BY_NAME, view, *offered, asked=engine_request(BUNDLE)) == wanted
 
 
-def test_an_assignment_binds_the_bundle_in_the_memory_of_the_shedder() -> None:
-    """What is chosen once is chosen again, and the shedder `avg` sees it."""
-    view, memory = cluster("1", "2"), dict[str, Any]()
+def test_from_5_0_on_nothing_drawn_is_remembered() -> None:
+    """And what no cycle planned goes anywhere."""
+    view, memory = _planning("1", "2"), dict[str, Any]()
+    BY_NAME.observe(memory, engine_request(OTHER), view.brokers[0], Offer(candidates(view), view))
 
-    AvgPlacement().remember(memory, engine_request(BUNDLE), candidates(view, "2")[0])
+    assert (memory, len(shares(BY_NAME, view, asked=engine_request(OTHER)))) == ({}, 2)
 
-    assert memory == {"bound": {BUNDLE: "2"}}
+
+def test_before_5_0_new_bundles_share_one_broker_until_the_next_report() -> None:
+    """AvgShedder of 4.2.4 keeps its plan by the content of BundleData: of all new bundles that is the same."""
+    view, memory = cluster("1", "2", "3"), dict[str, Any]()
+    AvgPlacement().observe(memory, engine_request(BUNDLE), view.brokers[1], Offer(candidates(view), view))
+
+    def after(now_us: int, **figures: Any) -> dict[str, float]:
+        shown = cluster("1", "2", "3", memory=memory, now_us=now_us, **figures)
+        return shares(AvgPlacement(), shown, asked=engine_request(OTHER))
+
+    assert after(0) == {"2": 1.0}
+    assert len(after(0, long_term_bundle_rates={OTHER: 3.0})) == 3
+    assert len(after(60_000_000)) == 3
     assert memory_key(AvgPlacement()) == "avg"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lookup.errors import ContractError
-from lookup.hooks import reads_of
+from lookup.hooks import Offer, reads_of
 from lookup.model import ClusterView
 from lookup.testing import broker, candidates, cluster, engine_request, request
 from lookup_policies.avg import AvgPlacement
@@ -247,11 +247,12 @@ _TURN, _OTHER = "t/turn/0x00000000_0x80000000", "t/n/0x00000000_0x80000000"
 def test_by_namespace_asks_another_selector_about_some_namespaces() -> None:
     """Each states its odds, and notes a new owner, as if it were asked about these bundles alone."""
     memory: dict[str, Any] = {}
-    view = cluster("b1", "b2", "b3", memory=memory)
+    view = cluster("b1", "b2", "b3", memory=memory, long_term_bundle_rates={_OTHER: 1.0})
     for bundle in (_TURN, _OTHER):
+        _IN_TURN.observe(memory, engine_request(bundle), view.brokers[2], Offer(candidates(view), view))
         _IN_TURN.remember(memory, engine_request(bundle), view.brokers[2])
 
-    assert memory == {"counter": 1, "bound": {_OTHER: "b3"}}
+    assert (memory["counter"], memory["bound"]) == (1, {_OTHER: "b3"})
     assert shares(_IN_TURN, view, asked=engine_request(_TURN)) == {"b2": 1.0}
     assert shares(_IN_TURN, view, asked=engine_request(_OTHER)) == {"b3": 1.0}
 

@@ -75,7 +75,9 @@ def _policy(shedder: str, given: Mapping[str, Any]) -> Policy:
     """Build a shedder by Pulsar's configuration keys, with the placement that shares its memory where there is one."""
     selectors = registry().classes["selectors"]
     partner = next((name for name, found in selectors.items() if memory_key(found) == shedder), "random")
-    spec = PolicySpec(name=shedder, selector=PartSpec(use=partner), shedder=PartSpec(use=shedder))
+    # Upstream's examples tell bundles apart by what the vectors leave out.
+    by_name = {"plan": "bundle"} if partner == "avg-placement" else {}
+    spec = PolicySpec(name=shedder, selector=PartSpec(use=partner, **by_name), shedder=PartSpec(use=shedder))
     return build_policies(registry(), [spec], configuration(given))[0]
 
 
