@@ -1,0 +1,183 @@
+package lookup.parts;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.pulsar.broker.loadbalance.LoadData;
+import org.apache.pulsar.broker.loadbalance.ModularLoadManagerStrategy;
+import org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl;
+import org.apache.pulsar.client.admin.Namespaces;
+import org.apache.pulsar.common.naming.NamespaceBundle;
+import org.apache.pulsar.policies.data.loadbalancer.BundleData;
+import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
+import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
+
+/** A whole modular manager on the broker that leads, driven minute by minute. */
+final class Manager implements Main.Session {
+    private final StandIn broker;
+    private final ModularLoadManagerImpl manager = new ModularLoadManagerImpl();
+    private final LoadData data;
+    private final ModularLoadManagerStrategy placement;
+    /** The minute in which a bundle was last unloaded: the manager's own stamps are rewritten from it. */
+    private final Map<String, Integer> unloaded = new HashMap<>();
+    private int now;
+    private List<List<String>> unloads = new ArrayList<>(), splits = new ArrayList<>();
+    private Map<String, Collection<String>> ties = new TreeMap<>();
+    /** What the placement drew from when it last chose. */
+    private Collection<String> drawn = List.of();
+
+    Manager(JsonNode request) throws Exception {
+        broker = StandIn.of(States.conf(request.path("conf")), StandIn.proxy(Namespaces.class, (self, method, given) -> {
+            switch (method.getName()) {
+                case "unloadNamespaceBundle" -> unload(given[0] + "/" + given[1], (String) given[2]);
+                case "splitNamespaceBundle" -> splits.add(List.of(given[0] + "/" + given[1], owner(given[0] + "/" + given[1])));
+                default -> throw new UnsupportedOperationException(method.getName());
+            }
+            return null;
+        }));
+        store(request);
+        manager.initialize(broker);
+        // That of a broker that has no report of its own.
+        Hidden.set(manager, "localData", new LocalBrokerData());
+        data = part("loadData");
+        placement = part("placementStrategy");
+        Hidden.set(manager, "placementStrategy", StandIn.proxy(ModularLoadManagerStrategy.class, this::watch));
+    }
+
+    /** Let the placement do what it is called for, and note what it draws from. */
+    private Object watch(Object self, Method method, Object[] given) throws Throwable {
+        boolean chooses = method.getName().startsWith("selectBroker");
+        String planned = null;
+        Set<String> candidates = new TreeSet<>();
+        if (chooses) {
+            ((Set<?>) given[0]).forEach(id -> candidates.add((String) id));
+            // From 5.0 on the name of the bundle comes before what is known of it.
+            planned = Parts.plan(placement, given[1].toString(), (BundleData) given[given.length - 3]);
+        }
+        Object result;
+        try {
+            result = method.invoke(placement, given);
+        } catch (InvocationTargetException e) {
+            throw e.getCause();
+        }
+        if (chooses && ((Optional<?>) result).isPresent()) {
+            drawn = Parts.ties(placement, (String) ((Optional<?>) result).get(), planned, candidates);
+        }
+        return result;
+    }
+
+    /** Return a field of the manager. */
+    <T> T part(String name) throws ReflectiveOperationException {
+        return Hidden.get(manager, name);
+    }
+
+    /** Store what a request has for the metadata store: policies of namespaces, and whatever else by its path. */
+    private void store(JsonNode request) throws Exception {
+        States.each(request.path("namespaces"), (name, given) -> {
+            Map<String, Object> policies = new HashMap<>();
+            if (given.has("boundaries")) {
+                policies.put("bundles", Map.of("boundaries", given.path("boundaries"), "numBundles",
+                        given.path("boundaries").size() - 1));
+            }
+            if (given.has("antiAffinityGroup")) {
+                policies.put("namespaceAntiAffinityGroup", given.path("antiAffinityGroup"));
+            }
+            broker.put("/admin/local-policies/" + name, policies);
+        });
+        States.each(request.path("store"), broker::put);
+    }
+
+    /** Take the reports of a minute, shed, and return what the manager asked for. */
+    Object minute(JsonNode request) throws Exception {
+        now = request.path("now").asInt(now + 1);
+        unloads = new ArrayList<>();
+        splits = new ArrayList<>();
+        ties = new TreeMap<>();
+        store(request);
+        Map<String, Object> reports = broker.reports();
+        reports.clear();
+        States.each(request.path("brokers"), (id, report) -> reports.put(id, States.report(report)));
+        if (!reports.keySet().containsAll(data.getBrokerData().keySet())) {
+            // What the manager does when it is notified of a broker that left.
+            Hidden.call(manager, "reapDeadBrokerPreallocations", List.copyOf(reports.keySet()));
+        }
+        manager.updateAll();
+        Map<String, Long> recent = data.getRecentlyUnloadedBundles();
+        long clock = System.currentTimeMillis();
+        recent.replaceAll((bundle, stamp) -> States.stamp(clock, now - unloaded.get(bundle)));
+        manager.doLoadShedding();
+        return Map.of("unloads", unloads, "ties", ties, "splits", splits);
+    }
+
+    /** Write down an unload, and do what the broker that is asked for it does before it lets go of the bundle. */
+    private void unload(String bundle, String to) throws Exception {
+        List<String> asked = new ArrayList<>(List.of(bundle, owner(bundle)));
+        asked.add(to);
+        unloads.add(asked);
+        unloaded.put(bundle, now);
+        if (to != null) {
+            ties.put(bundle, drawn);
+            manager.setNamespaceBundleAffinity(bundle, to);
+        }
+    }
+
+    private String owner(String bundle) {
+        for (Map.Entry<String, Object> report : broker.reports().entrySet()) {
+            if (((LocalBrokerData) report.getValue()).getBundles().contains(bundle)) {
+                return report.getKey();
+            }
+        }
+        return "";
+    }
+
+    /** Return the broker that a lookup of a bundle without an owner gets. */
+    Object assign(String bundle) throws Exception {
+        Map<String, Object> answer = new TreeMap<>();
+        String bound = manager.setNamespaceBundleAffinity(bundle, null);
+        answer.put("affinity", bound != null);
+        drawn = List.of();
+        if (bound == null) {
+            NamespaceBundle unit = broker.getNamespaceService().getNamespaceBundleFactory().getBundle(
+                    bundle.substring(0, bundle.lastIndexOf('/')), bundle.substring(bundle.lastIndexOf('/') + 1));
+            bound = manager.selectBrokerForAssignment(unit).orElse(null);
+        }
+        answer.put("broker", bound);
+        answer.put("ties", drawn.isEmpty() && bound != null ? List.of(bound) : drawn);
+        return answer;
+    }
+
+    /** Return what the manager knows. */
+    Object memory() throws Exception {
+        Map<String, Object> bundles = new TreeMap<>();
+        for (Map.Entry<String, BundleData> entry : data.getBundleData().entrySet()) {
+            TimeAverageMessageData shorter = entry.getValue().getShortTermData(), longer = entry.getValue().getLongTermData();
+            bundles.put(entry.getKey(), Map.of("short", four(shorter), "shortSamples", shorter.getNumSamples(),
+                    "long", four(longer), "longSamples", longer.getNumSamples()));
+        }
+        Map<String, Set<String>> preallocated = new TreeMap<>();
+        Map<String, String> owners = part("preallocatedBundleToBroker");
+        owners.forEach((bundle, id) -> preallocated.computeIfAbsent(id, key -> new TreeSet<>()).add(bundle));
+        Map<String, Integer> recent = new TreeMap<>();
+        data.getRecentlyUnloadedBundles().keySet().forEach(bundle -> recent.put(bundle, now - unloaded.get(bundle)));
+        return Map.of("bundles", bundles, "preallocated", preallocated, "recentlyUnloaded", recent);
+    }
+
+    private static List<Double> four(TimeAverageMessageData mean) {
+        return List.of(mean.getMsgRateIn(), mean.getMsgRateOut(), mean.getMsgThroughputIn(), mean.getMsgThroughputOut());
+    }
+
+    @Override
+    public void close() throws Exception {
+        manager.stop();
+        broker.end();
+    }
+}
