@@ -6,7 +6,7 @@ publish their load is in `lookup.engine.reporting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +19,12 @@ from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model import Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
+from lookup.model import Assigned, Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
 from lookup.simulation.load import MIB, BundleTable, MinuteLoad
 from lookup.simulation.scenario import Scenario
 from lookup.simulation.trend import MinuteSample, Trend
 
-__all__ = ["FreshReports", "reports_of", "run_policy"]
+__all__ = ["ClosedLoop", "FreshReports", "reports_of", "run_policy"]
 
 _MINUTE_US = 60 * 1_000_000
 #: Long enough after the epoch that no grace period reaches back beyond it.
@@ -69,7 +69,7 @@ class FreshReports:
         smoothed = self._history * self._usage + (1.0 - self._history) * figures.usage
         # A broker that comes back begins anew: usage of brokers that are away is NaN.
         self._usage = np.where(np.isnan(self._usage), figures.usage, smoothed)
-        return replace(figures, usage=self._usage.copy())
+        return replace(figures, usage=self._usage.copy(), max_usage=figures.usage)
 
 
 def run_policy(scenario: Scenario, policy: Policy) -> Trend:
@@ -78,18 +78,21 @@ def run_policy(scenario: Scenario, policy: Policy) -> Trend:
     Raises:
         PolicyError: if a part of the policy fails and it says stop, or breaks its protocol.
     """
-    loop = _Loop(scenario, policy)
+    loop = ClosedLoop(scenario, policy)
     samples = tuple(loop.samples())
     cycles = None if policy.shedder is None else CycleSums.of(policy.shedder.name, loop.cycles)
     return Trend(policy.name, scenario.window, samples, cycles)
 
 
-class _Loop:
-    """The state of one run: brokers, bundles, and the load manager that the policy drives."""
+class ClosedLoop:
+    """The state of one run: brokers, bundles, and the load manager that the policy drives.
+
+    A minute is `report`, then `change`, then `look_up`.
+    """
 
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         self._scenario = scenario
-        self._table = BundleTable(scenario.namespaces, scenario.seed, with_topics=policy.splitter is not None)
+        self.table = BundleTable(scenario.namespaces, scenario.seed, with_topics=policy.splitter is not None)
         groups = [(name, group) for group in scenario.brokers for name in group.ids]
         self._roster = Roster(
             [
@@ -98,7 +101,7 @@ class _Loop:
             ]
         )
         self._away = {name for name, group in groups if not group.present}
-        self._manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
+        self.manager = LoadManager(policy, "scenario", self._roster, seed=scenario.seed)
         self._busy = np.array([group.busy for _, group in groups])
         # Only the modular manager forgets, and only its shedders go by the short mean of a bundle.
         self._is_modular = policy.destination_first
@@ -109,45 +112,59 @@ class _Loop:
         #: what clients send, if the policy asks where lookups come from: all clients of a scenario are in one place
         self._sent = scenario.properties if policy.asks_origins else {}
         self._reports = reports_of(scenario, policy, _START_US)
-
-    def samples(self) -> Iterator[MinuteSample]:
-        """Run minute by minute and yield a sample of each."""
-        manager = self._manager
+        manager = self.manager
         manager.begin_tick(_START_US)
         self._register()
         first_owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
         # Not strict: bundles beyond the owners that the scenario names are looked up in the first minute.
-        manager.restore(dict(zip(self._table.names(), first_owners, strict=False)))
+        manager.restore(dict(zip(self.table.names(), first_owners, strict=False)))
         # Owners at the start are no moves.
         manager.take_changes()
+
+    def samples(self) -> Iterator[MinuteSample]:
+        """Run minute by minute and yield a sample of each."""
         for minute in range(self._scenario.minutes):
-            now_us = _START_US + minute * _MINUTE_US
-            manager.begin_tick(now_us)
-            self._apply_events(minute)
-            load = self._table.at(minute)
-            self._report_bundles(load)
-            manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
-            shed, split = manager.shed(), manager.split_bundles()
-            splits = () if split is None else split.accepted
-            unloads = 0 if shed is None else len(shed.accepted)
-            for accepted in splits:
-                self._table.split(accepted)
-                # Before lookups: those that the policy unloads have no owner now.
-                unloads += sum(manager.ownership.owner(child) is None for child in accepted.children)
+            load = self.report(minute)
+            unloads, splits = self.change()
             # Only a minute with splits has other bundles than its load names.
-            names = self._table.names() if splits else load.loads
-            waiting = [name for name in names if manager.ownership.owner(name) is None]
-            answers = [manager.assign(load.examples.get(name), name, self._options) for name in waiting]
-            if shed is not None:
-                self.cycles.append(shed)
+            answers = self.look_up(load, self.table.names() if splits else load.loads)
             unowned = sum(isinstance(answer, Unanswered) for answer in answers)
-            yield self._sample(minute, load, unloads=unloads, splits=len(splits), unowned=unowned)
+            yield self._sample(minute, load, unloads=unloads, splits=splits, unowned=unowned)
+
+    def report(self, minute: int) -> MinuteLoad:
+        """Begin a minute: let its events happen, and show the manager its load."""
+        manager, now_us = self.manager, _START_US + minute * _MINUTE_US
+        manager.begin_tick(now_us)
+        self._apply_events(minute)
+        load = self.table.at(minute)
+        self._report_bundles(load)
+        manager.set_load(self._reports.shown(self._figures(load), manager.ownership.bundles(), now_us))
+        return load
+
+    def change(self) -> tuple[int, int]:
+        """Let the policy shed and split; return how many bundles it has unloaded, and how many it has split."""
+        manager = self.manager
+        shed, split = manager.shed(), manager.split_bundles()
+        unloads, splits = 0, () if split is None else split.accepted
+        if shed is not None:
+            self.cycles.append(shed)
+            unloads = len(shed.accepted)
+        for accepted in splits:
+            self.table.split(accepted)
+            # Those that the policy unloads have no owner now.
+            unloads += sum(manager.ownership.owner(child) is None for child in accepted.children)
+        return unloads, len(splits)
+
+    def look_up(self, load: MinuteLoad, bundles: Iterable[str]) -> list[Assigned | Unanswered]:
+        """Look up every bundle that has no owner, in the order given."""
+        waiting = [name for name in bundles if self.manager.ownership.owner(name) is None]
+        return [self.manager.assign(load.examples.get(name), name, self._options) for name in waiting]
 
     def _apply_events(self, minute: int) -> None:
         events = [event for event in self._scenario.events if event.at == minute]
         for event in events:
             self._away = (self._away | set(event.leave)) - set(event.join)
-            for topics in self._table.topics:
+            for topics in self.table.topics:
                 topics.change(event)
         # Once, after all events: a broker that leaves and joins in the same minute has not been away.
         if any(event.leave or event.join for event in events):
@@ -155,11 +172,11 @@ class _Loop:
 
     def _register(self) -> None:
         registered = np.array([broker.id not in self._away for broker in self._roster], dtype=np.bool_)
-        self._manager.set_registry(self._roster, registered)
+        self.manager.set_registry(self._roster, registered)
 
     def _report_bundles(self, load: MinuteLoad) -> None:
         """Add what brokers report of their bundles to what the leader knows."""
-        owned = self._manager.ownership
+        owned = self.manager.ownership
         self._means.take(
             {
                 name: TrafficRates(load.rates[name], carried)
@@ -176,7 +193,7 @@ class _Loop:
         means = self._means
         bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
-            owner = self._manager.ownership.owner(name)
+            owner = self.manager.ownership.owner(name)
             if owner is not None:
                 loads[owner] += carried
                 rates[owner] += load.rates[name]
@@ -188,10 +205,10 @@ class _Loop:
                 # A bundle that came since the last report is not known yet.
                 if shown is not None:
                     bundles[owner].append(BundleLoad(name, shown.bytes, shown.messages))
-        registered = self._manager.registered
+        registered = self.manager.registered
         throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
         return Load(
-            usage=throughput / self._manager.capacity + self._busy,
+            usage=throughput / self.manager.capacity + self._busy,
             throughput=throughput,
             topics=topics,
             # Ranked when a policy asks: figures are added up twice a minute, and only shedders look at bundles.
@@ -220,9 +237,9 @@ class _Loop:
 
     def _sample(self, minute: int, load: MinuteLoad, *, unloads: int, splits: int, unowned: int) -> MinuteSample:
         """Describe the cluster at the end of a minute; `load` is that of its beginning."""
-        manager = self._manager
+        manager = self.manager
         # The table is asked again, since splits and moves of this minute have changed who carries what.
-        after = self._table.at(minute)
+        after = self.table.at(minute)
         figures = self._figures(after)
         changes = manager.take_changes()
         # A bundle that was taken and given again within the minute moved once; `source` is the owner before.

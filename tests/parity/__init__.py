@@ -1,0 +1,1 @@
+"""Our policies beside Pulsar's own classes: `python -m tests.parity --help`."""

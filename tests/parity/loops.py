@@ -1,0 +1,195 @@
+"""Put whole managers side by side: a scenario minute by minute, once with our policy and once with Pulsar's manager."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lookup.engine.build import build_policies
+from lookup.engine.plugins import load_plugins
+from lookup.engine.policy import Policy
+from lookup.model import Assigned
+from lookup.settings.policy import PolicySpec
+from lookup.simulation import Scenario
+from lookup.simulation.load import MIB, MinuteLoad
+from lookup.simulation.loop import ClosedLoop
+from lookup.simulation.scenario import checked_scenario
+from tests.parity.jvm import Classes
+
+__all__ = ["Minute", "drawn_scenario", "free", "policy_of"]
+
+#: (bundle, broker before or None, broker after or None)
+Move = tuple[str, str | None, str | None]
+
+
+@dataclass(frozen=True)
+class Minute:
+    """What one minute changed on either side, each sorted."""
+
+    ours: tuple[Move, ...]
+    pulsars: tuple[Move, ...]
+
+    @property
+    def is_acting(self) -> bool:
+        """Return whether either side did anything."""
+        return bool(self.ours or self.pulsars)
+
+
+def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
+    """Return the policy that a `broker.conf` with these keys describes."""
+    file = folder / "broker.conf"
+    file.write_text("".join(f"{key}={value}\n" for key, value in conf.items()), encoding="latin-1")
+    spec = PolicySpec.model_validate({"name": "p", "from_broker_conf": str(file), "pulsar": release})
+    return build_policies(load_plugins(), [spec])[0]
+
+
+def drawn_scenario(seed: int, *, is_steady: bool) -> Scenario:
+    """Draw a cluster with a load that is out of balance; no two brokers or bundles are alike.
+
+    Args:
+        is_steady: leave out waves, jitter, and brokers that leave and join.
+    """
+    dice = random.Random(seed)
+    count = dice.randint(2, 8)
+    brokers = [
+        {"id": f"b{n}:8080", "capacity": round(dice.uniform(60, 300), 3), "busy": round(dice.uniform(0, 0.2), 4)}
+        for n in range(count)
+    ]
+    namespaces = []
+    spaces = dice.randint(1, 3)
+    # Where all brokers are overloaded Pulsar draws one, and a loop that is left alone goes its own way.
+    usage = dice.uniform(0.15, 0.65) * sum(float(entry["capacity"]) for entry in brokers) / spaces
+    for n in range(spaces):
+        bundles = dice.randint(8, 25)
+        entry = {
+            "name": f"t/n{n}",
+            "bundles": bundles,
+            "topics": bundles * dice.randint(1, 6),
+            "load": round(dice.uniform(0.7, 1.1) * usage, 3),
+            "skew": round(dice.uniform(0.2, 1.2), 3),
+        }
+        if not is_steady:
+            entry |= {"jitter": round(dice.uniform(0, 0.4), 3)}
+        namespaces.append(entry)
+    total = sum(int(entry["bundles"]) for entry in namespaces)
+    # Brokers without any bundle would tie.
+    owners = {str(entry["id"]): 1 for entry in brokers}
+    shares = [dice.random() ** 2 for _ in brokers]
+    for name in dice.choices(list(owners), shares, k=max(0, total - count)):
+        owners[name] += 1
+    events: list[dict[str, Any]] = []
+    if not is_steady and count > 2:
+        leaver = str(brokers[dice.randrange(1, count)]["id"])
+        at = dice.randint(5, 25)
+        events = [{"at": at, "leave": [leaver]}, {"at": at + dice.randint(3, 20), "join": [leaver]}]
+        events.append({"at": dice.randint(1, 50), "factor": round(dice.uniform(0.5, 2.0), 3), "namespace": "t/n0"})
+    written = {
+        "about": f"drawn with seed {seed}",
+        "minutes": 60,
+        "window": 1,
+        "owners": {name: many for name, many in owners.items() if many},
+        "brokers": brokers,
+        "namespaces": namespaces,
+        "events": events,
+        "policies": [{"name": "p", "selector": "random"}],
+    }
+    return checked_scenario(written, f"scenario {seed}")
+
+
+def free(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str, str]) -> Iterator[Minute]:
+    """Let both sides run a scenario by themselves, and yield what each minute changed."""
+    loop, theirs = ClosedLoop(scenario, policy), _Pulsars(classes, scenario, conf)
+    for minute in range(scenario.minutes):
+        before = dict(_owners(loop))
+        load = loop.report(minute)
+        loop.change()
+        loop.look_up(load, load.loads)
+        after = dict(_owners(loop))
+        yield Minute(_moves(before, after), theirs.minute(minute, load))
+    theirs.close()
+
+
+def _owners(loop: ClosedLoop) -> Iterator[tuple[str, str]]:
+    ids = loop.manager.roster.ids
+    for bundle, number in loop.manager.ownership:
+        yield bundle, ids[number]
+
+
+def _moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, ...]:
+    names = before.keys() | after.keys()
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    return tuple(sorted((name, before.get(name), after.get(name)) for name in changed))
+
+
+class _Pulsars:
+    """A modular manager of Pulsar's in closed loop: reports are made of what its own owners carry."""
+
+    def __init__(self, classes: Classes, scenario: Scenario, conf: Mapping[str, str]) -> None:
+        self._classes, self._scenario = classes, scenario
+        boundaries: dict[str, list[str]] = {}
+        loop = ClosedLoop(scenario, Policy("none", None))  # type: ignore[arg-type]  # only its bundles and owners count
+        self.owners = dict(_owners(loop))
+        for name in loop.table.names():
+            namespace, _, bounds = name.rpartition("/")
+            low, _, high = bounds.partition("_")
+            boundaries.setdefault(namespace, [low]).append(high)
+        spaces = {namespace: {"boundaries": bounds} for namespace, bounds in boundaries.items()}
+        self._id = classes.ask("modular.open", conf=dict(conf), namespaces=spaces)["id"]
+        self._groups = {name: group for group in scenario.brokers for name in group.ids}
+        self._away = {name for name, group in self._groups.items() if not group.present}
+
+    def close(self) -> None:
+        self._classes.ask("close", id=self._id)
+
+    def minute(self, minute: int, load: MinuteLoad) -> tuple[Move, ...]:
+        """Run a minute and return what it changed."""
+        before = dict(self.owners)
+        for event in self._scenario.events:
+            if event.at == minute:
+                self._away = (self._away | set(event.leave)) - set(event.join)
+        self.owners = {bundle: broker for bundle, broker in self.owners.items() if broker not in self._away}
+        answer = self._classes.ask("modular.minute", id=self._id, now=minute, brokers=self._reports(load))
+        for bundle, _, _ in answer["unloads"]:
+            del self.owners[bundle]
+        named = [bundle for bundle, _, _ in answer["unloads"]]
+        lost = [bundle for bundle in load.loads if bundle not in self.owners and bundle not in set(named)]
+        for bundle in [*named, *lost]:
+            found = self._classes.ask("modular.assign", id=self._id, bundle=bundle)["broker"]
+            if found is not None:
+                self.owners[bundle] = found
+        return _moves(before, self.owners)
+
+    def _reports(self, load: MinuteLoad) -> dict[str, Any]:
+        bundles: dict[str, dict[str, Any]] = {name: {} for name in self._groups if name not in self._away}
+        carried = dict.fromkeys(bundles, 0.0)
+        for bundle, bytes_in_out in load.loads.items():
+            owner = self.owners.get(bundle)
+            if owner is not None:
+                carried[owner] += bytes_in_out
+                bundles[owner][bundle] = _stats(bytes_in_out, load.rates[bundle], load.traffic.stats[bundle].topics)
+        return {
+            name: {
+                "cpu": [100.0 * (carried[name] / (self._groups[name].capacity * MIB) + self._groups[name].busy), 100.0],
+                "bundles": found,
+                "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
+                "version": "4.2.4",
+            }
+            for name, found in bundles.items()
+        }
+
+
+def _stats(throughput: float, rate: float, topics: int) -> dict[str, Any]:
+    return {
+        "msgRateIn": rate / 2.0,
+        "msgRateOut": rate / 2.0,
+        "msgThroughputIn": throughput / 2.0,
+        "msgThroughputOut": throughput / 2.0,
+        "topics": topics,
+    }
+
+
+def _is_assigned(answer: object) -> bool:
+    return isinstance(answer, Assigned)
