@@ -26,6 +26,7 @@ from lookup.engine.ownership import (
     OwnerBook,
     Ownership,
     OwnershipChange,
+    ReportedOwnership,
 )
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
 from lookup.engine.units import goes_by_bytes, in_bytes
@@ -108,6 +109,8 @@ class LoadManager:
         self._unloaded: dict[str, int] = {}
         #: numbers of the destinations drawn in the present cycle, by bundle
         self._drawn: dict[str, int] = {}
+        #: numbers of the owners before, by bundle that a cycle of the modular manager has moved since the last report
+        self._moved: dict[str, int] = {}
         self._decisions: list[Decided] = []
         self._instant: Instant | None = None
         self._fingerprint = ""
@@ -147,6 +150,7 @@ class LoadManager:
         if roster.ids != self.roster.ids:
             known = [self.roster.number(broker) for broker in roster.ids]
             self._load = self._load.renumbered([-1 if number is None else number for number in known]).read_only()
+            self._moved.clear()
             self.ownership.renumber(roster.ids)
         self.roster, self.registered = roster, registered.copy()
         self.registered.flags.writeable = False
@@ -164,6 +168,7 @@ class LoadManager:
         """
         _require_column("a load", load.usage, self.roster)
         self._load = self.policy.weights.weighed(load).read_only()
+        self._moved.clear()
         self._instant = None
         # Parts that do not read the load answer as before, so requests that were declined are not decided again.
         if "view.load" in self.policy.reads:
@@ -398,7 +403,7 @@ class LoadManager:
                 epoch_us=self._epoch_us,
                 now_us=self._tick_us,
                 load=self._load,
-                ownership=self.ownership,
+                ownership=ReportedOwnership(self.ownership, self._moved) if self._moved else self.ownership,
                 unloaded=MappingProxyType(self._unloaded),
                 memory=MappingProxyType(self.memory),
                 namespaces=self._conditions.namespaces,
@@ -471,6 +476,11 @@ class LoadManager:
         self._unloaded[unload.bundle] = self._tick_us
         drawn = self._drawn.get(unload.bundle)
         if drawn is not None:
+            owner = self.ownership.owner(unload.bundle)
+            if owner is not None:
+                self._moved[unload.bundle] = owner
+            # The view shows true owners as long as no bundle has moved.
+            self._instant = None
             self._take(unload.bundle, "shed", self._tick_us, reason=unload.reason)
             self._give(unload.bundle, drawn, self._tick_us, decided=True)
             return

@@ -7,7 +7,7 @@ them; what outlives a roster (changes, the past of a bundle) names brokers by id
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from lookup.model.decision import CycleReason
 
-__all__ = ["CAUSE_WORDS", "EVENT_WORDS", "Cause", "OwnerBook", "Ownership", "OwnershipChange"]
+__all__ = [
+    "CAUSE_WORDS", "EVENT_WORDS", "Cause", "OwnerBook", "Ownership", "OwnershipChange", "ReportedOwnership",
+]  # fmt: skip
 
 Counts = NDArray[np.int64]
 #: Namespaces below which a sweep is not worth a pass; beyond, one follows each doubling, so that it costs a constant.
@@ -108,6 +110,43 @@ def _read_only(counts: Counts) -> Counts:
     view = counts.view()
     view.flags.writeable = False
     return view
+
+
+class ReportedOwnership:
+    """Owners as the leader of Pulsar's modular manager knows them; an `OwnershipView` for policies.
+
+    What a cycle has moved stays with its old owner until the next report, since the leader gives it away without a note
+    (`ModularLoadManagerImpl.doLoadShedding`); what a lookup assigns counts at once (`preallocateBundle`).
+
+    Args:
+        ownership: the true owners.
+        moved: numbers of the old owners, by bundle.
+    """
+
+    def __init__(self, ownership: Ownership, moved: Mapping[str, int]) -> None:
+        self._ownership, self._moved = ownership, moved
+
+    def owner(self, bundle: str) -> int | None:
+        """Return the number of the bundle's owner, None if it has none."""
+        return self._moved[bundle] if bundle in self._moved else self._ownership.owner(bundle)
+
+    def bundles(self) -> Counts:
+        """Return how many bundles each broker owns, shape (n_brokers,)."""
+        return self._counted(self._ownership.bundles(), self._moved)
+
+    def bundles_in(self, namespace: str) -> Counts:
+        """Return how many bundles of one namespace each broker owns, shape (n_brokers,)."""
+        moved = [bundle for bundle in self._moved if bundle.rpartition("/")[0] == namespace]
+        return self._counted(self._ownership.bundles_in(namespace), moved)
+
+    def _counted(self, counts: Counts, moved: Iterable[str]) -> Counts:
+        counts = counts.copy()
+        for bundle in moved:
+            owner = self._ownership.owner(bundle)
+            if owner is not None:
+                counts[owner] -= 1
+            counts[self._moved[bundle]] += 1
+        return _read_only(counts)
 
 
 #: Why a bundle lost its last owner; `first`: it had none.
