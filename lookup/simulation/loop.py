@@ -24,11 +24,11 @@ from lookup.simulation.load import MIB, BundleTable, MinuteLoad
 from lookup.simulation.scenario import Scenario
 from lookup.simulation.trend import MinuteSample, Trend
 
-__all__ = ["ClosedLoop", "FreshReports", "reports_of", "run_policy"]
+__all__ = ["MINUTE_US", "START_US", "ClosedLoop", "FreshReports", "reports_of", "run_policy"]
 
-_MINUTE_US = 60 * 1_000_000
+MINUTE_US = 60 * 1_000_000
 #: Long enough after the epoch that no grace period reaches back beyond it.
-_START_US = 24 * 60 * _MINUTE_US
+START_US = 24 * 60 * MINUTE_US
 
 Floats = NDArray[np.float64]
 
@@ -111,9 +111,9 @@ class ClosedLoop:
         self._options = LookupOptions(properties=scenario.properties)
         #: what clients send, if the policy asks where lookups come from: all clients of a scenario are in one place
         self._sent = scenario.properties if policy.asks_origins else {}
-        self._reports = reports_of(scenario, policy, _START_US)
+        self._reports = reports_of(scenario, policy, START_US)
         manager = self.manager
-        manager.begin_tick(_START_US)
+        manager.begin_tick(START_US)
         self._register()
         first_owners = (broker for broker, count in self._scenario.owners.items() for _ in range(count))
         # Not strict: bundles beyond the owners that the scenario names are looked up in the first minute.
@@ -133,7 +133,7 @@ class ClosedLoop:
 
     def report(self, minute: int) -> MinuteLoad:
         """Begin a minute: let its events happen, and show the manager its load."""
-        manager, now_us = self.manager, _START_US + minute * _MINUTE_US
+        manager, now_us = self.manager, START_US + minute * MINUTE_US
         manager.begin_tick(now_us)
         self._apply_events(minute)
         load = self.table.at(minute)

@@ -11,15 +11,14 @@ from typing import Any
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
-from lookup.model import Assigned
 from lookup.settings.policy import PolicySpec
 from lookup.simulation import Scenario
 from lookup.simulation.load import MIB, MinuteLoad
-from lookup.simulation.loop import ClosedLoop
+from lookup.simulation.loop import MINUTE_US, START_US, ClosedLoop
 from lookup.simulation.scenario import checked_scenario
 from tests.parity.jvm import Classes
 
-__all__ = ["Minute", "drawn_scenario", "free", "policy_of"]
+__all__ = ["Minute", "drawn_scenario", "free", "policy_of", "taught"]
 
 #: (bundle, broker before or None, broker after or None)
 Move = tuple[str, str | None, str | None]
@@ -27,15 +26,33 @@ Move = tuple[str, str | None, str | None]
 
 @dataclass(frozen=True)
 class Minute:
-    """What one minute changed on either side, each sorted."""
+    """What one minute changed on either side, each sorted, and what Pulsar drew from."""
 
     ours: tuple[Move, ...]
     pulsars: tuple[Move, ...]
+    #: by bundle: the brokers of which Pulsar drew one
+    ties: Mapping[str, frozenset[str]]
 
     @property
     def is_acting(self) -> bool:
         """Return whether either side did anything."""
         return bool(self.ours or self.pulsars)
+
+    @property
+    def draws(self) -> bool:
+        """Return whether Pulsar drew any destination at random."""
+        return any(len(brokers) > 1 for brokers in self.ties.values())
+
+    def differences(self) -> list[str]:
+        """Return the bundles that did not go where Pulsar might have put them; who draws the owner moves nothing."""
+        ours, pulsars = ({bundle: move for bundle, *move in moves} for moves in (self.ours, self.pulsars))
+        wrong = []
+        for bundle in sorted(ours.keys() | pulsars.keys()):
+            source, wanted = pulsars.get(bundle) or (ours[bundle][0], ours[bundle][0])
+            found = ours[bundle][1] if bundle in ours else source
+            if found != wanted and found not in self.ties.get(bundle, ()):
+                wrong.append(bundle)
+        return wrong
 
 
 def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
@@ -108,8 +125,39 @@ def free(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str
         loop.change()
         loop.look_up(load, load.loads)
         after = dict(_owners(loop))
-        yield Minute(_moves(before, after), theirs.minute(minute, load))
+        moves, ties = theirs.minute(minute, load)
+        yield Minute(_moves(before, after), moves, ties)
     theirs.close()
+
+
+def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str, str]) -> Iterator[Minute]:
+    """Run a scenario as Pulsar does, and yield what each minute changed there and what ours would have changed."""
+    loop, theirs = ClosedLoop(scenario, policy), _Pulsars(classes, scenario, conf)
+    for minute in range(scenario.minutes):
+        _teach(loop, theirs)
+        before = dict(_owners(loop))
+        load = loop.report(minute)
+        loop.change()
+        loop.look_up(load, load.loads)
+        after = dict(_owners(loop))
+        moves, ties = theirs.minute(minute, load)
+        yield Minute(_moves(before, after), moves, ties)
+    theirs.close()
+
+
+def _teach(loop: ClosedLoop, theirs: _Pulsars) -> None:
+    """Let our manager have the owners that Pulsar's has, and know what that has unloaded."""
+    manager, numbers = loop.manager, {broker: number for number, broker in enumerate(loop.manager.roster.ids)}
+    for bundle, number in list(manager.ownership):
+        if numbers.get(theirs.owners.get(bundle, "")) != number:
+            manager.ownership.take(bundle)
+    for bundle, broker in theirs.owners.items():
+        if manager.ownership.owner(bundle) is None:
+            manager.ownership.give(bundle, numbers[broker])
+    # Nobody but this comparison puts an unload into a manager's memory that it did not make itself.
+    unloaded: dict[str, int] = vars(manager)["_unloaded"]
+    unloaded.clear()
+    unloaded.update({bundle: START_US + minute * MINUTE_US for bundle, minute in theirs.unloaded.items()})
 
 
 def _owners(loop: ClosedLoop) -> Iterator[tuple[str, str]]:
@@ -140,12 +188,14 @@ class _Pulsars:
         self._id = classes.ask("modular.open", conf=dict(conf), namespaces=spaces)["id"]
         self._groups = {name: group for group in scenario.brokers for name in group.ids}
         self._away = {name for name, group in self._groups.items() if not group.present}
+        #: minute of its last unload by bundle
+        self.unloaded: dict[str, int] = {}
 
     def close(self) -> None:
         self._classes.ask("close", id=self._id)
 
-    def minute(self, minute: int, load: MinuteLoad) -> tuple[Move, ...]:
-        """Run a minute and return what it changed."""
+    def minute(self, minute: int, load: MinuteLoad) -> tuple[tuple[Move, ...], dict[str, frozenset[str]]]:
+        """Run a minute; return what it changed, and by bundle the brokers that were drawn from."""
         before = dict(self.owners)
         for event in self._scenario.events:
             if event.at == minute:
@@ -154,13 +204,17 @@ class _Pulsars:
         answer = self._classes.ask("modular.minute", id=self._id, now=minute, brokers=self._reports(load))
         for bundle, _, _ in answer["unloads"]:
             del self.owners[bundle]
+            self.unloaded[bundle] = minute
+        ties = {bundle: frozenset(brokers) for bundle, brokers in answer["ties"].items()}
         named = [bundle for bundle, _, _ in answer["unloads"]]
         lost = [bundle for bundle in load.loads if bundle not in self.owners and bundle not in set(named)]
         for bundle in [*named, *lost]:
-            found = self._classes.ask("modular.assign", id=self._id, bundle=bundle)["broker"]
-            if found is not None:
-                self.owners[bundle] = found
-        return _moves(before, self.owners)
+            found = self._classes.ask("modular.assign", id=self._id, bundle=bundle)
+            if found["broker"] is not None:
+                self.owners[bundle] = found["broker"]
+            if not found["affinity"]:
+                ties[bundle] = frozenset(found["ties"])
+        return _moves(before, self.owners), ties
 
     def _reports(self, load: MinuteLoad) -> dict[str, Any]:
         bundles: dict[str, dict[str, Any]] = {name: {} for name in self._groups if name not in self._away}
@@ -189,7 +243,3 @@ def _stats(throughput: float, rate: float, topics: int) -> dict[str, Any]:
         "msgThroughputOut": throughput / 2.0,
         "topics": topics,
     }
-
-
-def _is_assigned(answer: object) -> bool:
-    return isinstance(answer, Assigned)
