@@ -49,8 +49,8 @@ class Uniform:
     Messages come first: the busiest broker by messages per second is ahead when it has more than
     `rate_difference` above the least busy one, as a ratio of that one's. Else the busiest by throughput (the view's
     load) is ahead with more than `throughput_multiple` times the least. It gives up bundles, most busy first, each
-    with at most what remains of `max_share` of the difference; a refused one is passed over. The next lookup of
-    each decides its new owner. If messages per second are not known only throughput counts.
+    with at most what remains of `max_share` of the difference plus `extra`; a refused one is passed over. The next
+    lookup of each decides its new owner. If messages per second are not known only throughput counts.
 
     Quirks: with `quirks = "upstream"` a broker above 2^31 - 1 (2.1 GB/s) is never the least busy, and if all are
     above it that number stands for it, so a busy cluster looks uneven; what is required is a whole number of at most
@@ -64,7 +64,7 @@ class Uniform:
         * one is ahead but nothing could be unloaded -> nothing -> `no-bundles`
         * none is ahead -> nothing -> `hit-count`, the condition is not met
 
-    Source: UniformLoadShedder.
+    Source: UniformLoadShedder; `extra`: apache/pulsar #21906.
     """
 
     name: ClassVar[str] = "uniform"
@@ -86,6 +86,8 @@ class Uniform:
     ] = 1_048_576.0
     #: most bundles of one cycle, -1 for no limit
     max_bundles: Annotated[int, Ge(-1), Conf("maxUnloadBundleNumPerShedding")] = -1
+    #: traffic that a bundle may have beyond what remains, in messages/s or bytes/s; 1000 in Pulsar 4.0 and before
+    extra: Annotated[float, Ge(0)] = 0.0
     #: whether accidents of Pulsar's code are kept
     quirks: Literal["upstream", "intended"] = "upstream"
 
@@ -106,7 +108,7 @@ class Uniform:
                 if accepted == self.max_bundles:
                     break
                 traffic = traffic_of(entry)
-                if traffic > remaining or (not traffic and self.quirks == "intended"):
+                if traffic > remaining + self.extra or (not traffic and self.quirks == "intended"):
                     continue
                 ruling = yield Unload(entry.bundle, view.brokers[excess.broker].id)
                 if ruling.accepted:

@@ -163,3 +163,10 @@ def test_a_cycle_says_how_far_the_busiest_is_ahead() -> None:
         (1, pytest.approx(31.0)),
         (1, pytest.approx(1.0)),
     ]
+
+
+def test_a_bundle_may_be_larger_by_the_extra() -> None:
+    """Of 1,200 messages per second with 1,000 in addition: 2,000 fit, and the 200 that remain are less than 500."""
+    view = loaded(BY_RATE, bundle_rates=RATES, rates={"hot": 10_000.0, "cold": 4_000.0})
+
+    assert cycle(Uniform(extra=1000.0), view)[0] == ["a"]
