@@ -32,10 +32,8 @@ _KNOWN = frozenset(KEYS)
 
 #: Why nothing here goes by a key.
 REASONS: Mapping[str, str] = {
-    "atLeastOneBundleSelected": (
-        "a broker that is to shed gives up at least one bundle, which is Pulsar's default; what releases with this key "
-        "do without it is not known"
-    ),
+    "atLeastOneBundleSelected": ("no release from 4.0 to 5.0 has it: it is in a page of Pulsar's documentation only"),
+    "defaultNumberOfSystemNamespaceBundles": "bundles of `pulsar/system` in 5.0; `[[namespaces]]` can name them",
     "loadBalancerBrokerComfortLoadLevelPercentage": (
         "of the simple load manager of early releases; neither the modular nor the extensible manager reads it"
     ),
@@ -48,6 +46,7 @@ REASONS: Mapping[str, str] = {
     "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": (
         "how long a lookup waits for an owner, and a state may last; in a replay bundles change hands at once"
     ),
+    "loadBalancerMemoryResourceWeight": "heap is no resource since Pulsar 3.0; a value other than 0 is warned of",
     "loadBalancerMultiPhaseBundleUnload": (
         "when clients of a transferred bundle are disconnected; a replay follows lookups, not connections"
     ),
@@ -76,10 +75,13 @@ REASONS: Mapping[str, str] = {
     "loadBalancerServiceUnitTableViewSyncer": (
         "copies records from one storage into the other while a cluster is moved; a replay has neither"
     ),
-    "loadBalancerSheddingIntervalMinutes": "a shedding cycle runs at every grid instant: `evaluation.tick_s`",
     "loadBalancerSplitIntervalMinutes": (
         "a scenario has a split cycle in every minute, a replay has none; the modular manager does not read the key "
         "and looks at every report"
+    ),
+    "loadManagerMigrationEnabled": (
+        "whether brokers of one manager send lookups to those of the other, in 5.0; what a replay does by the brokers' "
+        "classes does the filter `load-manager-class`"
     ),
     "loadManagerServiceUnitStateTableViewClassName": (
         "where records are kept; what differs in the rules is `ChannelStorage` of `lookup.engine.service_unit`, and a "
@@ -119,7 +121,7 @@ NOTES: Mapping[str, str] = {
 
 #: Rooms whose sources are searched, and modules there that only list keys.
 _ROOMS = ("engine", "model", "settings")
-_LISTS = frozenset({"pulsar_keys"})
+_LISTS = frozenset({"pulsar_keys", "releases"})
 _ROOT = Path(lookup.__file__).parent
 _WORD = re.compile(r"(like )?([A-Za-z]+)")
 _ARGUMENT = re.compile(r"^\s+(\w+): ")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS, PULSAR_DEFAULTS
+from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS
+from lookup.settings.releases import RELEASES
 from lookup.settings.topics import PULSAR_KEYS
 
 ROOT = Path(__file__).parent.parent
@@ -99,13 +100,14 @@ def test_prose_is_docstrings_and_comments() -> None:
 
 
 def test_the_page_of_keys_has_every_key_and_the_defaults_of_the_code() -> None:
-    """`docs/pulsar/configuration.md`; of a cell the text before `;` or `(` is the default of 4.x."""
+    """`docs/pulsar/configuration.md`; of a cell the text before `;` or `(` is the default of 4.2."""
     rows = dict(_ROW.findall((ROOT / "docs/pulsar/configuration.md").read_text(encoding="utf-8")))
-    missing = {*LOAD_MANAGER_KEYS, *PULSAR_DEFAULTS["4.x"], *PULSAR_KEYS.values(), "lookupPropertyPrefix"} - rows.keys()
-    shown = {key: re.split(r"[;(]", rows[key])[0].strip(" `") for key in PULSAR_DEFAULTS["4.x"] if key in rows}
+    defaults = RELEASES["4.2"].defaults
+    missing = {*LOAD_MANAGER_KEYS, *defaults, *PULSAR_KEYS.values(), "lookupPropertyPrefix"} - rows.keys()
+    shown = {key: re.split(r"[;(]", rows[key])[0].strip(" `") for key in defaults if key in rows}
 
     assert missing == set()
-    assert shown == {key: _as_shown(value) for key, value in PULSAR_DEFAULTS["4.x"].items()}
+    assert shown == {key: _as_shown(value) for key, value in defaults.items()}
 
 
 def _as_shown(value: object) -> str:

@@ -32,8 +32,9 @@ from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
 from lookup.moving.verifying import PlanMeasured, measured_from_us, plan_measured
-from lookup.settings import PolicySpec
+from lookup.settings import PolicySpec, policy_warnings
 from lookup.settings.files import anchored, load_policies, namespaces_in, policies_in, read_text
+from lookup.settings.releases import release_of_all
 from lookup.settings.shipped import shipped_path
 
 if TYPE_CHECKING:
@@ -204,9 +205,19 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
     """
     source = Source.of(source)
     limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
-    # Before a cluster is read, which may take a minute.
-    built = _policy(policy, tuned, candidate, names_of("plugin_files", plugin_files))
-    state = state_of(source.rows(progress))
+    plugins = names_of("plugin_files", plugin_files)
+    specs = _specs(policy, tuned, candidate)
+    if all(spec.release_note is None for spec in specs):
+        # Mistakes are found before a cluster is read, which may take a minute.
+        built = _with_shedder(specs, plugins)
+        state = state_of(source.rows(progress))
+    else:
+        state = state_of(source.rows(progress))
+        release, why = release_of_all(broker.lookup_data.broker_version for broker in state.view.brokers)
+        specs = [spec.under(release, why) for spec in specs]
+        for sentence in policy_warnings(specs):
+            progress(sentence)
+        built = _with_shedder(specs, plugins)
     progress("planning moves")
     return Plan(make_plan(state, built, limits))
 
@@ -276,12 +287,7 @@ def planning_policy(given: str | os.PathLike[str] | Mapping[str, object], plugin
     Raises:
         SettingsError: if there is none, or not one with a shedder.
     """
-    if isinstance(given, Mapping):
-        specs = policies_in(anchored(given, Path.cwd()), "policy")
-    else:
-        require_path("policy", given, or_mapping=True)
-        specs = load_policies(shipped_path(os.fspath(given)))
-    return _with_shedder(specs, plugin_files)
+    return _with_shedder(_specs(given, None, None), plugin_files)
 
 
 def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:
@@ -301,17 +307,17 @@ def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> P
     return policy
 
 
-def _policy(
-    given: str | os.PathLike[str] | Mapping[str, object],
-    tuned: str | os.PathLike[str] | None,
-    candidate: int | None,
-    plugin_files: Sequence[str],
-) -> Policy:
+def _specs(
+    given: str | os.PathLike[str] | Mapping[str, object], tuned: str | os.PathLike[str] | None, candidate: int | None
+) -> Sequence[PolicySpec]:
     if tuned is not None:
-        return _with_shedder(policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json"), plugin_files)
+        return policies_in(_tuned_table(tuned, candidate), f"{os.fspath(tuned)}/tune.json")
     if candidate is not None:
         raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
-    return planning_policy(given, plugin_files)
+    if isinstance(given, Mapping):
+        return policies_in(anchored(given, Path.cwd()), "policy")
+    require_path("policy", given, or_mapping=True)
+    return load_policies(shipped_path(os.fspath(given)))
 
 
 def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:

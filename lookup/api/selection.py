@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from lookup.engine.build import build_policies
@@ -24,6 +26,7 @@ from lookup.settings import (
     policy_warnings,
 )
 from lookup.settings.files import read_toml
+from lookup.settings.releases import release_of_all
 
 __all__ = [
     "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "is_about_tuning",
@@ -118,6 +121,12 @@ def examine(
         # A file that does not exist is among the problems of the settings already, which then lack the key.
         unloaded = [str(error)] if "plugin_files" in findings.sound else []
         return Examined(findings, None, (), [*problems, *unloaded])
+    if findings.settings is not None:
+        try:
+            settings = _fitted(findings.settings)
+        except SettingsError as error:
+            return Examined(findings, registry, (), [*problems, *error.problems])
+        findings = replace(findings, settings=settings, sound={**findings.sound, "policies": settings.policies})
     conf = {} if findings.settings is None else load_manager_keys(findings.settings)
     sources = {} if findings.settings is None else load_manager_sources(findings.settings)
     policies: list[Policy] = []
@@ -136,6 +145,28 @@ def examine(
     except SettingsError as error:
         problems += error.problems
     return Examined(findings, registry, tuple(policies), problems)
+
+
+def _fitted(settings: EvaluationFile) -> EvaluationFile:
+    """Fit policies that are read from a `broker.conf` to the brokers' release, and begin with that file's bundles.
+
+    Raises:
+        SettingsError: if a policy is wrong under that release.
+    """
+    if not any(policy.conf_file for policy in settings.policies):
+        return settings
+    versions = [None if entry.profile is None else entry.profile.broker_version for entry in settings.brokers]
+    path = settings.inputs.brokers
+    # A check uses no network, and needs no Arrow.
+    if path is not None and "://" not in path and find_spec("pyarrow") is not None:
+        with suppress(InputError):  # the run says what is wrong
+            rows = [row for of_cluster in registrations_in(path).values() for row in of_cluster]
+            versions += [row.lookup_data.broker_version for row in rows if row.lookup_data is not None]
+    release, why = release_of_all(versions)
+    policies = [policy.under(release, why) for policy in settings.policies]
+    if settings.inputs.bundles is None:  # it has the loads of the log's own bundles
+        policies = [policy.with_bundles_of_file(settings.evaluation.default_bundles) for policy in policies]
+    return settings.model_copy(update={"policies": tuple(policies)})
 
 
 def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:

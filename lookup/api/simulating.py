@@ -17,6 +17,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
 from lookup.errors import Argument, InputError, SettingsError
 from lookup.model.quoting import quantity
+from lookup.settings.advice import policy_warnings
 from lookup.settings.files import anchored
 from lookup.settings.shipped import shipped_path
 from lookup.simulation import (
@@ -286,9 +287,8 @@ def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], No
         SettingsError: naming file, policy and part.
     """
     specs = file.scenario.policies
-    for spec in specs:
-        for warning in spec.warnings:
-            warn(f"{file.path}: policy {spec.name!r}: {warning}")
+    for warning in policy_warnings(specs):
+        warn(f"{file.path}: {warning}")
     try:
         policies = build_policies(registry, specs)
     except SettingsError as error:

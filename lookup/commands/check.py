@@ -179,8 +179,10 @@ def _problems_of_conf(path: str) -> list[str]:
     except ValidationError as error:
         problems += [sentence for _, sentence in problems_of(error, PolicySpec)]
         specs = PolicySpec.right_in_part(written)
-    for warning in (warning for spec in specs for warning in spec.warnings):
-        warn(warning)
+    for spec in specs:
+        for warning in (spec.release_note, *spec.warnings):
+            if warning is not None:
+                warn(warning)
     try:
         build_policies(load_plugins(()), specs)
     except SettingsError as error:

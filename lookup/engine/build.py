@@ -43,8 +43,9 @@ _CHILD_KINDS: Mapping[Any, str] = {
 #: How long an unloaded bundle is left in peace, in minutes: of all shedders, so no parameter of one.
 _R = TypeVar("_R")
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
+_INTERVAL = "loadBalancerSheddingIntervalMinutes"
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
-#: Its greatest value: an int of Java's.
+#: Greatest number of minutes: an int of Java's.
 _MOST_MINUTES = (1 << 31) - 1
 _STRICT = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
@@ -125,7 +126,9 @@ class PartBuilder:
         selector = self.part("selectors", spec.selector, f"{where} selector")
         shedder = None if spec.shedder is None else self.part("shedders", spec.shedder, f"{where} shedder")
         splitter = None if spec.splitter is None else self.part("splitters", spec.splitter, f"{where} splitter")
-        grace_s = self.grace_s(spec)
+        grace_s = self._seconds(spec, "grace_s", _GRACE, least=0)
+        interval_s = self._seconds(spec, "shedding_interval_s", _INTERVAL, least=1)
+        self.problems += [f"{where}: {refusal}" for refusal in spec.refusals]
         cadence = self.rule(Cadence, spec.cadence, f"{where} cadence")
         weights_of_resources = self.rule(ResourceWeights, spec.weights, f"{where} weights")
         second_choice = None
@@ -140,6 +143,7 @@ class PartBuilder:
             splitter=splitter,
             on_error=spec.on_error,
             grace_us=Policy.grace_us if grace_s is None else grace_s * 1_000_000,
+            shedding_interval_us=Policy.shedding_interval_us if interval_s is None else interval_s * 1_000_000,
             cadence=cadence or Cadence(),
             weights=weights_of_resources or ResourceWeights(),
             second_choice=second_choice,
@@ -181,15 +185,16 @@ class PartBuilder:
             return None
         return part
 
-    def grace_s(self, spec: PolicySpec) -> int | None:
-        """Return the seconds for which a policy does not unload a bundle again, None if no setting says so."""
-        minutes = self._conf.get(_GRACE)
-        if spec.grace_s is not None or minutes is None:
-            return spec.grace_s
-        if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= _MOST_MINUTES:
+    def _seconds(self, spec: PolicySpec, field: str, key: str, *, least: int) -> int | None:
+        """Return a span of a policy that is written, else one of a key in minutes; None if no setting says so."""
+        written: int | None = getattr(spec, field)
+        minutes = self._conf.get(key)
+        if written is not None or minutes is None:
+            return written
+        if isinstance(minutes, bool) or not isinstance(minutes, int) or not least <= minutes <= _MOST_MINUTES:
             self.problems.append(
-                f"{self._key(_GRACE)}: should be a whole number from 0 to {_MOST_MINUTES} "
-                f"(grace_s of policy {shown(spec.name)})"
+                f"{self._key(key)}: should be a whole number from {least} to {_MOST_MINUTES} "
+                f"({field} of policy {shown(spec.name)})"
             )
             return None
         return minutes * 60
@@ -317,6 +322,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
             "destination_first": policy.destination_first,
             "excluded_namespaces": sorted(policy.excluded_namespaces),
         }
+    if policy.shedding_interval_us != Policy.shedding_interval_us:
+        written["shedding_interval_s"] = policy.shedding_interval_us // 1_000_000
     if policy.splitter is not None:
         written["unload_children"] = policy.unload_children
     if policy.bundles is not None:

@@ -75,6 +75,8 @@ class Policy:
     splitter: Splitter | None = None
     #: µs for which an unloaded bundle is not unloaded again; loadBalancerSheddingGracePeriodMinutes, by default 30
     grace_us: int = 30 * 60 * 1_000_000
+    #: µs before the first cycle of the shedder and between two; loadBalancerSheddingIntervalMinutes, by default 1
+    shedding_interval_us: int = 60 * 1_000_000
     #: how brokers publish their load, if that is simulated
     cadence: Cadence = Cadence()
     #: what each resource counts in the usage that parts of the modular manager go by

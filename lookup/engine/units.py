@@ -18,7 +18,8 @@ from lookup.model import BundleLoad, ClusterView
 from lookup.model.quoting import listed
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
-from lookup.settings.pulsar_keys import PULSAR_DEFAULTS, Scalar
+from lookup.settings.pulsar_keys import Scalar
+from lookup.settings.releases import RELEASES
 from lookup.settings.resolve import load_manager_keys
 
 __all__ = [
@@ -170,7 +171,7 @@ def idle_weights_of(settings: EvaluationFile) -> list[str]:
 
 
 def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
-    defaults = PULSAR_DEFAULTS["4.x"]
+    defaults = RELEASES[spec.release].defaults
     weights = {key: value for key, value in keys.items() if key.endswith("ResourceWeight")}
     return bool(spec.weights) or any(value != defaults.get(key, value) for key, value in weights.items())
 

@@ -21,14 +21,23 @@ _BROKER_ID = re.compile(r"(?!\w+://)\S+:\d+")
 
 
 def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
-    """Return a sentence for what Pulsar would only log about the `broker.conf` of a policy, and for keys in vain."""
+    """Return a sentence for each release that is assumed, for what Pulsar would only log, and for keys in vain."""
+    policies = [*policies]
+    named: dict[str, list[str]] = {}
+    for policy in policies:
+        if policy.release_note is not None:
+            named.setdefault(policy.release_note, []).append(shown(policy.name))
+    of_release = [
+        f"{'policy' if len(names) == 1 else 'policies'} {' and '.join(names)}: {note}; `pulsar` chooses"
+        for note, names in named.items()
+    ]
     of_conf = [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
     in_vain = [
         f"policy {shown(policy.name)}: {BUNDLES_KEY} in broker_conf needs from_broker_conf; write bundles instead"
         for policy in policies
         if policy.conf_file is None and policy.bundles is None and BUNDLES_KEY in policy.broker_conf
     ]
-    return [*of_conf, *in_vain]
+    return [*of_release, *of_conf, *in_vain]
 
 
 def warnings_of(settings: EvaluationFile, reads: Mapping[str, Collection[str]] | None = None) -> list[str]:

@@ -1,11 +1,11 @@
 """Read a real `broker.conf`, Java properties with Java's rules: as a broker's profile, or as the policy it stands for.
 
 The policy is "what I run today" in one line: classes of Pulsar are mapped to parts by the tables below, parameters come
-from the keys that the parts themselves name (`Conf`), with the release's own defaults if the file is silent. Nothing
-here knows which parts exist.
+from the keys that the parts themselves name (`Conf`). Defaults and rules are those of a release (`releases.py`).
+Nothing here knows which parts exist.
 
-Source: `docs/pulsar/configuration.md`; the modular manager's order of filters and what it falls back to,
-`docs/pulsar/load-managers.md` and apache/pulsar at 009a9bf2, ModularLoadManagerImpl.
+Source: `docs/pulsar/configuration.md`; the modular manager's order of filters and its strategies,
+`docs/pulsar/load-managers.md` and ModularLoadManagerImpl of 4.0.8, 4.2.4 and 5.0.1.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from lookup.model.quoting import printable, shown, suggestion
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import (
-    IMPL,
-    MODULAR_MANAGER,
+    BUNDLES_KEY,
+    MOST_BUNDLES,
+    NO_EFFECT_SINCE,
     NUMBERS,
-    PULSAR_DEFAULTS,
     Scalar,
     is_load_manager_key,
     near_miss,
 )
+from lookup.settings.releases import DEFAULT_RELEASE, IMPL, MODULAR_MANAGER, RELEASES, PulsarRelease
 
 __all__ = ["CHOOSING_KEYS", "Today", "conf_values", "read_broker_conf", "read_today"]
 
@@ -68,19 +69,17 @@ _PLACEMENT, _SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadShe
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 _UNLOAD_CHILDREN = "loadBalancerAutoUnloadSplitBundlesEnabled"
 
-#: Parts by class, for each manager: its placement strategies and its shedders.
+#: The modular manager's placement strategies by class.
 _PLACEMENTS: Mapping[str, Mapping[str, Any]] = {
-    MODULAR_MANAGER: {
-        f"{IMPL}LeastLongTermMessageRate": "least-long-term-message-rate",
-        f"{IMPL}LeastResourceUsageWithWeight": {"use": "least-resource-usage-with-weight", "rule": "average"},
-        f"{IMPL}RoundRobinBrokerSelector": "round-robin",
-        f"{IMPL}AvgShedder": "avg-placement",
-    },
-    EXTENSIBLE_MANAGER: {
-        f"{_EXTENSIONS}strategy.LeastResourceUsageWithWeight": "least-resource-usage",
-        f"{_EXTENSIONS}strategy.RoundRobinBrokerSelectionStrategy": "round-robin",
-    },
+    f"{IMPL}LeastLongTermMessageRate": {"use": "least-long-term-message-rate"},
+    f"{IMPL}LeastResourceUsageWithWeight": {"use": "least-resource-usage-with-weight", "rule": "average"},
+    f"{IMPL}RoundRobinBrokerSelector": {"use": "round-robin"},
+    f"{IMPL}AvgShedder": {"use": "avg-placement"},
 }
+#: The extensible manager has one placement, whatever class the file names.
+_OWN_PLACEMENT = f"{_EXTENSIONS}strategy.LeastResourceUsageWithWeight"
+_OTHER_PLACEMENT = f"{_EXTENSIONS}strategy.RoundRobinBrokerSelectionStrategy"
+#: Shedders by class, for each manager.
 _SHEDDERS: Mapping[str, Mapping[str, str]] = {
     MODULAR_MANAGER: {
         f"{IMPL}ThresholdShedder": "threshold",
@@ -90,11 +89,9 @@ _SHEDDERS: Mapping[str, Mapping[str, str]] = {
     },
     EXTENSIBLE_MANAGER: {f"{_EXTENSIONS}scheduler.TransferShedder": "transfer"},
 }
-#: Placement and shedder that each manager takes if the class is one of the other manager's.
-_STAND_INS: Mapping[str, tuple[str, str]] = {
-    MODULAR_MANAGER: ("least-long-term-message-rate", "overload"),
-    EXTENSIBLE_MANAGER: ("least-resource-usage", "transfer"),
-}
+#: Placement and shedder in one; a shedder of the same class goes with no other placement, and 5.0 replaces it.
+_AVG = f"{IMPL}AvgShedder"
+_FALLBACK = f"{IMPL}LeastLongTermMessageRate"
 #: Split algorithms whose rule is not the part's default in today's releases (Pulsar 4.0.4, 4.2.4).
 _ALGORITHMS: Mapping[str, Mapping[str, str]] = {
     "flow-or-qps-equally-divide": {"use": "flow-or-qps-equally-divide", "rule": "from-second"},
@@ -126,12 +123,6 @@ CHOOSING_KEYS = (
     _UNLOAD_CHILDREN,
     "loadBalancerDistributeBundlesEvenlyEnabled",
     "defaultNamespaceBundleSplitAlgorithm",
-)
-_OLD_RELEASE = re.compile(r"[0-3](\.|\Z)")
-#: What is known of releases whose rules are not built.
-_MORE = "unloaded 1,000 messages/s, or bytes/s, more than the difference asks for (apache/pulsar #21906)"
-_OLDER = (
-    f"rules of releases before 4.0 differ, among them UniformLoadShedder's, which in 3.0 {_MORE}; the nearest is 4.x"
 )
 #: Pulsar's old spelling of two keys, by the new one; it counts if the new one is exactly 1.0.
 _RESPELT = {
@@ -198,59 +189,81 @@ class Today:
     warnings: tuple[str, ...] = ()
     #: a sentence for every mistake; what is wrong is as if it were not written
     problems: tuple[str, ...] = ()
+    #: why no broker of the release has such a load manager, a sentence each
+    refusals: tuple[str, ...] = ()
+    #: bundles of a new namespace, if the file names them
+    bundles: int | None = None
 
 
 def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}) -> Today:
     """Read a `broker.conf` as a policy; its mistakes are noted, so that those of its parts can be found beside them.
 
     Args:
-        pulsar: release whose defaults count if the file says nothing; None is 4.x, with a hint where it matters.
+        pulsar: release whose defaults and rules count; None is `DEFAULT_RELEASE`.
         beside: keys that count before those of the file, as if they stood in it.
 
     Raises:
         SettingsError: if the file cannot be read.
     """
     problems = []
-    if pulsar is not None and pulsar not in PULSAR_DEFAULTS:
-        is_older = _OLD_RELEASE.match(pulsar) is not None
-        hint = _OLDER if is_older else suggestion(pulsar, list(PULSAR_DEFAULTS))
-        problems.append(f"pulsar: there is no release {shown(pulsar)}; {hint}")
-    defaults = PULSAR_DEFAULTS.get(pulsar or "4.x", PULSAR_DEFAULTS["4.x"])
+    if pulsar is not None and pulsar not in RELEASES:
+        problems.append(f"pulsar: there is no release {shown(pulsar)}; {_nearest(pulsar)}")
+    name = pulsar if pulsar is not None and pulsar in RELEASES else DEFAULT_RELEASE
+    release = RELEASES[name]
     pairs = _pairs(Path(path))
     values = dict(pairs)
     profile = BrokerProfile(file=path, load_balancer=_load_manager_keys(values))
     given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **profile.load_balancer, **beside}
-    sources = {key: "broker_conf" if key in beside else path for key in (*defaults, *given)}
+    sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *given)}
+    ignored = [f"{sources[key]}: Pulsar {name} does not know {key}" for key in given if key in release.unknown]
+    given = {key: value for key, value in given.items() if key not in release.unknown}
     try:
         _profile(path, pairs)
     except SettingsError as error:
         problems += error.problems
-    mistakes = _mistakes({**defaults, **given})
+    mistakes = _mistakes({**release.defaults, **given})
     problems += [f"{sources[key]}: {key}{sentence}" for key, sentence in mistakes.items()]
     for key in mistakes:
         given.pop(key, None)
-    keys = {**defaults, **given}
+    keys = {**release.defaults, **given}
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
+    refusals, warnings = _strategies(keys, given, release)
     # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
-    conf = {key: value for key, value in keys.items() if key not in (*CHOOSING_KEYS, *_RESPELT.values())}
-    table = {**_parts(keys, str(keys[_MANAGER])), "broker_conf": conf}
+    chosen = (*CHOOSING_KEYS, *_RESPELT.values(), BUNDLES_KEY)
+    conf = {key: value for key, value in keys.items() if key not in chosen}
+    table = {**_parts(keys, str(keys[_MANAGER]), release), "broker_conf": conf}
     slips = {key: (path, meant) for key, meant in profile.slips.items()}
     slips |= {key: ("broker_conf", meant) for key in beside if (meant := near_miss(key)) is not None}
-    ignored = [
+    ignored += [
         f"{source}: Pulsar would ignore {printable(key)}, which it does not know; did you mean {meant!r}?"
         for key, (source, meant) in slips.items()
+    ]
+    ignored += [
+        f"{sources[key]}: {key} has no effect since Pulsar {since}"
+        for key, since in NO_EFFECT_SINCE.items()
+        if given.get(key, 0) != 0
     ]
     if problems:
         # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
         return Today(table, keys, problems=(*problems, *ignored))
-    warnings = [*ignored, *_misplaced(keys, given, str(keys[_MANAGER]))]
-    if pulsar is None and table.get("shedder") == "uniform":
-        warnings.append(
-            f'UniformLoadShedder is taken to be that of Pulsar 4.x; in 3.0 it {_MORE}; write pulsar = "4.x" if it is'
-        )
-    return Today(table, keys, tuple(warnings))
+    bundles = given.get(BUNDLES_KEY)
+    return Today(
+        table,
+        keys,
+        (*ignored, *warnings),
+        refusals=tuple(refusals),
+        bundles=bundles if isinstance(bundles, int) else None,
+    )
+
+
+def _nearest(pulsar: str) -> str:
+    if pulsar == "4.x":
+        return 'write "4.0" or "4.2", whose rules differ'
+    if re.match(r"[0-3](\.|\Z)", pulsar):
+        return 'rules of releases before 4.0 differ, and the nearest is "4.0"'
+    return suggestion(pulsar, list(RELEASES))
 
 
 def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
@@ -265,27 +278,66 @@ def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
 def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
     """Return by key what is wrong with its value, as the rest of a sentence: no class, or no number."""
     classes_of = {_MANAGER: list(_FILTERS)}
-    for key, parts in ((_PLACEMENT, _PLACEMENTS), (_SHEDDER, _SHEDDERS)):
-        classes_of[key] = [name for classes in parts.values() for name in classes]
+    classes_of[_PLACEMENT] = [*_PLACEMENTS, _OWN_PLACEMENT, _OTHER_PLACEMENT]
+    classes_of[_SHEDDER] = [name for classes in _SHEDDERS.values() for name in classes]
     wrong = {
         key: f": there is no class {shown(keys[key])} that can be built; {suggestion(str(keys[key]), classes)}"
         for key, classes in classes_of.items()
         if keys[key] not in classes
     }
-    return wrong | {
+    wrong |= {
         key: f" = {shown(value)}: should be a valid number"
         for key, value in keys.items()
         if isinstance(value, str | bool) and key in NUMBERS
     }
+    bundles = keys[BUNDLES_KEY]
+    if BUNDLES_KEY not in wrong and not (isinstance(bundles, int) and 1 <= bundles <= MOST_BUNDLES):
+        wrong[BUNDLES_KEY] = f" = {shown(bundles)}: should be a whole number from 1 to {MOST_BUNDLES}"
+    return wrong
 
 
-def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
-    """Return the parts of a manager, with what it falls back to if a class is the other manager's."""
-    placement, shedder = _STAND_INS[manager]
+def _strategies(
+    keys: dict[str, Scalar], given: Mapping[str, Scalar], release: PulsarRelease
+) -> tuple[list[str], list[str]]:
+    """Replace strategies that the manager does not use, and return why it cannot start, and what it would log."""
+    placement, shedder = keys[_PLACEMENT], keys[_SHEDDER]
+    is_foreign = shedder not in _SHEDDERS[str(keys[_MANAGER])]
+    foreign = f"{_SHEDDER}: {printable(str(shedder))} is not for {str(keys[_MANAGER]).rpartition('.')[2]}"
+    refusals: list[str] = []
+    warnings: list[str] = []
+    if keys[_MANAGER] == EXTENSIBLE_MANAGER:
+        if given.get(_PLACEMENT, _OWN_PLACEMENT) != _OWN_PLACEMENT:
+            warnings.append(f"{_PLACEMENT}: the extensible manager does not read it")
+        if is_foreign and _is_on(keys, "loadBalancerSheddingEnabled"):
+            warnings.append(f"{foreign}, which falls back to TransferShedder")
+        return refusals, warnings
+    if is_foreign:
+        refusals.append(f"{foreign}: {release.without_strategy}")
+    if placement not in _PLACEMENTS:
+        refusals.append(f"{_PLACEMENT}: {placement} is not for ModularLoadManagerImpl: {release.without_strategy}")
+    if refusals or (placement == _AVG) == (shedder == _AVG):
+        return refusals, warnings
+    placed_by, shed_by = (str(name).rpartition(".")[2] for name in (placement, shedder))
+    what = f"{_PLACEMENT}: {placed_by} does not go with {shed_by}"
+    if shedder == _AVG:
+        warnings.append(f"{_PLACEMENT}: {placed_by} places bundles elsewhere than {shed_by} planned")
+    elif release.replaces_placement:
+        keys[_PLACEMENT] = _FALLBACK
+        warnings.append(f"{what}, and LeastLongTermMessageRate takes its place")
+    else:
+        refusals.append(f"{what}: {release.without_strategy}")
+    return refusals, warnings
+
+
+def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> dict[str, Any]:
+    """Return the parts of a manager, with the rules of a release."""
     is_even = _is_on(keys, "loadBalancerDistributeBundlesEvenlyEnabled")
     # Pulsar separates the members of a set by commas.
     excluded = [*filter(None, map(str.strip, str(keys.get(_EXCLUDED, "")).split(",")))]
-    placed = _PLACEMENTS[manager].get(str(keys[_PLACEMENT]), placement)
+    placed: Mapping[str, Any] = {"use": "least-resource-usage"}
+    if manager == MODULAR_MANAGER:
+        placed = _PLACEMENTS.get(str(keys[_PLACEMENT]), _PLACEMENTS[_FALLBACK])
+    placed = {**placed, **release.parts.get(placed["use"], {})}
     table: dict[str, Any] = {
         "filters": [
             _ONLY_SYSTEM if part == "even-distribution" and not is_even else part for part in _FILTERS[manager]
@@ -298,7 +350,8 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
         # Only the isolation policies, its first filter, hold in any case.
         table["second_choice"] = {"filters": 1}
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
-        table["shedder"] = _SHEDDERS[manager].get(str(keys[_SHEDDER]), shedder)
+        shedder = _SHEDDERS[manager].get(str(keys[_SHEDDER]), "transfer")
+        table["shedder"] = {"use": shedder, **release.parts.get(shedder, {})}
         if manager == MODULAR_MANAGER:
             table["destination_first"] = True
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerAutoBundleSplitEnabled"):
@@ -307,21 +360,6 @@ def _parts(keys: Mapping[str, Scalar], manager: str) -> dict[str, Any]:
         # The extensible manager does not read the key: its children stay with the owner of their parent.
         table["unload_children"] = manager == MODULAR_MANAGER and _is_on(keys, _UNLOAD_CHILDREN)
     return table
-
-
-def _misplaced(keys: Mapping[str, Scalar], given: Mapping[str, Scalar], manager: str) -> list[str]:
-    # A placement that the file does not name is a default, and no mistake of its author.
-    placement, shedder = _STAND_INS[manager]
-    own = manager.rpartition(".")[2]
-    sentences = {
-        _PLACEMENT: (_PLACEMENTS, placement, _PLACEMENT in given),
-        _SHEDDER: (_SHEDDERS, shedder, _is_on(keys, "loadBalancerSheddingEnabled")),
-    }
-    return [
-        f"{key}: {printable(str(keys[key]))} is not for {own}, which falls back to {stand_in!r}"
-        for key, (parts, stand_in, matters) in sentences.items()
-        if matters and keys[key] not in parts[manager]
-    ]
 
 
 def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:

@@ -26,7 +26,8 @@ from lookup.model.quoting import shown
 from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
 from lookup.settings.problems import place, problems_of
-from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Release, Scalar
+from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Scalar
+from lookup.settings.releases import DEFAULT_RELEASE, Release
 
 __all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path"]
 
@@ -112,7 +113,10 @@ class PolicySpec(Strict):
     from_broker_conf: str | None = None
     """Path of a `broker.conf` that the policy is read from; keys written beside it count before what it says."""
     pulsar: Release | None = None
-    """Release whose defaults count if that file says nothing; absent: 4.x."""
+    """Release whose rules and defaults count; absent: that of the brokers if all run one, else 4.2."""
+    shedding_interval_s: Annotated[CountS, Field(ge=1)] | None = None
+    """Seconds before the first cycle of the shedder and between two; absent: what a `broker.conf` says in
+    loadBalancerSheddingIntervalMinutes, else 60."""
     second_choice: Mapping[str, Any] | None = None
     """Filters for another choice if they leave no broker or the choice is overloaded, as in the modular manager."""
     destination_first: bool = False
@@ -126,8 +130,7 @@ class PolicySpec(Strict):
     manager does, unless no other broker may have them; by default they stay with it."""
     bundles: Annotated[int, Field(strict=True, ge=1, le=MOST_BUNDLES)] | None = None
     """Equal bundles that a namespace begins with in a replay, unless `[[namespaces]]` gives it bundles of its own;
-    beside `from_broker_conf` defaultNumberOfNamespaceBundles in `broker_conf` as well; absent:
-    `evaluation.default_bundles`."""
+    absent: what a `broker.conf` says in defaultNumberOfNamespaceBundles, else `evaluation.default_bundles`."""
     weights: Mapping[str, Any] = {}
     """Weights of cpu, direct_memory, bandwidth_in and bandwidth_out in the usage that the modular manager's parts go
     by, where brokers report these; absent keys: Pulsar's."""
@@ -141,6 +144,27 @@ class PolicySpec(Strict):
     _conf_sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _conf_keys: Mapping[str, Scalar] = PrivateAttr(default_factory=dict)
     _written: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _release: tuple[str, str] | None = PrivateAttr(default=None)
+    _refusals: tuple[str, ...] = PrivateAttr(default=())
+    _conf_bundles: int | None = PrivateAttr(default=None)
+
+    @property
+    def release(self) -> str:
+        """Return the release whose defaults count."""
+        return self.pulsar or (DEFAULT_RELEASE if self._release is None else self._release[0])
+
+    @property
+    def release_note(self) -> str | None:
+        """Return the release and why it counts, if the settings do not name it; None without a `broker.conf`."""
+        if self._release is None or not self._release[1]:
+            return None
+        release, why = self._release
+        return f"read by the rules and defaults of Pulsar {release}, {why}"
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Return why no broker of the release would run with the `broker.conf`; the policy cannot be built."""
+        return self._refusals
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -184,6 +208,8 @@ class PolicySpec(Strict):
         # Keys that choose parts say nothing to parts that are chosen: the file is read again.
         again = self._conf_file is not None and not keys.keys().isdisjoint(CHOOSING_KEYS)
         table: dict[str, Any] = dict(self._written) if again else self.model_dump(exclude_unset=True)
+        if again:
+            table |= {"pulsar": self.release, **({} if self.bundles is None else {"bundles": self.bundles})}
         table |= {"name": name, "broker_conf": {**table.get("broker_conf", {}), **keys}, **bundles}
         problems = [
             f"policy {shown(self.name)} has no {path}"
@@ -197,6 +223,35 @@ class PolicySpec(Strict):
         except ValidationError as error:
             of = f"policy {shown(self.name)} with other values"
             raise SettingsError([f"{of}: {place(*each)}" for each in problems_of(error, type(self))]) from None
+
+    def under(self, release: Release, why: str) -> Self:
+        """Return the policy by the rules of its cluster's release, unless the settings name one.
+
+        Args:
+            why: end of a sentence.
+
+        Raises:
+            SettingsError: if the `broker.conf` is wrong under that release.
+        """
+        if self._conf_file is None or "pulsar" in self._written:
+            return self
+        try:
+            policy = type(self).model_validate({**self._written, "pulsar": release})
+        except ValidationError as error:
+            of = f"policy {shown(self.name)}"
+            raise SettingsError([f"{of}: {place(*each)}" for each in problems_of(error, type(self))]) from None
+        policy._written, policy._release = self._written, (release, why)
+        return policy
+
+    def with_bundles_of_file(self, default: int) -> Self:
+        """Return the policy with the bundles that its `broker.conf` names, unless the settings name others.
+
+        Args:
+            default: bundles that it begins with otherwise.
+        """
+        if self.bundles is not None or self._conf_bundles in (None, default):
+            return self
+        return self.model_copy(update={"bundles": self._conf_bundles})
 
     def value_at(self, key: str) -> Any:
         """Return the value of a key of a `broker.conf`, or of a key path; None if it is not written."""
@@ -224,17 +279,18 @@ class PolicySpec(Strict):
             # What is wrong is said of the keys themselves.
             return handler({"selector": "best", **own})
         try:
-            release = written.get("pulsar")
-            today = read_today(path, None if release is None else str(release), keys)
+            release = None if written.get("pulsar") is None else str(written["pulsar"])
+            today = read_today(path, release, keys)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         if info.context != _FORGIVING:
             refuse(today.problems)
-        # Of the file the key says what new namespaces get. Those of a log have what the evaluation says, whatever stood
-        # there when they were made, so that only a number that is meant for this policy counts.
+        # The file's own number is for replays only, where `with_bundles_of_file` takes it.
         bundles = {"bundles": keys[BUNDLES_KEY]} if BUNDLES_KEY in keys else {}
         spec = handler({**today.table, **bundles, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
+        spec._refusals, spec._conf_bundles = today.refusals, today.bundles
+        spec._release = (release, "") if release else (DEFAULT_RELEASE, "which counts where no release is known")
         spec._written, spec._conf_keys = dict(written), today.keys
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
@@ -250,6 +306,8 @@ class PolicySpec(Strict):
             problems.append("pulsar: says which defaults a `from_broker_conf` has, and there is none")
         if self.destination_first and self.shedder is None:
             problems.append("destination_first: says where the bundles of a shedder go, and there is none")
+        if self.shedding_interval_s is not None and self.shedder is None:
+            problems.append("shedding_interval_s: is the pace of a shedder, and there is none")
         if self.excluded_namespaces and self.shedder is None:
             problems.append("excluded_namespaces: says what a shedder leaves alone, and there is none")
         if self.unload_children and self.splitter is None:

@@ -25,7 +25,8 @@ from lookup.hooks import Conf
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.broker_conf import CHOOSING_KEYS
 from lookup.settings.policy import PolicySpec, is_path
-from lookup.settings.pulsar_keys import BUNDLES_KEY, LOAD_MANAGER_KEYS, PULSAR_DEFAULTS
+from lookup.settings.pulsar_keys import BUNDLES_KEY, LOAD_MANAGER_KEYS
+from lookup.settings.releases import DEFAULT_RELEASE, RELEASES
 from lookup.settings.tuning import RangeEntry, SpaceEntry
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
@@ -127,7 +128,7 @@ class Space:
     def defaults(self) -> Point | None:
         """Return the point with Pulsar's own values, None if a setting has none."""
         keys = [axis.key for axis in self.axes]
-        known = PULSAR_DEFAULTS["4.x"]
+        known = RELEASES[self.base.release].defaults
         if not all(key in known for key in keys):
             return None
         return Point(self.name, (), self._changes({key: known[key] for key in keys}))
@@ -239,7 +240,11 @@ class _Allowed:
 
 
 def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
-    allowed = {"grace_s": _Allowed(0, None, is_whole=True), **dict.fromkeys(_BUNDLES, _Allowed(is_whole=True))}
+    allowed = {
+        "grace_s": _Allowed(0, None, is_whole=True),
+        "shedding_interval_s": _Allowed(1, None, is_whole=True),
+        **dict.fromkeys(_BUNDLES, _Allowed(is_whole=True)),
+    }
     for holder, kind in _KINDS.items():
         given = getattr(base, holder)
         of_kind = given if isinstance(given, tuple) else () if given is None else (given,)
@@ -258,7 +263,7 @@ def _allowed(base: PolicySpec, registry: Registry) -> dict[str, _Allowed]:
                     if isinstance(mark, Conf):
                         scaled: dict[str, Any] = {end: value / mark.scale for end, value in ends.items()}
                         # Whole percent are a share of the part.
-                        if isinstance(PULSAR_DEFAULTS["4.x"].get(mark.key), int):
+                        if isinstance(RELEASES[DEFAULT_RELEASE].defaults.get(mark.key), int):
                             scaled["is_whole"] = True
                         allowed[mark.key] = replace(allowed[f"{path}.{name}"], **scaled)
     return allowed

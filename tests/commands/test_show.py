@@ -220,7 +220,7 @@ def test_a_stand_in_is_warned_of(lookup: Run, project: Path) -> None:
     run = lookup("config", "show", "--config", project)
 
     assert "warning: policy 'today': loadBalancerLoadSheddingStrategy: " in run.err
-    assert "falls back to 'transfer'" in run.err
+    assert "falls back to TransferShedder" in run.err
 
 
 def test_the_grace_period_is_shown(lookup: Run, project: Path) -> None:

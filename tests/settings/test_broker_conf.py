@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,17 @@ from lookup.engine.policy import Policy
 from lookup.engine.reporting import Cadence
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER
-from lookup.settings import BrokerProfile, PolicySpec, load_broker_profile, load_policies, read_broker_conf
+from lookup.settings import (
+    BrokerProfile,
+    PolicySpec,
+    load_broker_profile,
+    load_policies,
+    policy_warnings,
+    read_broker_conf,
+)
 from lookup.settings.problems import problems_of
-from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS, MODULAR_MANAGER
+from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS
+from lookup.settings.releases import MODULAR_MANAGER, RELEASES
 from lookup_policies.splits import FlowOrQpsEquallyDivide
 
 # Pieces of the file that Pulsar ships, with its comments and its way of leaving values empty.
@@ -90,11 +97,10 @@ def test_all_of_pulsar_s_own_keys_are_known(tmp_path: Path) -> None:
     profile = _read(tmp_path, _LOAD_MANAGEMENT)
 
     assert profile.slips == {}
-    # Empty in the file, so Pulsar's default; and one of a later release.
+    # Empty in the file, so Pulsar's default; and those of later releases.
     assert set(LOAD_MANAGER_KEYS) - set(profile.load_balancer) == {
         "loadBalancerOverrideBrokerNicSpeedGbps",
-        "loadBalancerOverrideBrokerNics",
-        "loadBalancerSheddingExcludedNamespaces",
+        *(RELEASES["4.0"].unknown - {"atLeastOneBundleSelected"}),
     }
     assert profile.load_balancer["loadBalancerResourceQuotaUpdateIntervalMinutes"] == 15
 
@@ -266,7 +272,9 @@ REGISTRY = load_plugins()
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 EXTENSIBLE = f"loadManagerClassName={EXTENSIONS}ExtensibleLoadManagerImpl"
-TRANSFER = f"loadBalancerLoadSheddingStrategy={EXTENSIONS}scheduler.TransferShedder"
+EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
+PLACEMENT, SHEDDER = "loadBalancerLoadPlacementStrategy", "loadBalancerLoadSheddingStrategy"
+TRANSFER = f"{SHEDDER}={EXTENSIONS}scheduler.TransferShedder"
 
 
 def _spec(tmp_path: Path, *lines: str, **beside: Any) -> PolicySpec:
@@ -291,13 +299,13 @@ EXTENDED = ["load-manager-class", "max-topics", "version", "anti-affinity", "iso
 @pytest.mark.parametrize(
     ("lines", "pulsar", "expected"),
     [
-        ((), "4.x", (MODULAR, "least-long-term-message-rate", "threshold")),
+        ((), "4.2", (MODULAR, "least-long-term-message-rate", "threshold")),
         ((), "5.0", (MODULAR, "avg-placement", "avg")),
-        ((EXTENSIBLE, TRANSFER), "4.x", (EXTENDED, "least-resource-usage", "transfer")),
-        ((EXTENSIBLE, TRANSFER, "loadBalancerSheddingEnabled=false"), "4.x", (EXTENDED, "least-resource-usage", None)),
+        ((EXTENSIBLE, TRANSFER), "4.2", (EXTENDED, "least-resource-usage", "transfer")),
+        ((EXTENSIBLE, TRANSFER, "loadBalancerSheddingEnabled=false"), "4.2", (EXTENDED, "least-resource-usage", None)),
         (
             (f"loadBalancerLoadPlacementStrategy={IMPL}LeastResourceUsageWithWeight", "loadBalancerEnabled=false"),
-            "4.x",
+            "4.2",
             (MODULAR, "least-resource-usage-with-weight", None),
         ),
         (
@@ -306,11 +314,11 @@ EXTENDED = ["load-manager-class", "max-topics", "version", "anti-affinity", "iso
                 f"loadBalancerLoadSheddingStrategy={IMPL}UniformLoadShedder",
                 "loadBalancerDistributeBundlesEvenlyEnabled=FALSE",
             ),
-            "4.x",
+            "4.2",
             (MODULAR, "round-robin", "uniform"),
         ),
     ],
-    ids=["4.x", "5.0", "extensible", "no-shedding", "balancer-off", "modular-others"],
+    ids=["4.2", "5.0", "extensible", "no-shedding", "balancer-off", "modular-others"],
 )
 def test_classes_become_parts(
     tmp_path: Path, lines: tuple[str, ...], pulsar: str, expected: tuple[list[str], str, str | None]
@@ -358,15 +366,15 @@ def test_a_weight_may_be_spelt_the_old_way(tmp_path: Path) -> None:
     ("lines", "shedder", "warning"),
     [
         ((EXTENSIBLE,), "transfer", "ThresholdShedder is not for ExtensibleLoadManagerImpl"),
-        ((TRANSFER,), "overload", "TransferShedder is not for ModularLoadManagerImpl"),
+        ((EXTENSIBLE, TRANSFER, f"{PLACEMENT}={IMPL}RoundRobinBrokerSelector"), "transfer", "does not read it"),
         ((EXTENSIBLE, TRANSFER), "transfer", ""),
     ],
-    ids=["extensible", "modular", "right"],
+    ids=["shedder", "placement", "right"],
 )
-def test_a_shedder_of_the_other_manager_is_replaced_with_a_warning(
+def test_a_class_of_the_other_manager_is_replaced_with_a_warning(
     tmp_path: Path, lines: tuple[str, ...], shedder: str, warning: str
 ) -> None:
-    """Pulsar only logs that it takes another shedder."""
+    """The extensible manager only logs that it takes another shedder, and never reads the key of placements."""
     spec = _spec(tmp_path, *lines)
 
     assert _names(_built(spec))[2] == shedder
@@ -469,21 +477,122 @@ def test_a_key_that_chooses_parts_needs_a_file(tmp_path: Path) -> None:
 
 
 def test_rules_of_older_releases_are_said_to_differ(tmp_path: Path) -> None:
-    """They are not built; what is known of them is named."""
-    with pytest.raises(ValidationError) as caught:
-        _spec(tmp_path, pulsar="3.0")
+    """They are not built, and the nearest is named; of "4.x" the releases that it was."""
+    for pulsar, right in (("3.0", 'the nearest is "4.0"'), ("4.x", '"4.0" or "4.2"')):
+        with pytest.raises(ValidationError, match=f"there is no release {pulsar!r}; .*{right}") as caught:
+            _spec(tmp_path, pulsar=pulsar)
 
-    assert re.search(r"no release '3\.0'.*UniformLoadShedder's", str(caught.value))
-    assert "did you mean" not in str(caught.value)
+        assert "did you mean" not in str(caught.value)
 
 
-def test_a_shedder_whose_rule_has_changed_is_said_to_be_todays(tmp_path: Path) -> None:
-    """Only if no release is named, and only if it sheds."""
-    line = f"loadBalancerLoadSheddingStrategy={IMPL}UniformLoadShedder"
+def test_a_release_that_nobody_names_is_said(tmp_path: Path) -> None:
+    """Once for all policies that are read so; with a release in the settings there is nothing to say."""
+    specs = [_spec(tmp_path), _spec(tmp_path, name="other"), _spec(tmp_path, pulsar="4.2")]
 
-    assert any("UniformLoadShedder" in warning and "3.0" in warning for warning in _spec(tmp_path, line).warnings)
-    assert _spec(tmp_path, line, pulsar="4.x").warnings == ()
-    assert _spec(tmp_path, line, "loadBalancerSheddingEnabled=false").warnings == ()
+    (sentence,) = policy_warnings(specs)
+
+    assert sentence.startswith("policies 'today' and 'other': read by the rules and defaults of Pulsar 4.2")
+
+
+@pytest.mark.parametrize(("pulsar", "extra"), [("4.0", 1000.0), ("4.2", 0.0), ("5.0", 0.0)])
+def test_a_part_has_the_rules_of_the_release(tmp_path: Path, pulsar: str, extra: float) -> None:
+    """UniformLoadShedder of 4.0 takes bundles that are larger by 1000."""
+    lines = (f"{SHEDDER}={IMPL}UniformLoadShedder", f"{PLACEMENT}={IMPL}LeastLongTermMessageRate")
+
+    assert policy_table(_built(_spec(tmp_path, *lines, pulsar=pulsar)))["shedder"]["extra"] == extra
+
+
+@pytest.mark.parametrize(
+    ("pulsar", "lines", "placement", "sentence"),
+    [
+        ("4.0", ("ThresholdShedder", "AvgShedder"), None, "4.0 goes on with SimpleLoadManagerImpl"),
+        ("4.2", ("ThresholdShedder", "AvgShedder"), None, "a broker of 4.2 does not start"),
+        ("5.0", ("ThresholdShedder", "AvgShedder"), "least-long-term-message-rate", "takes its place"),
+        ("5.0", ("ThresholdShedder", None), "least-long-term-message-rate", "takes its place"),
+        ("4.2", ("AvgShedder", None), "least-long-term-message-rate", "elsewhere than AvgShedder planned"),
+        ("5.0", (None, "RoundRobinBrokerSelector"), "round-robin", "elsewhere than AvgShedder planned"),
+        ("5.0", ("AvgShedder", None), "avg-placement", None),
+        ("4.2", ("ThresholdShedder", None), "least-long-term-message-rate", None),
+        ("4.2", ("AvgShedder", "AvgShedder"), "avg-placement", None),
+    ],
+)
+def test_a_shedder_and_a_placement_go_together_as_in_the_release(
+    tmp_path: Path, pulsar: str, lines: tuple[str | None, str | None], placement: str | None, sentence: str | None
+) -> None:
+    """AvgShedder as placement needs itself as shedder: 4.x cannot make the load manager, 5.0 replaces the placement."""
+    written = [f"{key}={IMPL}{name}" for key, name in zip((SHEDDER, PLACEMENT), lines, strict=True) if name]
+    spec = _spec(tmp_path, *written, pulsar=pulsar)
+    said = [*spec.warnings, *spec.refusals]
+
+    assert (len(said) == 1 and sentence in said[0]) if sentence else said == []
+    if placement is None:
+        with pytest.raises(SettingsError, match="does not go with"):
+            _built(spec)
+    else:
+        assert _built(spec).selector.name == placement
+
+
+@pytest.mark.parametrize("line", [TRANSFER, f"{PLACEMENT}={EXTENSIONS}strategy.LeastResourceUsageWithWeight"])
+def test_the_modular_manager_does_not_start_with_a_class_of_the_other(tmp_path: Path, line: str) -> None:
+    """Neither does it fall back to another strategy."""
+    with pytest.raises(SettingsError, match="is not for ModularLoadManagerImpl: a broker of 4"):
+        _built(_spec(tmp_path, line))
+
+
+def test_a_key_that_the_release_does_not_know_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    """Namespaces can be kept from shedding since 4.2."""
+    old, new = (_spec(tmp_path, f"{EXCLUDED}=a/b", pulsar=pulsar) for pulsar in ("4.0", "4.2"))
+
+    assert [warning.partition(": ")[2] for warning in old.warnings] == [f"Pulsar 4.0 does not know {EXCLUDED}"]
+    assert (_built(old).excluded_namespaces, _built(new).excluded_namespaces) == (frozenset(), frozenset({"a/b"}))
+    assert new.warnings == ()
+
+
+def test_the_weight_of_heap_has_no_effect(tmp_path: Path) -> None:
+    """Heap is no resource since 3.0; 0, which no file has to be blamed for, is passed over."""
+    key = "loadBalancerMemoryResourceWeight"
+    heavy, light = (_spec(tmp_path, f"{key}={weight}") for weight in ("1.0", "0.0"))
+
+    assert [warning.partition(": ")[2] for warning in heavy.warnings] == [f"{key} has no effect since Pulsar 3.0"]
+    assert light.warnings == ()
+    assert _built(heavy).shedder == _built(light).shedder
+
+
+def test_a_policy_sheds_as_often_as_the_file_says(tmp_path: Path) -> None:
+    """Minutes become microseconds; the settings count before the file."""
+    key = "loadBalancerSheddingIntervalMinutes"
+    policies = [_built(_spec(tmp_path, *lines)) for lines in ((), (f"{key}=30",))]
+    policies.append(_built(_spec(tmp_path, f"{key}=30", shedding_interval_s=90)))
+
+    assert [policy.shedding_interval_us for policy in policies] == [60_000_000, 1_800_000_000, 90_000_000]
+    assert [policy_table(policy).get("shedding_interval_s") for policy in policies] == [None, 1800, 90]
+    with pytest.raises(SettingsError, match="should be a whole number from 1 to"):
+        _built(_spec(tmp_path, f"{key}=0"))
+
+
+def test_bundles_of_the_file_are_those_of_a_replay(tmp_path: Path) -> None:
+    """Elsewhere, and where the file is silent or names the same number, bundles are the cluster's or the log's."""
+    line = "defaultNumberOfNamespaceBundles=48"
+
+    assert _spec(tmp_path, line).bundles is None
+    assert _spec(tmp_path, line).with_bundles_of_file(4).bundles == 48
+    assert _spec(tmp_path, line).with_bundles_of_file(4).changed("x", {SHEDDER: f"{IMPL}OverloadShedder"}).bundles == 48
+    assert _spec(tmp_path, line, bundles=7).with_bundles_of_file(4).bundles == 7
+    assert _spec(tmp_path, line).with_bundles_of_file(48).bundles is None
+    assert _spec(tmp_path, pulsar="5.0").with_bundles_of_file(4).bundles is None
+    with pytest.raises(ValidationError, match="should be a whole number from 1 to 65536"):
+        _spec(tmp_path, "defaultNumberOfNamespaceBundles=0")
+
+
+def test_a_policy_takes_the_release_of_its_cluster_unless_it_names_one(tmp_path: Path) -> None:
+    """It is read again, and says why; a change that reads the file once more keeps the release."""
+    own, other = _spec(tmp_path), _spec(tmp_path, pulsar="4.2")
+    changed = own.under("5.0", "because").changed("x", {"loadBalancerSheddingEnabled": False})
+
+    assert (_names(_built(own.under("5.0", "because")))[2], own.under("5.0", "because").release) == ("avg", "5.0")
+    assert "Pulsar 5.0, because" in str(own.under("5.0", "because").release_note)
+    assert (_built(changed).selector.name, changed.release) == ("avg-placement", "5.0")
+    assert other.under("5.0", "because") is other
 
 
 def test_a_policy_travels_without_its_file(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from lookup.errors import InputError
 from lookup.model.load_data import ResourceUsage
-from lookup.settings.pulsar_keys import PULSAR_DEFAULTS
+from lookup.settings.releases import RELEASES
 
 __all__ = [
     "CONFIG_DEFAULTS",
@@ -43,7 +43,8 @@ _CHANNEL = "org.apache.pulsar.broker.loadbalance.extensions.channel"
 
 #: Configuration keys with Pulsar's defaults (`docs/pulsar/configuration.md`), in Pulsar's units.
 CONFIG_DEFAULTS: Mapping[str, Any] = {
-    **PULSAR_DEFAULTS["4.x"],
+    **RELEASES["4.2"].defaults,
+    "atLeastOneBundleSelected": True,
     "loadBalancerBandwithInResourceWeight": 1.0,
     "loadBalancerBandwithOutResourceWeight": 1.0,
     "loadBalancerHostUsageCheckIntervalMinutes": 1,

@@ -1,0 +1,148 @@
+"""Pulsar's releases, one table each: defaults, keys that its brokers ignore, and rules that differ from the others'.
+
+A rule is a parameter of a part; a policy that is read from a `broker.conf` has those of its release.
+
+Source: class files of 4.0.8, 4.2.4 and 5.0.1 (ServiceConfiguration, LoadManager, ModularLoadManagerImpl, the shedders).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["DEFAULT_RELEASE", "IMPL", "MODULAR_MANAGER", "RELEASES", "PulsarRelease", "Release", "release_of_all"]
+
+#: Releases whose rules are known.
+Release = Literal["4.0", "4.2", "5.0"]
+#: The release of a policy if neither it nor the brokers name one.
+DEFAULT_RELEASE: Release = "4.2"
+
+#: Package of the modular manager's strategies.
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+#: The load manager of a broker whose configuration names none.
+MODULAR_MANAGER = f"{IMPL}ModularLoadManagerImpl"
+
+
+@dataclass(frozen=True)
+class PulsarRelease:
+    """Defaults and rules of a release."""
+
+    #: defaults by key of a `broker.conf`, in Pulsar's units
+    defaults: Mapping[str, bool | int | float | str]
+    #: keys of the load manager that other releases know
+    unknown: frozenset[str]
+    #: what brokers do if a strategy cannot be made, or two do not go together
+    without_strategy: str
+    #: whether the modular manager replaces a placement that does not go with the shedder
+    replaces_placement: bool = False
+    #: parameters by name of the part
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+_FOUR: Mapping[str, bool | int | float | str] = {
+    "defaultNamespaceBundleSplitAlgorithm": "range_equally_divide",
+    "defaultNumberOfNamespaceBundles": 4,
+    "failureDomainsEnabled": False,
+    "flowOrQpsDifferenceThresholdPercentage": 10,
+    "loadBalanceSheddingDelayInSeconds": 180,
+    "loadBalancerAutoBundleSplitEnabled": True,
+    "loadBalancerAutoUnloadSplitBundlesEnabled": True,
+    "loadBalancerAverageResourceUsageDifferenceThresholdPercentage": 10,
+    "loadBalancerAvgShedderHighThreshold": 40,
+    "loadBalancerAvgShedderHitCountHighThreshold": 2,
+    "loadBalancerAvgShedderHitCountLowThreshold": 8,
+    "loadBalancerAvgShedderLowThreshold": 15,
+    "loadBalancerBandwidthInResourceWeight": 1.0,
+    "loadBalancerBandwidthOutResourceWeight": 1.0,
+    "loadBalancerBrokerLoadDataTTLInSeconds": 1800,
+    "loadBalancerBrokerLoadTargetStd": 0.25,
+    "loadBalancerBrokerMaxTopics": 50_000,
+    "loadBalancerBrokerOverloadedThresholdPercentage": 85,
+    "loadBalancerBrokerThresholdShedderPercentage": 10,
+    "loadBalancerBundleUnloadMinThroughputThreshold": 10,
+    "loadBalancerCPUResourceWeight": 1.0,
+    "loadBalancerDebugModeEnabled": False,
+    "loadBalancerDirectMemoryResourceWeight": 0.0,
+    "loadBalancerDistributeBundlesEvenlyEnabled": True,
+    "loadBalancerEnabled": True,
+    "loadBalancerHistoryResourcePercentage": 0.9,
+    "loadBalancerLoadPlacementStrategy": f"{IMPL}LeastLongTermMessageRate",
+    "loadBalancerLoadSheddingStrategy": f"{IMPL}ThresholdShedder",
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 3,
+    "loadBalancerMaxNumberOfBundlesInBundleLoadReport": 10,
+    "loadBalancerMaxNumberOfBundlesToSplitPerCycle": 10,
+    "loadBalancerMemoryResourceWeight": 0.0,
+    "loadBalancerMsgRateDifferenceShedderThreshold": 50,
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 4,
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes": 100,
+    "loadBalancerNamespaceBundleMaxMsgRate": 30_000,
+    "loadBalancerNamespaceBundleMaxSessions": 1000,
+    "loadBalancerNamespaceBundleMaxTopics": 1000,
+    "loadBalancerNamespaceBundleSplitConditionHitCountThreshold": 3,
+    "loadBalancerNamespaceMaximumBundles": 128,
+    "loadBalancerSheddingBundlesWithPoliciesEnabled": False,
+    "loadBalancerSheddingConditionHitCountThreshold": 3,
+    "loadBalancerSheddingEnabled": True,
+    "loadBalancerTransferEnabled": True,
+    "loadManagerClassName": MODULAR_MANAGER,
+    "lowerBoundarySheddingEnabled": False,
+    "maxUnloadBundleNumPerShedding": -1,
+    "maxUnloadPercentage": 0.2,
+    "minUnloadMessage": 1000,
+    "minUnloadMessageThroughput": 1_048_576,
+    "preferLaterVersions": False,
+}
+
+#: Keys that releases do not have alike; `atLeastOneBundleSelected` is only in documentation.
+_SINCE_4_2 = frozenset({"loadBalancerOverrideBrokerNics", "loadBalancerSheddingExcludedNamespaces"})
+_SINCE_5_0 = frozenset({"defaultNumberOfSystemNamespaceBundles", "loadManagerMigrationEnabled"})
+_NOWHERE = frozenset({"atLeastOneBundleSelected"})
+
+RELEASES: Mapping[str, PulsarRelease] = {
+    "4.0": PulsarRelease(
+        defaults=_FOUR,
+        unknown=_SINCE_4_2 | _SINCE_5_0 | _NOWHERE,
+        without_strategy="4.0 goes on with SimpleLoadManagerImpl in place of the load manager",
+        # 1000 messages/s, and as many bytes/s (apache/pulsar #21906).
+        parts={"uniform": {"extra": 1000.0}},
+    ),
+    "4.2": PulsarRelease(
+        defaults=_FOUR,
+        unknown=_SINCE_5_0 | _NOWHERE,
+        without_strategy="a broker of 4.2 does not start (4.0 goes on with SimpleLoadManagerImpl)",
+    ),
+    "5.0": PulsarRelease(
+        defaults={
+            **_FOUR,
+            "defaultNumberOfNamespaceBundles": 32,
+            "defaultNumberOfSystemNamespaceBundles": 64,
+            "loadBalancerDistributeBundlesEvenlyEnabled": False,
+            "loadBalancerLoadPlacementStrategy": f"{IMPL}AvgShedder",
+            "loadBalancerLoadSheddingStrategy": f"{IMPL}AvgShedder",
+            "loadManagerMigrationEnabled": False,
+            "maxUnloadPercentage": 0.5,
+        },
+        unknown=_NOWHERE,
+        without_strategy="a broker of 5.0 does not start",
+        replaces_placement=True,
+    ),
+}
+
+
+def release_of_all(versions: Iterable[str | None]) -> tuple[Release, str]:
+    """Return the release of a cluster, the nearest that is not newer, and why it counts, as the end of a sentence.
+
+    Args:
+        versions: those of its brokers, such as `4.2.4`; None of a broker that does not name it.
+    """
+    known = [match for text in versions if (match := re.match(r"(\d+)\.(\d+)(?:\.|-|\Z)", text or ""))]
+    numbers = sorted({(int(match[1]), int(match[2])) for match in known})
+    # Of releases before 4.0, whose rules are not built, 4.0 is the nearest.
+    releases: set[Release] = {"5.0" if n >= (5, 0) else "4.2" if n >= (4, 2) else "4.0" for n in numbers}
+    spelt = " and ".join(f"{major}.{minor}" for major, minor in numbers)
+    if len(releases) == 1:
+        (release,) = releases
+        return release, f"because the brokers run {spelt}"
+    return DEFAULT_RELEASE, f"because the brokers run {spelt}" if numbers else "because no broker names its version"
