@@ -121,3 +121,15 @@ def test_a_plan_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """By its path."""
     with pytest.raises(InputError, match=r"plan\.json: "):
         lookup.open_plan(tmp_path)
+
+
+def test_a_plan_goes_by_the_release_of_the_cluster(record: Path, tmp_path: Path) -> None:
+    """Whose brokers name no version here; which release counts is said."""
+    said: list[str] = []
+    (tmp_path / "broker.conf").write_text("")
+    policy = {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")}
+    made = lookup.plan(record, policy=policy, progress=said.append)
+
+    assert made.document()["policy"]["shedder"]["use"] == "threshold"
+    assert any("Pulsar 4.2, because no broker names its version" in sentence for sentence in said)
+    assert lookup.plan(record, policy={**policy, "pulsar": "5.0"}).document()["policy"]["shedder"]["use"] == "avg"
