@@ -29,8 +29,8 @@ from lookup.settings.files import read_toml
 from lookup.settings.releases import release_of_all
 
 __all__ = [
-    "Examined", "Selection", "examine", "given_inputs", "is_about_serving", "is_about_topics", "is_about_tuning",
-    "registrations_in", "select", "unreadable_inputs",
+    "Examined", "Selection", "examine", "fit_to_brokers", "given_inputs", "is_about_serving", "is_about_topics",
+    "is_about_tuning", "registrations_in", "select", "unreadable_inputs",
 ]  # fmt: skip
 
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
@@ -123,7 +123,7 @@ def examine(
         return Examined(findings, None, (), [*problems, *unloaded])
     if findings.settings is not None:
         try:
-            settings = _fitted(findings.settings)
+            settings = fit_to_brokers(findings.settings)
         except SettingsError as error:
             return Examined(findings, registry, (), [*problems, *error.problems])
         findings = replace(findings, settings=settings, sound={**findings.sound, "policies": settings.policies})
@@ -147,7 +147,7 @@ def examine(
     return Examined(findings, registry, tuple(policies), problems)
 
 
-def _fitted(settings: EvaluationFile) -> EvaluationFile:
+def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
     """Fit policies that are read from a `broker.conf` to the brokers' release, and begin with that file's bundles.
 
     Raises:

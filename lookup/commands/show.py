@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from lookup.api.selection import is_about_topics, is_about_tuning
+from lookup.api.selection import fit_to_brokers, is_about_topics, is_about_tuning
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
@@ -66,6 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     read = next((read for is_about, read in _READERS if is_about(arguments.config)), load_evaluation)
     settings = read(arguments.config, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
+        settings = fit_to_brokers(settings)
         for sentence in policy_warnings(settings.policies):
             warn(sentence)
     is_json = arguments.format == "json"
