@@ -27,22 +27,23 @@ class LoadManagerClass:
     """Keep brokers whose registered load manager class is the expected one.
 
     During a roll-over from one manager to another two brokers could otherwise own the same bundle. A broker compares
-    with the class it is configured with itself; a replay has no own broker, so without `class_name` the class that most
-    registered brokers name is expected, the alphabetically first of several, and those that name none have no vote.
+    with the class it is configured with itself, and up to Pulsar 4.2 sends lookups to brokers of the class of the one
+    that started last. So without `class_name` that class is expected; of brokers that started at the same instant the
+    class that most of them name, the alphabetically first of several. Those that name none have no vote.
 
     Match -> Result -> Reason:
         * the broker names the expected class -> kept
         * it names another class, or none -> rejected -> `load-manager-class`
         * no `class_name`, and no registered broker names a class -> all kept
 
-    Source: BrokerLoadManagerClassFilter.
+    Source: BrokerLoadManagerClassFilter, RedirectManager.
     """
 
     name: ClassVar[str] = "load-manager-class"
     reason: ClassVar[Reason] = Reason.LOAD_MANAGER_CLASS
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    #: Java class name that brokers must have registered; None: that of the majority
+    #: Java class name that brokers must have registered; None: that of the broker that started last
     class_name: Annotated[str | None, Conf("loadManagerClassName")] = None
 
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
@@ -57,7 +58,7 @@ class LoadManagerClass:
         return f"runs {_class_of(broker)}, expected {self._expected(view)}"
 
     def _expected(self, view: ClusterView) -> str | None:
-        return self.class_name or _majority(view.brokers, view.registered.tobytes())
+        return self.class_name or _newest(view.brokers, view.registered.tobytes())
 
 
 def _class_of(broker: Broker) -> str | None:
@@ -65,11 +66,12 @@ def _class_of(broker: Broker) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _majority(roster: Roster, registered: bytes) -> str | None:
-    classes = map(_class_of, compress(roster, registered))
-    named = Counter(cls for cls in classes if cls)
+def _newest(roster: Roster, registered: bytes) -> str | None:
+    brokers = [broker for broker in compress(roster, registered) if _class_of(broker)]
+    last = max((broker.lookup_data.start_timestamp for broker in brokers), default=0)
+    named = Counter(_class_of(broker) for broker in brokers if broker.lookup_data.start_timestamp == last)
     # By name among equals: the order of brokers must not decide.
-    return min(named, key=lambda cls: (-named[cls], cls), default=None)
+    return min(named, key=lambda cls: (-named[cls], cls or ""), default=None)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,23 @@ from tests.plugins.worlds import kept, labelled
 def test_brokers_of_the_expected_class_are_kept(
     classes: dict[str, str | None], class_name: str | None, expected: set[str]
 ) -> None:
-    """The class is the one given, or the one most registered brokers name."""
+    """The class is the one given, or of brokers that started together the one that most of them name."""
     view = cluster(*(labelled(broker_id, load_manager_class_name=cls) for broker_id, cls in classes.items()))
 
     assert kept(LoadManagerClass(class_name), request(), view) == expected
+
+
+def test_the_class_of_the_broker_that_started_last_is_expected() -> None:
+    """However few have it; in a migration lookups go to its brokers from the first one on."""
+    starts = {"b1": ("old", 30), "b2": ("old", 10), "b3": ("new", 40), "b4": (None, 50)}
+    view = cluster(
+        *(
+            labelled(broker_id, load_manager_class_name=cls, start_timestamp=started)
+            for broker_id, (cls, started) in starts.items()
+        )
+    )
+
+    assert kept(LoadManagerClass(), request(), view) == {"b3"}
 
 
 def test_only_registered_brokers_vote() -> None:
