@@ -118,7 +118,10 @@ class BrokerProfile(Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = []
+        names_at: dict[str, dict[str, None]] = {}
         for name, urls in self.advertised_listeners.items():
+            for url in urls:
+                names_at.setdefault(url.partition("://")[2].partition("/")[0], {})[name] = None
             schemes = [url.partition("://")[0] for url in urls]
             unknown = [url for url, scheme in zip(urls, schemes, strict=True) if scheme not in _SCHEMES]
             right = f"should begin with one of {', '.join(_SCHEMES)}"
@@ -126,6 +129,12 @@ class BrokerProfile(Strict):
             if len(set(schemes)) < len(schemes):
                 twice = f"listener {shown(name)} has two addresses of one kind: {listed(urls)}"
                 problems.append(f"advertised_listeners: {twice}")
+        # Pulsar: MultipleListenerValidator; one listener may have an address for each of two schemes.
+        problems += [
+            f"advertised_listeners: {shown(address)} is an address of the listeners {listed(names)}; give each its own"
+            for address, names in names_at.items()
+            if len(names) > 1
+        ]
         # Pulsar ignores keys it does not know, and versions differ in what they know: a broker.conf is taken as it is.
         if self.file is None or self.file.endswith(".toml"):
             slips = self.slips
