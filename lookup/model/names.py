@@ -2,8 +2,7 @@
 
 Only parsing and recognition live here; bundles are in `bundles.py`.
 
-Source: `docs/pulsar/load-managers.md`; the patterns of heartbeat and SLA namespaces are general knowledge of
-Pulsar's `NamespaceService` and were not read in its source.
+Source: `docs/pulsar/load-managers.md`; NamespaceService of 4.2.4 for heartbeat and SLA namespaces.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from lookup.errors import InvalidNameError
 from lookup.model.quoting import shown, unseen
 
 __all__ = [
-    "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "is_internal_topic", "is_system_bundle",
-    "is_system_namespace", "looks_like_pattern", "pinned_broker", "url_problem",
+    "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "is_internal_topic", "is_pinned_bundle",
+    "is_system_bundle", "is_system_namespace", "looks_like_pattern", "pinned_broker", "url_problem",
 ]  # fmt: skip
 
 #: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
@@ -118,8 +117,14 @@ def pinned_broker(namespace: str) -> str | None:
     return match[1] if match else None
 
 
+@lru_cache(maxsize=1 << 16)
+def is_pinned_bundle(bundle: str) -> bool:
+    """Return whether a bundle is of a heartbeat or SLA-monitor namespace; the modular manager sheds all others."""
+    return pinned_broker(bundle.rpartition("/")[0]) is not None
+
+
 def is_system_namespace(namespace: str) -> bool:
-    """Return whether Pulsar keeps a namespace for itself; a shedder never unloads its bundles."""
+    """Return whether Pulsar keeps a namespace for itself; the extensible manager never sheds its bundles."""
     return namespace == "pulsar/system" or pinned_broker(namespace) is not None
 
 

@@ -12,6 +12,7 @@ from lookup.model.names import (
     INTERNAL_TOPICS,
     cluster_problem,
     is_internal_topic,
+    is_pinned_bundle,
     is_system_namespace,
     looks_like_pattern,
     pinned_broker,
@@ -125,6 +126,7 @@ def test_heartbeat_and_sla_namespaces_name_their_broker(namespace: str, broker: 
     """Both versions of heartbeats; what merely looks similar is ordinary."""
     assert pinned_broker(namespace) == broker
     assert is_system_namespace(namespace) == (broker is not None or namespace == "pulsar/system")
+    assert is_pinned_bundle(f"{namespace}/0x00000000_0xffffffff") == (broker is not None)
 
 
 @pytest.mark.parametrize("name", ["east", "us-west-2", "a b", "a/b", "é", "...", "=", "c" * 247])

@@ -42,7 +42,15 @@ _MAX_NAMESPACE_LENGTH = _MAX_NAME_LENGTH // 4
 #: Partitions of one topic: all are written in one transaction, and a slip of the keyboard must not fill a disk.
 _MAX_PARTITIONS = 100_000
 
-_LOCAL_NAMES = frozenset({"__change_events", "__transaction_buffer_snapshot"})
+#: Pulsar: SystemTopicNames, the same from 4.0 to 5.0.
+_LOCAL_NAMES = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_indexes",
+        "__transaction_buffer_snapshot_segments",
+    }
+)
 _COORDINATOR = (
     "persistent://pulsar/system/transaction_coordinator_assign",
     "persistent://pulsar/system/__transaction_log_",

@@ -91,6 +91,8 @@ def test_a_topic_has_its_own_name_or_those_of_its_partitions() -> None:
         "persistent://public/default/__change_events",
         "persistent://public/default/__change_events-partition-0",
         "persistent://public/default/__transaction_buffer_snapshot",
+        "persistent://public/default/__transaction_buffer_snapshot_indexes",
+        "persistent://public/default/__transaction_buffer_snapshot_segments-partition-3",
         "persistent://public/default/orders-sub__transaction_pending_ack",
         "persistent://pulsar/system/transaction_coordinator_assign-partition-3",
         "persistent://pulsar/system/__transaction_log_7",
