@@ -105,7 +105,14 @@ final class Manager implements Main.Session {
         store(request);
         Map<String, Object> reports = broker.reports();
         reports.clear();
-        States.each(request.path("brokers"), (id, report) -> reports.put(id, States.report(report)));
+        States.each(request.path("brokers"), (id, given) -> {
+            LocalBrokerData report = States.report(given);
+            if (report.getLoadManagerClassName() == null) {
+                // Or a filter removes every broker, and then all that other filters removed are candidates again.
+                report.setLoadManagerClassName(broker.getConfiguration().getLoadManagerClassName());
+            }
+            reports.put(id, report);
+        });
         if (!reports.keySet().containsAll(data.getBrokerData().keySet())) {
             // What the manager does when it is notified of a broker that left.
             Hidden.call(manager, "reapDeadBrokerPreallocations", List.copyOf(reports.keySet()));
