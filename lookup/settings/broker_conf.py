@@ -99,6 +99,8 @@ _ALGORITHMS: Mapping[str, Mapping[str, str]] = {
 _SPLITTERS: Mapping[str, str] = {MODULAR_MANAGER: "modular-split", EXTENSIBLE_MANAGER: "default-split"}
 #: Bundles of Pulsar's own namespace are always distributed evenly (apache/pulsar #22953).
 _ONLY_SYSTEM: Mapping[str, Any] = {"use": "even-distribution", "only": "pulsar/system"}
+#: Usage that no broker has.
+_NEVER = 1e9
 #: Filters in each manager's order; Pulsar's version filter fails on what it cannot read, and the others go on.
 _VERSION: Mapping[str, Any] = {"use": "version", "unreadable": "fail"}
 _FILTERS: Mapping[str, Sequence[Any]] = {
@@ -349,6 +351,9 @@ def _parts(keys: Mapping[str, Scalar], manager: str, release: PulsarRelease) -> 
     if manager == MODULAR_MANAGER:
         # Only the isolation policies, its first filter, hold in any case.
         table["second_choice"] = {"filters": 1}
+        if placed["use"] == "avg-placement" and placed.get("plan") != "bundle":
+            # Asked again, it answers what it has just remembered, overloaded or not.
+            table["second_choice"]["overloaded"] = _NEVER
     if _is_on(keys, "loadBalancerEnabled") and _is_on(keys, "loadBalancerSheddingEnabled"):
         shedder = _SHEDDERS[manager].get(str(keys[_SHEDDER]), "transfer")
         table["shedder"] = {"use": shedder, **release.parts.get(shedder, {})}

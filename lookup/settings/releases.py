@@ -125,6 +125,8 @@ RELEASES: Mapping[str, PulsarRelease] = {
             "maxUnloadPercentage": 0.5,
         },
         unknown=_NOWHERE,
+        # Plans are kept by the bundle's name (apache/pulsar #26246).
+        parts={"avg-placement": {"plan": "bundle"}},
         without_strategy="a broker of 5.0 does not start",
         replaces_placement=True,
     ),
