@@ -1,5 +1,6 @@
 package lookup.parts;
 
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
@@ -14,6 +15,8 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import org.apache.pulsar.PulsarVersion;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.LoadData;
@@ -21,7 +24,8 @@ import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
 
 /** Answers questions to Pulsar's own classes of load management: a line of JSON in, a line of JSON out. */
 public final class Main {
-    static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.ORDER_MAP_ENTRIES_BY_KEYS);
+    static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.ORDER_MAP_ENTRIES_BY_KEYS)
+            .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 
     /** How a request is answered. */
     interface Answer {
@@ -48,6 +52,16 @@ public final class Main {
         answers.put("modular.minute", request -> session(Manager.class, request).minute(request));
         answers.put("modular.assign", request -> session(Manager.class, request).assign(request.path("bundle").asText()));
         answers.put("modular.memory", request -> session(Manager.class, request).memory());
+        answers.put("transfer", ExtensibleParts::transfer);
+        answers.put("place.extensible", ExtensibleParts::place);
+        answers.put("topk", ExtensibleParts::topK);
+        answers.put("filters", ExtensibleParts::filter);
+        answers.put("split.modular", Bundles::modular);
+        answers.put("split.extensible", Bundles::extensible);
+        answers.put("bundle", Bundles::of);
+        answers.put("extensible.open", request -> open(new Extensible(request)));
+        answers.put("extensible.cycle", request -> session(Extensible.class, request).cycle(request));
+        answers.put("extensible.assign", request -> session(Extensible.class, request).assign(request.path("bundle").asText()));
         answers.put("close", this::close);
     }
 
@@ -86,7 +100,8 @@ public final class Main {
             if (Boolean.getBoolean("lookup.parts.trace")) {
                 e.printStackTrace();
             }
-            return Map.of("error", e.getClass().getSimpleName() + ": " + e.getMessage());
+            Throwable cause = e instanceof ExecutionException || e instanceof CompletionException ? e.getCause() : e;
+            return Map.of("error", cause.getClass().getSimpleName() + ": " + cause.getMessage());
         }
     }
 

@@ -16,7 +16,6 @@ import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.broker.loadbalance.ModularLoadManagerStrategy;
 import org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl;
 import org.apache.pulsar.client.admin.Namespaces;
-import org.apache.pulsar.common.naming.NamespaceBundle;
 import org.apache.pulsar.policies.data.loadbalancer.BundleData;
 import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
@@ -44,7 +43,7 @@ final class Manager implements Main.Session {
             }
             return null;
         }));
-        store(request);
+        broker.store(request);
         manager.initialize(broker);
         // That of a broker that has no report of its own.
         Hidden.set(manager, "localData", new LocalBrokerData());
@@ -75,25 +74,13 @@ final class Manager implements Main.Session {
         return result;
     }
 
-    /** Return a field of the manager. */
-    <T> T part(String name) throws ReflectiveOperationException {
-        return Hidden.get(manager, name);
+    /** Return the classes of its shedder and its placement. */
+    Map<String, String> together() throws Exception {
+        return Map.of("shedder", part("loadSheddingStrategy").getClass().getName(), "placement", placement.getClass().getName());
     }
 
-    /** Store what a request has for the metadata store: policies of namespaces, and whatever else by its path. */
-    private void store(JsonNode request) throws Exception {
-        States.each(request.path("namespaces"), (name, given) -> {
-            Map<String, Object> policies = new HashMap<>();
-            if (given.has("boundaries")) {
-                policies.put("bundles", Map.of("boundaries", given.path("boundaries"), "numBundles",
-                        given.path("boundaries").size() - 1));
-            }
-            if (given.has("antiAffinityGroup")) {
-                policies.put("namespaceAntiAffinityGroup", given.path("antiAffinityGroup"));
-            }
-            broker.put("/admin/local-policies/" + name, policies);
-        });
-        States.each(request.path("store"), broker::put);
+    private <T> T part(String name) throws ReflectiveOperationException {
+        return Hidden.get(manager, name);
     }
 
     /** Take the reports of a minute, shed, and return what the manager asked for. */
@@ -102,7 +89,7 @@ final class Manager implements Main.Session {
         unloads = new ArrayList<>();
         splits = new ArrayList<>();
         ties = new TreeMap<>();
-        store(request);
+        broker.store(request);
         Map<String, Object> reports = broker.reports();
         reports.clear();
         States.each(request.path("brokers"), (id, given) -> {
@@ -153,9 +140,7 @@ final class Manager implements Main.Session {
         answer.put("affinity", bound != null);
         drawn = List.of();
         if (bound == null) {
-            NamespaceBundle unit = broker.getNamespaceService().getNamespaceBundleFactory().getBundle(
-                    bundle.substring(0, bundle.lastIndexOf('/')), bundle.substring(bundle.lastIndexOf('/') + 1));
-            bound = manager.selectBrokerForAssignment(unit).orElse(null);
+            bound = manager.selectBrokerForAssignment(broker.unit(bundle)).orElse(null);
         }
         answer.put("broker", bound);
         answer.put("ties", drawn.isEmpty() && bound != null ? List.of(bound) : drawn);

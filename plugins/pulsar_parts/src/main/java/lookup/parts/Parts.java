@@ -104,19 +104,16 @@ final class Parts {
     static Object together(JsonNode request) throws Exception {
         if (Hidden.method(ModularLoadManagerImpl.class, "createLoadBalanceStrategies", 1) != null) {
             Object pair = Hidden.call(ModularLoadManagerImpl.class, "createLoadBalanceStrategies", States.conf(request.path("conf")));
-            return pair(Hidden.call(pair, "loadSheddingStrategy"), Hidden.call(pair, "placementStrategy"));
+            return Map.of("shedder", Hidden.call(pair, "loadSheddingStrategy").getClass().getName(),
+                    "placement", Hidden.call(pair, "placementStrategy").getClass().getName());
         }
         // Before 5.0 its start alone decides.
         Manager manager = new Manager(request);
         try {
-            return pair(manager.part("loadSheddingStrategy"), manager.part("placementStrategy"));
+            return manager.together();
         } finally {
             manager.close();
         }
-    }
-
-    private static Object pair(Object shedder, Object placement) {
-        return Map.of("shedder", shedder.getClass().getName(), "placement", placement.getClass().getName());
     }
 
     /** Return the defaults of keys of the configuration. */

@@ -1,8 +1,11 @@
 package lookup.parts;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.hash.Hashing;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -10,20 +13,24 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.LeaderElectionService;
+import org.apache.pulsar.broker.loadbalance.LoadManager;
 import org.apache.pulsar.broker.namespace.NamespaceService;
 import org.apache.pulsar.broker.resources.PulsarResources;
+import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.common.naming.NamespaceBundle;
 import org.apache.pulsar.common.naming.NamespaceBundleFactory;
 import org.apache.pulsar.common.naming.NamespaceName;
-import org.apache.pulsar.common.policies.data.BundlesData;
+import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.metadata.api.MetadataStoreConfig;
 import org.apache.pulsar.metadata.api.coordination.CoordinationService;
 import org.apache.pulsar.metadata.api.coordination.LockManager;
 import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
+import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
 
 /** The broker that leads, as far as a load manager asks for it: no network, and all that is stored is stored in memory. */
 public class StandIn extends PulsarService {
@@ -31,7 +38,9 @@ public class StandIn extends PulsarService {
     private MetadataStoreExtended store;
     private PulsarResources resources;
     private Namespaces namespaces;
+    private Service service;
     private Leader leader;
+    private AtomicReference<LoadManager> managers;
     private PulsarAdmin admin;
     private ScheduledExecutorService idle;
     private CoordinationService locks;
@@ -67,8 +76,13 @@ public class StandIn extends PulsarService {
             default -> null;
         });
         broker.locks = proxy(CoordinationService.class, (self, method, given) -> lockManager);
+        broker.managers = new AtomicReference<>();
+        broker.service = Hidden.bare(Service.class);
         broker.namespaces = Hidden.bare(Namespaces.class);
-        broker.namespaces.bundles = NamespaceBundleFactory.createFactory(broker, Hashing.crc32());
+        broker.namespaces.topics = new ArrayList<>();
+        Hidden.set(broker.namespaces, "pulsar", broker);
+        Hidden.set(broker.namespaces, "config", conf);
+        Hidden.set(broker.namespaces, "bundleFactory", NamespaceBundleFactory.createFactory(broker, Hashing.crc32()));
         return broker;
     }
 
@@ -82,9 +96,42 @@ public class StandIn extends PulsarService {
         return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler));
     }
 
-    /** Store a value as Pulsar does, as JSON under its path. */
-    void put(String path, Object value) throws Exception {
+    /** Store what a request has for the metadata store: policies of namespaces, and whatever else by its path. */
+    void store(JsonNode request) throws Exception {
+        States.each(request.path("namespaces"), (name, given) -> {
+            ObjectNode policies = Main.JSON.createObjectNode();
+            if (given.has("boundaries")) {
+                policies.putObject("bundles").put("numBundles", given.path("boundaries").size() - 1)
+                        .set("boundaries", given.path("boundaries"));
+            }
+            if (given.has("antiAffinityGroup")) {
+                policies.set("namespaceAntiAffinityGroup", given.path("antiAffinityGroup"));
+            }
+            put("/admin/local-policies/" + name, policies);
+            namespaces.getNamespaceBundleFactory().invalidateBundleCache(NamespaceName.get(name));
+        });
+        States.each(request.path("store"), this::put);
+        request.path("topics").forEach(topic -> namespaces.topics.add(TopicName.get(topic.asText())));
+    }
+
+    private void put(String path, JsonNode value) throws Exception {
         store.put(path, Main.JSON.writeValueAsBytes(value), Optional.empty()).join();
+    }
+
+    /** Return the bundle of a name. */
+    NamespaceBundle unit(String bundle) {
+        int end = bundle.lastIndexOf('/');
+        return namespaces.getNamespaceBundleFactory().getBundle(bundle.substring(0, end), bundle.substring(end + 1));
+    }
+
+    /** Have a load manager. */
+    void manage(LoadManager manager) {
+        managers.set(manager);
+    }
+
+    /** Have measured these figures of its bundles. */
+    void measure(Map<String, NamespaceBundleStats> stats) {
+        service.stats = stats;
     }
 
     /** Return what the brokers report, by id, to change. */
@@ -125,6 +172,16 @@ public class StandIn extends PulsarService {
     @Override
     public NamespaceService getNamespaceService() {
         return namespaces;
+    }
+
+    @Override
+    public BrokerService getBrokerService() {
+        return service;
+    }
+
+    @Override
+    public AtomicReference<LoadManager> getLoadManager() {
+        return managers;
     }
 
     @Override
@@ -169,17 +226,12 @@ public class StandIn extends PulsarService {
         }
     }
 
-    /** Owns nothing itself. */
+    /** Owns nothing itself, but splits bundles with these topics. */
     static class Namespaces extends NamespaceService {
-        private NamespaceBundleFactory bundles;
+        private List<TopicName> topics;
 
         private Namespaces() {
             super(null);
-        }
-
-        @Override
-        public NamespaceBundleFactory getNamespaceBundleFactory() {
-            return bundles;
         }
 
         @Override
@@ -188,8 +240,22 @@ public class StandIn extends PulsarService {
         }
 
         @Override
-        public int getBundleCount(NamespaceName namespace) throws Exception {
-            return bundles.getBundles(namespace).size();
+        public CompletableFuture<List<String>> getOwnedTopicListForNamespaceBundle(NamespaceBundle bundle) {
+            return CompletableFuture.completedFuture(topics.stream().filter(bundle::includes).map(TopicName::toString).toList());
+        }
+    }
+
+    /** Has measured what it is told. */
+    static class Service extends BrokerService {
+        private Map<String, NamespaceBundleStats> stats;
+
+        private Service() throws Exception {
+            super(null, null);
+        }
+
+        @Override
+        public Map<String, NamespaceBundleStats> getBundleStats() {
+            return stats;
         }
     }
 }
