@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,9 +29,8 @@ final class Manager implements Main.Session {
     private final Map<String, Integer> unloaded = new HashMap<>();
     private int now;
     private List<List<String>> unloads = new ArrayList<>(), splits = new ArrayList<>();
-    private Map<String, Collection<String>> ties = new TreeMap<>();
-    /** What the placement drew from when it last chose. */
-    private Collection<String> drawn = List.of();
+    /** What the placement drew from for each bundle since the minute began, or the lookup: it may be asked twice. */
+    private Map<String, Set<String>> ties = new TreeMap<>();
 
     Manager(JsonNode request) throws Exception {
         broker = StandIn.of(States.conf(request.path("conf")), StandIn.proxy(Namespaces.class, (self, method, given) -> {
@@ -69,9 +67,17 @@ final class Manager implements Main.Session {
             throw e.getCause();
         }
         if (chooses && ((Optional<?>) result).isPresent()) {
-            drawn = Parts.ties(placement, (String) ((Optional<?>) result).get(), planned, candidates);
+            String bundle = given.length > 4 ? (String) given[1] : name((BundleData) given[1]);
+            ties.computeIfAbsent(bundle, key -> new TreeSet<>())
+                    .addAll(Parts.ties(placement, (String) ((Optional<?>) result).get(), planned, candidates));
         }
         return result;
+    }
+
+    /** Return the name of the bundle that this is known of: the very object, since others may be equal to it. */
+    private String name(BundleData known) {
+        return data.getBundleData().entrySet().stream().filter(entry -> entry.getValue() == known).map(Map.Entry::getKey)
+                .findFirst().orElse("");
     }
 
     /** Return the classes of its shedder and its placement. */
@@ -119,7 +125,6 @@ final class Manager implements Main.Session {
         unloads.add(asked);
         unloaded.put(bundle, now);
         if (to != null) {
-            ties.put(bundle, drawn);
             manager.setNamespaceBundleAffinity(bundle, to);
         }
     }
@@ -138,12 +143,12 @@ final class Manager implements Main.Session {
         Map<String, Object> answer = new TreeMap<>();
         String bound = manager.setNamespaceBundleAffinity(bundle, null);
         answer.put("affinity", bound != null);
-        drawn = List.of();
+        ties.clear();
         if (bound == null) {
             bound = manager.selectBrokerForAssignment(broker.unit(bundle)).orElse(null);
         }
         answer.put("broker", bound);
-        answer.put("ties", drawn.isEmpty() && bound != null ? List.of(bound) : drawn);
+        answer.put("ties", ties.getOrDefault(bundle, bound == null ? Set.of() : Set.of(bound)));
         return answer;
     }
 
