@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lookup.engine.ballots import Ballot, Draws
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
+from lookup.model import Decision, Roster
 from lookup.settings.policy import PolicySpec
 from lookup.simulation import Scenario
 from lookup.simulation.load import MIB, MinuteLoad
@@ -43,16 +45,6 @@ class Minute:
         """Return whether Pulsar drew any destination at random."""
         return any(len(brokers) > 1 for brokers in self.ties.values())
 
-    def differences(self) -> list[str]:
-        """Return the bundles that did not go where Pulsar might have put them; who draws the owner moves nothing."""
-        ours, pulsars = ({bundle: move for bundle, *move in moves} for moves in (self.ours, self.pulsars))
-        wrong = []
-        for bundle in sorted(ours.keys() | pulsars.keys()):
-            source, wanted = pulsars.get(bundle) or (ours[bundle][0], ours[bundle][0])
-            found = ours[bundle][1] if bundle in ours else source
-            if found != wanted and found not in self.ties.get(bundle, ()):
-                wrong.append(bundle)
-        return wrong
 
 
 def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
@@ -131,18 +123,40 @@ def free(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str
 
 
 def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str, str]) -> Iterator[Minute]:
-    """Run a scenario as Pulsar does, and yield what each minute changed there and what ours would have changed."""
+    """Run a scenario as Pulsar does, and yield what each minute changed there and what ours would have changed.
+
+    Where ours draws, it draws what Pulsar has drawn if that has any odds, so that one draw is no excuse for the next.
+    """
     loop, theirs = ClosedLoop(scenario, policy), _Pulsars(classes, scenario, conf)
+    dice = loop.manager.draws = _LoadedDice(policy.name)
     for minute in range(scenario.minutes):
         _teach(loop, theirs)
         before = dict(_owners(loop))
         load = loop.report(minute)
+        moves, dice.ties = theirs.minute(minute, load)
+        dice.wanted = {bundle: broker for bundle, _, broker in moves}
+        # A bundle that was judged and stayed has drawn its owner.
+        dice.wanted |= {bundle: before[bundle] for bundle in dice.ties if bundle in before and bundle not in dice.wanted}
         loop.change()
         loop.look_up(load, load.loads)
-        after = dict(_owners(loop))
-        moves, ties = theirs.minute(minute, load)
-        yield Minute(_moves(before, after), moves, ties)
+        yield Minute(_moves(before, dict(_owners(loop))), moves, dice.ties)
     theirs.close()
+
+
+class _LoadedDice(Draws):
+    """Dice that fall as Pulsar's fell, where that is possible."""
+
+    def __init__(self, policy: str) -> None:
+        super().__init__(policy, "scenario", 1)
+        self.wanted: Mapping[str, str | None] = {}
+        self.ties: Mapping[str, frozenset[str]] = {}
+
+    def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
+        """Return the decision for the broker that Pulsar has drawn, or an ordinary one if that has no odds."""
+        wanted = self.wanted.get(bundle)
+        if wanted is None or wanted not in ballot.odds or not self.ties.get(bundle, frozenset()) >= ballot.odds.keys():
+            return super().decision(bundle, ballot, roster, fingerprint)
+        return ballot.decision(self._policy, bundle, fingerprint, wanted)
 
 
 def _teach(loop: ClosedLoop, theirs: _Pulsars) -> None:
