@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ class Minute:
     pulsars: tuple[Move, ...]
     #: by bundle: the brokers of which Pulsar drew one
     ties: Mapping[str, frozenset[str]]
+    #: what Pulsar ranks bundles by, where it takes one of several that are alike
+    ranks: Mapping[str, object]
 
     @property
     def is_acting(self) -> bool:
@@ -42,8 +45,16 @@ class Minute:
 
     @property
     def draws(self) -> bool:
-        """Return whether Pulsar drew any destination at random."""
-        return any(len(brokers) > 1 for brokers in self.ties.values())
+        """Return whether Pulsar drew any destination at random, or took one of several bundles that are alike."""
+        return any(len(brokers) > 1 for brokers in self.ties.values()) or self.ours != self.pulsars and self.is_equal
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether both sides did the same; bundles of one rank may stand for each other."""
+        return self._ranked(self.ours) == self._ranked(self.pulsars)
+
+    def _ranked(self, moves: tuple[Move, ...]) -> Counter[object]:
+        return Counter((self.ranks.get(bundle, bundle), source, broker) for bundle, source, broker in moves)
 
 
 
@@ -118,7 +129,7 @@ def free(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str
         loop.look_up(load, load.loads)
         after = dict(_owners(loop))
         moves, ties = theirs.minute(minute, load)
-        yield Minute(_moves(before, after), moves, ties)
+        yield Minute(_moves(before, after), moves, ties, theirs.ranks(load))
     theirs.close()
 
 
@@ -139,7 +150,7 @@ def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[s
         dice.wanted |= {bundle: before[bundle] for bundle in dice.ties if bundle in before and bundle not in dice.wanted}
         loop.change()
         loop.look_up(load, load.loads)
-        yield Minute(_moves(before, dict(_owners(loop))), moves, dice.ties)
+        yield Minute(_moves(before, dict(_owners(loop))), moves, dice.ties, theirs.ranks(load))
     theirs.close()
 
 
@@ -187,10 +198,11 @@ def _moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, .
 
 
 class _Pulsars:
-    """A modular manager of Pulsar's in closed loop: reports are made of what its own owners carry."""
+    """A manager of Pulsar's in closed loop: reports are made of what its own owners carry."""
 
     def __init__(self, classes: Classes, scenario: Scenario, conf: Mapping[str, str]) -> None:
         self._classes, self._scenario = classes, scenario
+        self._manager = "extensible" if "extensions" in conf.get("loadManagerClassName", "") else "modular"
         boundaries: dict[str, list[str]] = {}
         loop = ClosedLoop(scenario, Policy("none", None))  # type: ignore[arg-type]  # only its bundles and owners count
         self.owners = dict(_owners(loop))
@@ -199,7 +211,7 @@ class _Pulsars:
             low, _, high = bounds.partition("_")
             boundaries.setdefault(namespace, [low]).append(high)
         spaces = {namespace: {"boundaries": bounds} for namespace, bounds in boundaries.items()}
-        self._id = classes.ask("modular.open", conf=dict(conf), namespaces=spaces)["id"]
+        self._id = classes.ask(f"{self._manager}.open", conf=dict(conf), namespaces=spaces)["id"]
         self._groups = {name: group for group in scenario.brokers for name in group.ids}
         self._away = {name for name, group in self._groups.items() if not group.present}
         #: minute of its last unload by bundle
@@ -215,20 +227,29 @@ class _Pulsars:
             if event.at == minute:
                 self._away = (self._away | set(event.leave)) - set(event.join)
         self.owners = {bundle: broker for bundle, broker in self.owners.items() if broker not in self._away}
-        answer = self._classes.ask("modular.minute", id=self._id, now=minute, brokers=self._reports(load))
-        for bundle, _, _ in answer["unloads"]:
+        cycle = {"modular": "modular.minute", "extensible": "extensible.cycle"}[self._manager]
+        answer = self._classes.ask(cycle, id=self._id, now=minute, brokers=self._reports(load))
+        for bundle, *_ in answer["unloads"]:
             del self.owners[bundle]
             self.unloaded[bundle] = minute
-        ties = {bundle: frozenset(brokers) for bundle, brokers in answer["ties"].items()}
-        named = [bundle for bundle, _, _ in answer["unloads"]]
+        ties = {bundle: frozenset(brokers) for bundle, brokers in answer.get("ties", {}).items()}
+        named = [bundle for bundle, *_ in answer["unloads"]]
+        if self._manager == "extensible":
+            # Transferred at once; where no destination is named the next lookup decides.
+            self.owners |= {bundle: to for bundle, _, to, _ in answer["unloads"] if to is not None}
+            named = []
         lost = [bundle for bundle in load.loads if bundle not in self.owners and bundle not in set(named)]
         for bundle in [*named, *lost]:
-            found = self._classes.ask("modular.assign", id=self._id, bundle=bundle)
+            found = self._classes.ask(f"{self._manager}.assign", id=self._id, bundle=bundle)
             if found["broker"] is not None:
                 self.owners[bundle] = found["broker"]
-            if not found["affinity"]:
+            if not found.get("affinity"):
                 ties[bundle] = frozenset(found["ties"])
         return _moves(before, self.owners), ties
+
+    def ranks(self, load: MinuteLoad) -> Mapping[str, object]:
+        """Return what TopKBundles ranks bundles by, since among equals its order is that of a hash map."""
+        return {name: stats.rank for name, stats in load.traffic.stats.items()} if self._manager == "extensible" else {}
 
     def _reports(self, load: MinuteLoad) -> dict[str, Any]:
         bundles: dict[str, dict[str, Any]] = {name: {} for name in self._groups if name not in self._away}
@@ -238,15 +259,17 @@ class _Pulsars:
             if owner is not None:
                 carried[owner] += bytes_in_out
                 bundles[owner][bundle] = _stats(bytes_in_out, load.rates[bundle], load.traffic.stats[bundle].topics)
-        return {
-            name: {
-                "cpu": [100.0 * (carried[name] / (self._groups[name].capacity * MIB) + self._groups[name].busy), 100.0],
-                "bundles": found,
-                "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
-                "version": "4.2.4",
-            }
-            for name, found in bundles.items()
-        }
+        reports = {}
+        for name, found in bundles.items():
+            group = self._groups[name]
+            usage = carried[name] / (group.capacity * MIB) + group.busy
+            reports[name] = {"cpu": [100.0 * usage, 100.0], "bundles": found}
+            if self._manager == "extensible":
+                # As the scenario has it: nothing is smoothed.
+                means = {"maxResourceUsage": usage, "weightedMaxEMA": usage, "msgThroughputEMA": carried[name]}
+                # As late as the unload itself: see `docs/pulsar-parity.md` on the cool-down.
+                reports[name] |= {**means, "updatedAt": -3}
+        return reports
 
 
 def _stats(throughput: float, rate: float, topics: int) -> dict[str, Any]:
