@@ -20,9 +20,13 @@ class ResourceWeights:
 
     name: ClassVar[str] = "weights"
 
+    #: loadBalancerCPUResourceWeight
     cpu: Annotated[float, Ge(0), Conf("loadBalancerCPUResourceWeight")] = 1.0
+    #: loadBalancerDirectMemoryResourceWeight
     direct_memory: Annotated[float, Ge(0), Conf("loadBalancerDirectMemoryResourceWeight")] = 0.0
+    #: loadBalancerBandwidthInResourceWeight
     bandwidth_in: Annotated[float, Ge(0), Conf("loadBalancerBandwidthInResourceWeight")] = 1.0
+    #: loadBalancerBandwidthOutResourceWeight
     bandwidth_out: Annotated[float, Ge(0), Conf("loadBalancerBandwidthOutResourceWeight")] = 1.0
 
     def weighed(self, load: Load) -> Load:

@@ -360,8 +360,8 @@ def test_a_weight_may_be_spelt_the_old_way(tmp_path: Path) -> None:
     """The old key counts where the new one is exactly 1.0, as in Pulsar."""
     old, new = "loadBalancerBandwithInResourceWeight=0.5", "loadBalancerBandwidthInResourceWeight=0.25"
 
-    assert policy_table(_built(_spec(tmp_path, old)))["shedder"]["bandwidth_in_weight"] == 0.5
-    assert policy_table(_built(_spec(tmp_path, old, new)))["shedder"]["bandwidth_in_weight"] == 0.25
+    assert policy_table(_built(_spec(tmp_path, old)))["weights"]["bandwidth_in"] == 0.5
+    assert policy_table(_built(_spec(tmp_path, old, new)))["weights"]["bandwidth_in"] == 0.25
 
 
 @pytest.mark.parametrize(
