@@ -115,7 +115,12 @@ def judged_entry(
 def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, Any]:
     name, changes = f"{base.name}-{candidate.number}", dict(candidate.point.changes)
     if base.conf_file is not None and not any(map(is_path, changes)):
-        return {"name": name, "from_broker_conf": base.conf_file, "broker_conf": changes}
+        return {
+            "name": name,
+            "from_broker_conf": base.conf_file,
+            "pulsar": base.release,
+            "broker_conf": changes,
+        }
     return (
         search.spaces[candidate.point.space].policy(candidate.point, name).model_dump(mode="json", exclude_unset=True)
     )

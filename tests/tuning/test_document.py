@@ -48,6 +48,7 @@ def test_a_key_that_was_not_written_is_deleted_on_the_way_back(tmp_path: Path) -
     search, _ = searched(space, lambda one: standing(1.0 if one.number else 2.0))
 
     judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    assert judged["policy"]["pulsar"] == "4.2"
     assert judged["back"] == [
         f"pulsar-admin brokers update-dynamic-config --config {keys[1]} --value 10",
         f"pulsar-admin brokers delete-dynamic-config --config {keys[0]}",
