@@ -18,7 +18,7 @@ from lookup.model import BundleLoad, ClusterView
 from lookup.model.quoting import listed
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.policy import PolicySpec
-from lookup.settings.pulsar_keys import Scalar
+from lookup.settings.pulsar_keys import NO_EFFECT_SINCE, Scalar
 from lookup.settings.releases import RELEASES
 from lookup.settings.resolve import load_manager_keys
 
@@ -172,7 +172,7 @@ def idle_weights_of(settings: EvaluationFile) -> list[str]:
 
 def _weighs_resources(spec: PolicySpec, keys: Mapping[str, Scalar]) -> bool:
     defaults = RELEASES[spec.release].defaults
-    weights = {key: value for key, value in keys.items() if key.endswith("ResourceWeight")}
+    weights = {key: keys[key] for key in keys if key.endswith("ResourceWeight") and key not in NO_EFFECT_SINCE}
     return bool(spec.weights) or any(value != defaults.get(key, value) for key, value in weights.items())
 
 

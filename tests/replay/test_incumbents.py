@@ -75,7 +75,7 @@ def test_weights_that_cannot_act_are_said_before_a_run(tmp_path: Path, sample: P
     """Once for all policies that have some; what simulated load gives is one usage of a broker."""
     conf = tmp_path / "broker.conf"
     conf.write_text("loadBalancerDirectMemoryResourceWeight=1\n", "latin-1")
-    own = {"name": "own", "selector": "random", "shedder": {"use": "threshold", "cpu_weight": 0.5}}
+    own = {"name": "own", "selector": "random", "shedder": "threshold", "weights": {"cpu": 0.5}}
     file = {
         "evaluation": {"incumbent": "today", "seeds": [1]},
         "inputs": {name: str(sample / name) for name in ("lookups", "brokers", "ownership")},
