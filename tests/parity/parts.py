@@ -28,11 +28,9 @@ from lookup.model import (
     NamespaceBundleStats,
     Roster,
     Traffic,
-    ascending,
-    bundle_of,
-    top_bundles,
 )
-from lookup.model.bundles import equal_boundaries
+from lookup.model.bundles import bundle_of, equal_boundaries
+from lookup.model.load import ascending, top_bundles
 from lookup.model.load_data import ResourceUsage
 from lookup.model.request import request_of
 from tests.parity.jvm import Classes
@@ -83,7 +81,7 @@ def _brokers(dice: random.Random, count: int, resources: int) -> dict[str, State
     for number in range(count):
         used = [round(dice.choice((0.0, dice.uniform(0, 100), dice.uniform(0, 130))), 2) for _ in range(resources)]
         report: State = {key: [value, 100.0] for key, value in zip(_KEYS, [*used, *[0.0] * 5], strict=False)}
-        brokers[f"b{number}:8080"] = report | {"bundles": {}}
+        brokers[f"b{number:02}:8080"] = report | {"bundles": {}}
     return brokers
 
 
@@ -306,7 +304,7 @@ def _published(dice: random.Random, count: int) -> dict[str, State]:
             number += 1
         listed.sort(key=lambda entry: entry[1]["msgThroughputIn"])
         total = sum(figures["msgThroughputIn"] for _, figures in listed)
-        brokers[f"b{index}:8080"] = {
+        brokers[f"b{index:02}:8080"] = {
             **{key: [0.0, 100.0] for key in _KEYS},
             "cpu": [100.0 * usage, 100.0],
             "maxResourceUsage": usage,
@@ -372,7 +370,7 @@ def _published_to(
             smoothed_throughput=column("msgThroughputEMA"),
             topics=column("topics").astype(np.int64),
             top_bundles=[
-                ascending(BundleLoad(bundle, given["msgThroughputIn"]) for bundle, given in report.get("bundles", ()))
+                ascending(BundleLoad(bundle, given.get("msgThroughputIn", 0.0)) for bundle, given in report.get("bundles", ()))
                 for report in brokers.values()
             ],
             traffic=Traffic(stats),
@@ -428,10 +426,13 @@ def _filter(part: str) -> Callable[..., Compared]:
             }
             for n in range(dice.randint(2, 8))
         }
+        # Lookups go to brokers of the class of the one that started last, so it is that class that filters.
+        newest = max(brokers.values(), key=lambda one: one["startTimestamp"])
+        conf["loadManagerClassName"] = newest["loadManagerClassName"]
         bundle = "t/a/0x00000000_0xffffffff"
         name = f"{EXTENSIONS}filter.{_FILTERS[part]}"
         theirs = classes.ask("filters", conf=conf, filter=name, brokers=brokers, bundle=bundle)["left"]
-        policy = policy_of(conf, release, folder)
+        policy = policy_of({**conf, **_EXTENSIBLE}, release, folder)
         manager = _published_to(brokers, policy, {})
         instant = manager.instant()
         index = next(n for n, one in enumerate(policy.filters) if one.name == part)
@@ -463,7 +464,7 @@ def _bundle(classes: Classes, dice: random.Random, release: str, folder: Path) -
     topics = [f"persistent://t/a/topic-{dice.randrange(10**9)}-partition-{n}" for n in range(20)]
     written = [f"0x{bound:08x}" for bound in bounds]
     theirs = classes.ask("bundle", namespace="t/a", boundaries=written, topics=topics)
-    ours = {topic: str(bundle_of(topic, bounds)) for topic in topics}
+    ours = {topic: f"t/a/{bundle_of(topic, bounds)}" for topic in topics}
     return Compared({"boundaries": written, "topics": topics}, ours, theirs, is_acting=True)
 
 

@@ -38,7 +38,10 @@ final class Parts {
                     planned.put(bundle, broker);
                 }
             }
-            cycles.add(Map.of("unloads", unloads.asMap(), "planned", planned));
+            Map<String, List<String>> named = new TreeMap<>();
+            // Copied: some shedders clear what they returned when they are asked again.
+            unloads.asMap().forEach((broker, bundles) -> named.put(broker, List.copyOf(bundles)));
+            cycles.add(Map.of("unloads", named, "planned", planned));
             if (Hidden.method(shedder.getClass(), "onUnloadAttemptCompleted", 0) != null) {
                 // From 5.0 on the manager says so after each cycle.
                 Hidden.call(shedder, "onUnloadAttemptCompleted");
