@@ -75,11 +75,12 @@ def compare(part: str, classes: Classes, release: str, folder: Path, states: int
 # States
 
 
-def _brokers(dice: random.Random, count: int, resources: int) -> dict[str, State]:
-    """Draw reports of brokers: percentages up to 130, some of them 0."""
+def _brokers(dice: random.Random, count: int, resources: int, *, idlest: float = 0.0) -> dict[str, State]:
+    """Draw reports of brokers: percentages up to 130, some of them 0, and at least `idlest` of the CPU."""
     brokers = {}
     for number in range(count):
-        used = [round(dice.choice((0.0, dice.uniform(0, 100), dice.uniform(0, 130))), 2) for _ in range(resources)]
+        used = [round(dice.choice((0.0, dice.uniform(0, 100), dice.uniform(0, 130))), 6) for _ in range(resources)]
+        used[0] = max(used[0], idlest * (1 + number / 100))
         report: State = {key: [value, 100.0] for key, value in zip(_KEYS, [*used, *[0.0] * 5], strict=False)}
         brokers[f"b{number:02}:8080"] = report | {"bundles": {}}
     return brokers
@@ -196,11 +197,13 @@ def _shed(shedder: str, kind: str) -> Callable[..., Compared]:
         if dice.random() < 0.7:
             conf |= {"loadBalancerBundleUnloadMinThroughputThreshold": "0", "minUnloadMessage": "10"}
         if kind == "weights":
-            conf |= _weights(dice)
+            conf |= _weights(dice) | {"loadBalancerCPUResourceWeight": "1.0"}
         cycles = []
         count = dice.randint(2, 12)
         for _ in range(dice.randint(1, 5)):
-            brokers = _brokers(dice, count - (dice.random() < 0.2), 5 if kind in ("five", "weights") else 1)
+            # AvgShedder pairs brokers by rank, and those at 0 would tie.
+            idlest = 0.01 if shedder == "AvgShedder" else 0.0
+            brokers = _brokers(dice, count, 5 if kind in ("five", "weights") else 1, idlest=idlest)
             means = _filled(dice, brokers, idle=0.25 if kind == "idle" else 0.02)
             recent = {bundle: dice.randint(0, 40) for bundle in means if dice.random() < 0.1}
             cycles.append({"brokers": brokers, "bundles": means, "recentlyUnloaded": recent})
@@ -215,8 +218,10 @@ def _shed(shedder: str, kind: str) -> Callable[..., Compared]:
         ours, pulsars = [], []
         for index, (state, theirs) in enumerate(zip(cycles, answer, strict=True)):
             manager = _loaded(state, policy, memory, _NOW_US + index * _MINUTE_US)
-            ours.append(_named(manager, memory))
-            pulsars.append({broker: sorted(bundles) for broker, bundles in theirs["unloads"].items()})
+            # One idle bundle is like another.
+            idle = {bundle for bundle, given in state["bundles"].items() if not any(given["short"])}
+            for sides, named in ((ours, _named(manager, memory)), (pulsars, theirs["unloads"])):
+                sides.append({b: sorted("idle" if one in idle else one for one in all_) for b, all_ in named.items()})
         return Compared({"conf": conf, "cycles": cycles}, ours, pulsars, any(ours) or any(pulsars))
 
     return compared
@@ -236,7 +241,7 @@ def _named(manager: LoadManager, memory: dict[str, dict[str, Any]]) -> dict[str,
     named: dict[str, list[str]] = {}
     for unload in report.accepted:
         named.setdefault(unload.source, []).append(unload.bundle)
-    return {broker: sorted(bundles) for broker, bundles in named.items()}
+    return named
 
 
 def _place(placement: str, kind: str) -> Callable[..., Compared]:
@@ -294,12 +299,13 @@ def _published(dice: random.Random, count: int) -> dict[str, State]:
     """Draw what brokers of the extensible manager publish; no two bundles are alike to TopKBundles."""
     brokers: dict[str, State] = {}
     number, size = 0, 0x1_0000_0000 // 0x400
+    steps = dice.sample(range(1, 400), 120)
     for index in range(count):
         usage = round(dice.choice((dice.uniform(0, 1.3), dice.uniform(0, 0.4))), 4)
         listed = []
         for _ in range(dice.choice((0, 1, 3, 10))):
             # Steps of TopKBundles are 100 kB/s.
-            figures = {"msgThroughputIn": 200_000.0 * (1 + dice.randrange(400)) + number, "msgThroughputOut": 0.0}
+            figures = {"msgThroughputIn": 200_000.0 * steps.pop(), "msgThroughputOut": 0.0}
             listed.append((f"t/a/0x{number * size:08x}_0x{(number + 1) * size:08x}", figures))
             number += 1
         listed.sort(key=lambda entry: entry[1]["msgThroughputIn"])
@@ -330,12 +336,15 @@ def _transfer(classes: Classes, dice: random.Random, release: str, folder: Path)
     cycles = [{"brokers": _published(dice, dice.randint(2, 10)), "now": 4 * index} for index in range(6)]
     answer = classes.ask("transfer", conf=conf, cycles=cycles)["cycles"]
     policy, memory = policy_of(conf, release, folder), dict[str, dict[str, Any]]()
+    unloaded: dict[str, int] = {}
     ours, pulsars = [], []
     for cycle, theirs in zip(cycles, answer, strict=True):
         brokers: Any = cycle["brokers"]
         manager = _published_to(brokers, policy, memory, _NOW_US + int(str(cycle["now"])) * _MINUTE_US)
+        vars(manager)["_unloaded"].update(unloaded)
         report = manager.shed()
         accepted = () if report is None else report.accepted
+        unloaded |= manager.view().unloaded
         ours.append(_ranked(brokers, [(unload.bundle, unload.source, unload.destination) for unload in accepted]))
         pulsars.append(_ranked(brokers, [(bundle, source, to) for bundle, source, to, _ in theirs["unloads"]]))
     return Compared({"conf": conf, "cycles": cycles}, ours, pulsars, any(ours) or any(pulsars))
