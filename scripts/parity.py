@@ -21,8 +21,10 @@ from lookup.engine.plugins import Registry, load_plugins
 from lookup.hooks.protocols import Conf
 from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS
 
-__all__ = ["KEYS", "REASONS", "implementations", "parity_page"]
+__all__ = ["CLASSES_BEGIN", "CLASSES_END", "KEYS", "REASONS", "implementations", "parity_page"]
 
+#: Between them is the table of Pulsar's own classes, which needs their jars.
+CLASSES_BEGIN, CLASSES_END = "<!-- classes: written by python -m tests.parity -->\n", "<!-- end of classes -->\n"
 #: Every key of `docs/pulsar/configuration.md` by which load managers decide.
 KEYS = tuple(
     sorted({*LOAD_MANAGER_KEYS, "failureDomainsEnabled", "loadManagerClassName", "lookupPropertyPrefix"}, key=str.lower)
@@ -254,13 +256,16 @@ test compares page and code. Defaults, units and Pulsar's own rules:
 """
 
 
-def parity_page(registry: Registry) -> str:
-    """Return the page as Markdown."""
+def parity_page(registry: Registry, before: str) -> str:
+    """Return the page as Markdown, with the table that `python -m tests.parity` wrote as it stood before."""
     found = implementations(registry)
     here = {key: "<br>".join((*found[key], *filter(None, [NOTES.get(key)]))) for key in KEYS if key in found}
     reasons = {key: REASONS[key] for key in KEYS if key in REASONS and key not in found}
+    _, begin, rest = before.partition(CLASSES_BEGIN)
+    table, end, _ = rest.partition(CLASSES_END)
     sections = [
         _INTRODUCTION,
+        f"{begin}{table}{end}" if end else f"{CLASSES_BEGIN}{CLASSES_END}",
         f"## What goes by a key\n\n{_table('what goes by it', here)}",
         f"## What deliberately does not\n\n{_table('why', reasons)}",
     ]
@@ -273,4 +278,5 @@ def _table(heading: str, rows: Mapping[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(parity_page(load_plugins()), encoding="utf-8")
+    page = Path(sys.argv[1])
+    page.write_text(parity_page(load_plugins(), page.read_text(encoding="utf-8")), encoding="utf-8")

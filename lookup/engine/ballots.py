@@ -55,13 +55,13 @@ class Ballot:
     margin: float | None = None
     ties: int = 0
     #: the brokers that the filters left; only if a part observes that
-    offered: Candidates | None = field(default=None, compare=False, repr=False)
+    offers: tuple[Candidates, ...] = field(default=(), compare=False, repr=False)
 
     def after(self, rejected: Mapping[Reason, int]) -> Ballot:
         """Return the same ballot with the rejections of the filters before it."""
         # Written out: every decision comes by here, and `dataclasses.replace` takes four times as long.
         return Ballot(
-            self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offered
+            self.numbers, self.cumulative, self.odds, rejected, self.declined, self.margin, self.ties, self.offers
         )
 
     def pick(self, rolled: float) -> int:
@@ -122,6 +122,10 @@ def tallied(
     )
 
 
+#: Stands for the ballot before the first.
+_NOT_ASKED = Ballot()
+
+
 @dataclass(frozen=True, slots=True)
 class SecondChoice:
     """The brokers a policy asks about instead: all that its first few filters keep.
@@ -139,21 +143,22 @@ class SecondChoice:
     overloaded: Annotated[float, Ge(0), Conf("loadBalancerBrokerOverloadedThresholdPercentage", scale=0.01)] = 0.85
 
     def made(
-        self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[], Ballot]
+        self, kept: Kept, view: ClusterView, first_among: Callable[[Kept], Ballot], second: Callable[[Ballot], Ballot]
     ) -> Ballot:
         """Return the odds after the second choice; those of the first if none of its brokers is overloaded.
 
         Args:
             kept: the brokers that all filters keep.
             first_among: asks about these.
-            second: asks about those the first few filters keep; if none is chosen there, the first choice stands.
+            second: asks about those the first few filters keep, after another ballot; if none is chosen there, the
+                first choice stands.
         """
-        first = second() if kept.is_unsure or not len(kept.brokers) else first_among(kept)
+        first = second(_NOT_ASKED) if kept.is_unsure or not len(kept.brokers) else first_among(kept)
         usage = view.load.weighted
         full = [number for number in first.numbers if usage[number] > self.overloaded]
         if not full:
             return first
-        other = second()
+        other = second(first)
         # A failure that closes the policy closes it here as well, although the first choice had its odds.
         if other.declined is Reason.POLICY_ERROR:
             return other
@@ -163,7 +168,8 @@ class SecondChoice:
 def _mixed(first: Ballot, other: Ballot, full: frozenset[int]) -> Ballot:
     chosen = dict(zip(first.numbers, first.odds.items(), strict=True))
     if len(full) == len(chosen):
-        return other
+        # Whichever broker comes first is passed over, so both offers were made.
+        return replace(other, offers=(*first.offers, *other.offers))
     added = dict(zip(other.numbers, other.odds.items(), strict=True))
     share = sum(odds for number, (_, odds) in chosen.items() if number in full)
     mixed: dict[int, tuple[str, float]] = {}

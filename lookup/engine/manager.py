@@ -246,7 +246,7 @@ class LoadManager:
         if decision.broker is None:
             self._declined[question] = entry
         else:
-            self._book_decision(request, decision, ts_us, ballot.offered)
+            self._book_decision(request, decision, ts_us, ballot.offers)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
@@ -335,7 +335,7 @@ class LoadManager:
             now = Instant(policy, view)
             ballot = policy.ballot(request, now)
             decision = draws.decision(bundle, ballot, self.roster, self._fingerprint)
-            self._note_drawn(policy, memory, request, decision, ballot.offered, now)
+            self._note_drawn(policy, memory, request, decision, ballot.offers, now)
             return decision
 
         unloading = Unloading(carry_out, choose if policy.destination_first else None)
@@ -440,7 +440,7 @@ class LoadManager:
         request = request_of(None, bundle, LookupOptions())
         ballot, fingerprint = self._decided(request, self.policy.decision_key(request))
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
-        if self._note_drawn(self.policy, self.memory, request, decision, ballot.offered, self.instant()):
+        if self._note_drawn(self.policy, self.memory, request, decision, ballot.offers, self.instant()):
             self._instant = None
         if decision.broker is not None:
             self._drawn[bundle] = self._chosen_number(request, decision)
@@ -452,22 +452,22 @@ class LoadManager:
         memory: dict[str, dict[str, Any]],
         request: LookupRequest,
         decision: Decision,
-        offered: Candidates | None,
+        offers: Sequence[Candidates],
         instant: Instant,
     ) -> bool:
         """Let parts note a destination that a cycle has drawn; return whether there is such a part."""
         if decision.broker is None:
             return False
         broker = self.roster[self._chosen_number(request, decision)]
-        observed = policy.observe(memory, request, broker, offered, instant, is_assigned=False)
+        observed = policy.observe(memory, request, broker, offers, instant, is_assigned=False)
         return policy.remember(memory, request, broker, instant.failures) or observed
 
     def _book_decision(
-        self, request: LookupRequest, decision: Decision, ts_us: int, offered: Candidates | None
+        self, request: LookupRequest, decision: Decision, ts_us: int, offers: Sequence[Candidates]
     ) -> None:
         number, instant = self._chosen_number(request, decision), self.instant()
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
-        observed = self.policy.observe(self.memory, request, self.roster[number], offered, instant, is_assigned=True)
+        observed = self.policy.observe(self.memory, request, self.roster[number], offers, instant, is_assigned=True)
         self._give(request.bundle, number, ts_us, decided=True)
         if self.policy.remember(self.memory, request, self.roster[number], self.failures) or observed:
             self._instant = None

@@ -5,10 +5,12 @@ Nothing is rolled and nothing is remembered here; `manager.py` does both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import copy
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -167,9 +169,24 @@ class Policy:
             # The second choice begins with all brokers again: a filter it leaves out may have rejected the best.
             fewer = partial(self._narrowed, range(choice.filters), request, Kept(instant.offered, {}), instant)
             among = partial(self._among, request, instant)
-            return choice.made(kept, instant.view, among, lambda: among(fewer()))
+            return choice.made(
+                kept,
+                instant.view,
+                among,
+                lambda before: self._among(request, self._after(before, request, instant), fewer()),
+            )
         except ContractError as breach:
             raise type(breach)(f"policy {self.name!r}: {breach}") from breach
+
+    def _after(self, ballot: Ballot, request: LookupRequest, instant: Instant) -> Instant:
+        """Return the instant as the parts remember it that have been asked once already, and are asked again."""
+        if not ballot.offers:
+            return instant
+        memory = copy.deepcopy({key: dict(kept) for key, kept in instant.view.memory.items()})
+        broker = instant.view.brokers[ballot.numbers[0]]
+        self.observe(memory, request, broker, ballot.offers, instant, is_assigned=False)
+        view = replace(instant.view, memory=MappingProxyType(memory))
+        return Instant(self, view, instant.failures, standing=instant.standing)
 
     def permits_other(self, owner: int, request: LookupRequest, instant: Instant) -> bool:
         """Return whether another broker than the owner may have a bundle.
@@ -204,7 +221,7 @@ class Policy:
             # Nothing is kept of a failure: the next request asks, and counts, again.
             return Ballot(rejected=kept.rejected, declined=Reason.POLICY_ERROR)
         if self._observers:
-            chosen = replace(chosen, offered=kept.brokers)
+            chosen = replace(chosen, offers=(kept.brokers,))
         return chosen.after(kept.rejected) if kept.rejected else chosen
 
     def _choice(self, request: LookupRequest, brokers: Candidates, instant: Instant) -> Ballot:
@@ -376,7 +393,7 @@ class Policy:
         memory: dict[str, dict[str, Any]],
         request: LookupRequest,
         broker: Broker,
-        offered: Candidates | None,
+        offers: Sequence[Candidates],
         instant: Instant,
         *,
         is_assigned: bool,
@@ -385,18 +402,16 @@ class Policy:
 
         Args:
             memory: by `memory_key`, changed in place.
-            offered: the brokers that the filters left; None if no part observes.
+            offers: the brokers that the filters left, of each choice in turn; none if no part observes.
             instant: that of the decision.
             is_assigned: as `Offer` has it.
         """
-        if offered is None:
-            return False
-        for index, part, cut in self._observers:
+        for (index, part, cut), offered in product(self._observers, offers):
             # Before its memory is changed: the offer shows the one of the decision.
             offer = Offer(offered, instant.seen_by(index), is_assigned)
             kept = memory.setdefault(memory_key(part), {})
             self._note(part, request, instant.failures, partial(part.observe, kept, cut(request), broker, offer))
-        return bool(self._observers)
+        return bool(self._observers and offers)
 
     def _note(self, part: Any, request: LookupRequest, failures: Failures, note: Callable[[], None]) -> None:
         """Let a part note an assignment, which stands if the part fails."""

@@ -132,10 +132,11 @@ def test_who_observes_is_told_whom_the_second_choice_was_among() -> None:
         def observe(self, *told: Any) -> None:
             """Need nothing but to be there."""
 
-    found = _ballot(Keep(("b1", "b2")), Observing(), usage={"b1": 0.9})
+    mixed = _ballot(Keep(("b1", "b2")), Observing(), usage={"b1": 0.9})
+    all_full = _ballot(Keep(("b1",)), Observing(), usage={"b1": 0.9})
 
-    assert found.offered is not None
-    assert found.offered.ids == IDS
+    assert [offer.ids for offer in mixed.offers] == [IDS]
+    assert [offer.ids for offer in all_full.offers] == [("b1",), IDS]
 
 
 def test_a_policy_with_a_second_choice_reads_load() -> None:

@@ -71,7 +71,7 @@ class Classes:
 
 
 def _said(*command: str) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoClassesError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given")
     return done.stdout.strip()

@@ -6,12 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lookup.engine.ballots import Ballot, Draws
 from lookup.engine.build import build_policies
-from lookup.engine.plugins import load_plugins
+from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.model import Decision, Roster
 from lookup.settings.policy import PolicySpec
@@ -35,8 +36,8 @@ class Minute:
     pulsars: tuple[Move, ...]
     #: by bundle: the brokers of which Pulsar drew one
     ties: Mapping[str, frozenset[str]]
-    #: what Pulsar ranks bundles by, where it takes one of several that are alike
-    ranks: Mapping[str, object]
+    #: brokers with bundles that are alike to Pulsar, which takes any of them
+    twins: frozenset[str]
 
     @property
     def is_acting(self) -> bool:
@@ -45,17 +46,19 @@ class Minute:
 
     @property
     def draws(self) -> bool:
-        """Return whether Pulsar drew any destination at random, or took one of several bundles that are alike."""
-        return any(len(brokers) > 1 for brokers in self.ties.values()) or self.ours != self.pulsars and self.is_equal
+        """Return whether Pulsar drew a destination at random, or took another one of several bundles that are alike."""
+        return any(len(brokers) > 1 for brokers in self.ties.values()) or self.is_tied
+
+    @property
+    def is_tied(self) -> bool:
+        """Return whether the sides differ only for brokers with bundles that are alike."""
+        differing = {source for _, source, _ in set(self.ours) ^ set(self.pulsars)}
+        return bool(differing) and differing <= self.twins
 
     @property
     def is_equal(self) -> bool:
-        """Return whether both sides did the same; bundles of one rank may stand for each other."""
-        return self._ranked(self.ours) == self._ranked(self.pulsars)
-
-    def _ranked(self, moves: tuple[Move, ...]) -> Counter[object]:
-        return Counter((self.ranks.get(bundle, bundle), source, broker) for bundle, source, broker in moves)
-
+        """Return whether both sides did the same."""
+        return self.ours == self.pulsars
 
 
 def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
@@ -63,7 +66,12 @@ def policy_of(conf: Mapping[str, str], release: str, folder: Path) -> Policy:
     file = folder / "broker.conf"
     file.write_text("".join(f"{key}={value}\n" for key, value in conf.items()), encoding="latin-1")
     spec = PolicySpec.model_validate({"name": "p", "from_broker_conf": str(file), "pulsar": release})
-    return build_policies(load_plugins(), [spec])[0]
+    return build_policies(_registry(), [spec])[0]
+
+
+@cache
+def _registry() -> Registry:
+    return load_plugins()
 
 
 def drawn_scenario(seed: int, *, is_steady: bool) -> Scenario:
@@ -81,7 +89,7 @@ def drawn_scenario(seed: int, *, is_steady: bool) -> Scenario:
     namespaces = []
     spaces = dice.randint(1, 3)
     # Where all brokers are overloaded Pulsar draws one, and a loop that is left alone goes its own way.
-    usage = dice.uniform(0.15, 0.65) * sum(float(entry["capacity"]) for entry in brokers) / spaces
+    usage = dice.uniform(0.25, 0.75) * sum(float(entry["capacity"]) for entry in brokers) / spaces
     for n in range(spaces):
         bundles = dice.randint(8, 25)
         entry = {
@@ -127,9 +135,9 @@ def free(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[str
         load = loop.report(minute)
         loop.change()
         loop.look_up(load, load.loads)
-        after = dict(_owners(loop))
+        twins = theirs.twins(load, theirs.owners)
         moves, ties = theirs.minute(minute, load)
-        yield Minute(_moves(before, after), moves, ties, theirs.ranks(load))
+        yield Minute(_moves(before, dict(_owners(loop))), moves, ties, twins)
     theirs.close()
 
 
@@ -144,13 +152,16 @@ def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[s
         _teach(loop, theirs)
         before = dict(_owners(loop))
         load = loop.report(minute)
+        twins = theirs.twins(load, theirs.owners)
         moves, dice.ties = theirs.minute(minute, load)
         dice.wanted = {bundle: broker for bundle, _, broker in moves}
         # A bundle that was judged and stayed has drawn its owner.
-        dice.wanted |= {bundle: before[bundle] for bundle in dice.ties if bundle in before and bundle not in dice.wanted}
+        dice.wanted |= {
+            bundle: before[bundle] for bundle in dice.ties if bundle in before and bundle not in dice.wanted
+        }
         loop.change()
         loop.look_up(load, load.loads)
-        yield Minute(_moves(before, dict(_owners(loop))), moves, dice.ties, theirs.ranks(load))
+        yield Minute(_moves(before, dict(_owners(loop))), moves, dice.ties, twins)
     theirs.close()
 
 
@@ -247,9 +258,12 @@ class _Pulsars:
                 ties[bundle] = frozenset(found["ties"])
         return _moves(before, self.owners), ties
 
-    def ranks(self, load: MinuteLoad) -> Mapping[str, object]:
-        """Return what TopKBundles ranks bundles by, since among equals its order is that of a hash map."""
-        return {name: stats.rank for name, stats in load.traffic.stats.items()} if self._manager == "extensible" else {}
+    def twins(self, load: MinuteLoad, owners: Mapping[str, str]) -> frozenset[str]:
+        """Return the brokers with two bundles of one rank: among these the order of TopKBundles is that of a hash map."""
+        if self._manager == "modular":
+            return frozenset()
+        seen = Counter((owners[name], stats.rank) for name, stats in load.traffic.stats.items() if name in owners)
+        return frozenset(broker for (broker, _), count in seen.items() if count > 1)
 
     def _reports(self, load: MinuteLoad) -> dict[str, Any]:
         bundles: dict[str, dict[str, Any]] = {name: {} for name in self._groups if name not in self._away}

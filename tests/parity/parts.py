@@ -379,7 +379,9 @@ def _published_to(
             smoothed_throughput=column("msgThroughputEMA"),
             topics=column("topics").astype(np.int64),
             top_bundles=[
-                ascending(BundleLoad(bundle, given.get("msgThroughputIn", 0.0)) for bundle, given in report.get("bundles", ()))
+                ascending(
+                    BundleLoad(bundle, given.get("msgThroughputIn", 0.0)) for bundle, given in report.get("bundles", ())
+                )
                 for report in brokers.values()
             ],
             traffic=Traffic(stats),
@@ -487,14 +489,21 @@ def _split_extensible(classes: Classes, dice: random.Random, release: str, folde
         "loadBalancerNamespaceMaximumBundles": "100000",
     }
     spaces = {"t/a": {"boundaries": [f"0x{bound:08x}" for bound in equal_boundaries(16)]}}
-    names = [f"t/a/{low}_{high}" for low, high in zip(spaces["t/a"]["boundaries"], spaces["t/a"]["boundaries"][1:], strict=False)]
+    names = [
+        f"t/a/{low}_{high}"
+        for low, high in zip(spaces["t/a"]["boundaries"], spaces["t/a"]["boundaries"][1:], strict=False)
+    ]
     cycles = []
     for _ in range(5):
         busy = {name: dice.choice((0.0, 5_000.0, 20_000.0, 40_000.0)) for name in names}
         cycles.append(
             {
                 "bundles": {
-                    name: {"msgRateIn": rate, "topics": dice.choice((0, 1, 5, 30)), "producerCount": dice.choice((5, 1_200))}
+                    name: {
+                        "msgRateIn": rate,
+                        "topics": dice.choice((0, 1, 5, 30)),
+                        "producerCount": dice.choice((5, 1_200)),
+                    }
                     for name, rate in busy.items()
                 }
             }
@@ -503,7 +512,9 @@ def _split_extensible(classes: Classes, dice: random.Random, release: str, folde
     policy, memory = policy_of(conf, release, folder), dict[str, dict[str, Any]]()
     ours, pulsars = [], []
     for cycle, theirs in zip(cycles, answer, strict=True):
-        manager = _published_to({"b0:8080": {"bundles": list(cycle["bundles"].items())}} | {"b1:8080": {}}, policy, memory)
+        manager = _published_to(
+            {"b0:8080": {"bundles": list(cycle["bundles"].items())}} | {"b1:8080": {}}, policy, memory
+        )
         stats = {name: _stats(given) for name, given in cycle["bundles"].items()}
         shown = replace(Load.unknown(2), traffic=Traffic(stats, {}, {"t/a": 16}))
         manager.set_load(shown)

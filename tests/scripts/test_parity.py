@@ -25,12 +25,14 @@ def registry() -> Registry:
 
 def test_the_page_is_what_the_generator_prints(registry: Registry) -> None:
     """`python scripts/parity.py docs/pulsar-parity.md` writes it anew."""
-    assert _PAGE.read_text(encoding="utf-8") == parity_page(registry)
+    page = _PAGE.read_text(encoding="utf-8")
+
+    assert page == parity_page(registry, page)
 
 
 def test_every_key_has_a_row(registry: Registry) -> None:
     """Nothing is left open: something goes by a key, or there is a reason."""
-    page = parity_page(registry)
+    page = parity_page(registry, "")
 
     assert [key for key in KEYS if page.count(f"| `{key}` |") != 1] == []
 
