@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Setuptools explains at length what an editable installation is.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge integration cluster check docs dist bench calibrate changelog clean distclean
+.PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge parity integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
 	@echo "make demo    install, make a sample log, compare the shipped policies over it"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-lowest, make test-newest  run the quick tests with the oldest releases that setup.cfg permits, or with the newest"
 	@echo "make integration  run the tests that need a Pulsar cluster: its jars from Maven Central, three brokers on this machine; ARGS=--pulsar=4.0.7 for another release"
 	@echo "make cluster  run the tests that need a Spark cluster: a master and two workers on this machine, and YARN"
+	@echo "make parity  compare the policies with Pulsar's own classes, 4.0.8, 4.2.4 and 5.0.1: jars from Maven Central; ARGS='--states 5000 --scenarios 200 --write' for docs/pulsar-parity.md"
 	@echo "make bridge  build the jar for Pulsar's brokers: plugins/pulsar_bridge/target/pulsar-bridge.jar"
 	@echo "make check   format, lint, types, contracts, docs"
 	@echo "make docs    build the pages as a site, docs/_build/html; VERSION=COMMIT, or a tag, builds those of another version beside it"
@@ -75,6 +76,9 @@ test-lowest test-newest: test-%:
 	@python=$$(scripts/ensure-releases.sh $*) && \
 	$$python -m pytest -m quick --hypothesis-profile few -o cache_dir=$(VENV)-$*/pytest_cache $(SIDE_BY_SIDE) $(ARGS)
 
+parity: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.parity $(ARGS)
+
 bridge:
 	@scripts/ensure-bridge.sh
 
@@ -127,7 +131,7 @@ calibrate: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.acceptance.calibration $(ARGS)
 
 clean:
-	rm -rf build dist plugins/pulsar_bridge/target *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
+	rm -rf build dist plugins/pulsar_bridge/target plugins/pulsar_parts/target *.egg-info sample report bench-data docs/_build spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
