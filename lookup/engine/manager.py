@@ -107,6 +107,8 @@ class LoadManager:
         self.capacity = capacities(roster, conditions.assumed_capacity)
         self._epoch_us = self._tick_us = self._changes_in_tick = 0
         self._unloaded: dict[str, int] = {}
+        #: start of the tick of the last cycle, before the first that of the first tick
+        self._cycled_us: int | None = None
         #: numbers of the destinations drawn in the present cycle, by bundle
         self._drawn: dict[str, int] = {}
         #: numbers of the owners before, by bundle that a cycle of the modular manager has moved since the last report
@@ -122,6 +124,8 @@ class LoadManager:
 
     def begin_tick(self, start_us: int) -> None:
         """Start a tick: the view's clock stands at its start until the next."""
+        if self._cycled_us is None:
+            self._cycled_us = start_us
         self._tick_us = start_us
         self._changes_in_tick = 0
         self._instant = None
@@ -303,8 +307,8 @@ class LoadManager:
         self._changed()
 
     def shed(self) -> CycleReport[Unload] | None:
-        """Run one cycle of the policy's shedder; None if it has none."""
-        if self.policy.shedder is None:
+        """Run one cycle of the policy's shedder; None if it has none, or if the next cycle is not due yet."""
+        if self.policy.shedder is None or not self._is_due():
             return None
         if self._observer.before_cycle is not None:
             self._observer.before_cycle(self)
@@ -312,6 +316,19 @@ class LoadManager:
         choose = self._choose_destination if self.policy.destination_first else None
         memory = self._memory_of(self.policy.shedder)
         return self._cycle(self.policy, self.instant(), memory, Unloading(self._book_unload, choose))
+
+    def _is_due(self) -> bool:
+        """Return whether it is time for a cycle; the first comes one interval after the first tick.
+
+        Under Pulsar's minute every tick has one: ticks are what a run has of time.
+        Source: LoadSheddingTask.start, UnloadScheduler.start (Pulsar 4.2.4).
+        """
+        interval_us = self.policy.shedding_interval_us
+        if interval_us > Policy.shedding_interval_us:
+            if self._cycled_us is not None and self._tick_us < self._cycled_us + interval_us:
+                return False
+            self._cycled_us = self._tick_us
+        return True
 
     def rehearsed(self, policy: Policy) -> CycleReport[Unload]:
         """Return how a cycle of the shedder would end now; owners, memory and dice stay as they are."""
