@@ -29,7 +29,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/report": 5_600,
     "lookup/score": 2_300,
     "lookup/serve": 3_800,
-    "lookup/settings": 3_600,
+    "lookup/settings": 3_800,
     "lookup/simulation": 1_400,
     "lookup/spark": 500,
     "lookup/testing": 1_200,

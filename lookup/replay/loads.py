@@ -24,6 +24,8 @@ __all__ = ["AtomLoads", "BrokerLoads", "Demand", "ReportedLoads", "set_spans"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Load of each atom in micro-units, and its messages in millionths per second, None if unknown.
+Windows = tuple[Ints, Ints | None]
 
 
 class _Cell:
@@ -371,13 +373,10 @@ class _BundleLoads:
     """Loads of the bundles of one broker as they stood at an instant.
 
     Args:
-        windows: load of each atom in micro-units, and its messages in millionths per second, None if unknown.
         are_bytes: a bundle without load is idle; else nobody has looked it up, which says nothing of its traffic.
     """
 
-    def __init__(
-        self, bundles: BundleMap, owners: Ints, windows: tuple[Ints, Ints | None], seconds: float, *, are_bytes: bool
-    ) -> None:
+    def __init__(self, bundles: BundleMap, owners: Ints, windows: Windows, seconds: float, *, are_bytes: bool) -> None:
         self._least = 0 if are_bytes else 1
         self._starts, self._names = bundles.ordered()
         self._owners, self._windows, self._seconds = owners, windows, seconds
