@@ -54,9 +54,9 @@ def main() -> None:
     folder = _closed_loop_log(options.data, options.bundles, options.hours)
     settings = EvaluationFile.model_validate(
         {
-            "evaluation": {"incumbent": "stock", "default_bundles": _BUNDLES_PER_NAMESPACE},
+            "evaluation": {"incumbent": "least-used", "default_bundles": _BUNDLES_PER_NAMESPACE},
             "inputs": {name: str(folder / name) for name in ("lookups", "brokers", "ownership")},
-            "policies": [{"name": "stock", "selector": "least-resource-usage", "shedder": "threshold"}],
+            "policies": [{"name": "least-used", "selector": "least-resource-usage", "shedder": "threshold"}],
         }
     )
     spark = create_session("local[1]", "closed-loop")

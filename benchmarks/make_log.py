@@ -35,7 +35,6 @@ def bench_settings(rows: int, *, clusters: int = 3, hours: int = 22) -> Generate
         joins=2,
         leaves=2,
         unloads=6,
-        sheds=20,
         splits=6,
         # Pulsar's own longest silence between two reports (loadBalancerReportUpdateMaxIntervalMinutes).
         load_report_s=900,

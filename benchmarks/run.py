@@ -314,7 +314,7 @@ def _spread(rounds: Sequence[tuple[float, float]]) -> str:
 
 def _closed(bench: _Bench) -> Iterator[Figure]:
     whole, bundles, ticks = bench.closed_loop(10_000, 24), bench.closed_loop(5_000, 24), bench.closed_loop(10_000, 12)
-    note = "one core, session up, 100 brokers, 10,000 bundles, `stock` with `threshold`"
+    note = "one core, session up, 100 brokers, 10,000 bundles, `least-used` with `threshold`"
     yield Figure("closed loop over a day", whole, "s", 60.0, note=note)
     yield Figure("closed loop, twice the bundles / once", whole / bundles, "", 2.0, note="as many lookups per bundle")
     yield Figure("closed loop, twice the ticks / once", whole / ticks, "", 2.0)

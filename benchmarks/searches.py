@@ -135,7 +135,7 @@ def _equals(seed: int, folder: Path) -> tuple[str, dict[str, Any]]:
     losses = {"losses": 3, "joins": 0, "leaves": 0}
     log = folder / "log"
     lookup.generate(
-        log, seed=seed, hours=48, lookups=20_000, clusters=1, brokers=6, topics=400, logging_policy="none", **losses
+        log, seed=seed, hours=48, lookups=20_000, clusters=1, brokers=6, topics=400, policy="none", **losses
     )
     (folder / "lucky.py").write_text(_LUCKY)
     evaluation = {

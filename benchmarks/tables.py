@@ -92,10 +92,10 @@ def grouped(spark: SparkSession, path: str) -> DataFrame:
 def _settings(folder: Path) -> EvaluationFile:
     return EvaluationFile.model_validate(
         {
-            "evaluation": {"incumbent": "stock", "seeds": 1, "default_bundles": _PER_NAMESPACE},
+            "evaluation": {"incumbent": "least-used", "seeds": 1, "default_bundles": _PER_NAMESPACE},
             "inputs": {"lookups": str(folder / "lookups.parquet"), "bundles": str(folder / "bundles.parquet")},
             "brokers": [{"id": "broker-{n}:8080", "count": 20}],
-            "policies": [{"name": "stock", "selector": "least-resource-usage"}],
+            "policies": [{"name": "least-used", "selector": "least-resource-usage"}],
         }
     )
 

@@ -20,7 +20,7 @@ __all__ = ["PAGE", "live", "nasa", "page_with", "sample", "scenarios"]
 _ROOT = Path(__file__).parents[1]
 _CONFIGS = _ROOT / "configs"
 PAGE = _ROOT / "docs" / "shedders.md"
-#: Each shedder with its defaults; `stock` is shipped with `threshold`.
+#: Each shedder with its defaults.
 _ALONE = ("threshold", "none", "uniform", "transfer", "avg", "rebalance")
 _FIGURES: Mapping[str, str | None] = {
     "imbalance_max_mean": None,
@@ -29,6 +29,11 @@ _FIGURES: Mapping[str, str | None] = {
     "moved_weight": None,
 }
 _TABLES = ("lookups", "brokers", "loads", "ownership")
+#: Beside a shedder.
+_PLACED: Mapping[str, Any] = {
+    "filters": ["load-manager-class", "max-topics", "version", "anti-affinity", "isolation"],
+    "selector": "least-resource-usage",
+}
 
 
 def sample() -> str:
@@ -36,7 +41,7 @@ def sample() -> str:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "sample"
         lookup.generate(log)
-        return _table("evaluation.toml", {name: log / name for name in _TABLES})
+        return _table("evaluation.toml", {name: log / name for name in (*_TABLES, "bundles")})
 
 
 def live() -> str:
@@ -79,8 +84,7 @@ def _table(settings: str, tables: Mapping[str, Path]) -> str:
     for broker in content.get("brokers", []):
         if "profile" in broker:
             broker["profile"] = str(_CONFIGS / broker["profile"])
-    stock = tomllib.loads((_CONFIGS / "policies" / "stock.toml").read_text(encoding="utf-8"))
-    alone = [{**stock, "name": name, "shedder": name} for name in _ALONE]
+    alone = [{**_PLACED, "name": name, "shedder": name} for name in _ALONE]
     for policy in alone:
         if policy["name"] == "none":
             del policy["shedder"]

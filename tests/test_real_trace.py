@@ -34,7 +34,11 @@ pytestmark = pytest.mark.spark
 _ROOT = Path(__file__).parent.parent
 _PAGE = (_ROOT / "docs" / "real-trace.md").read_text(encoding="utf-8")
 _EVALUATION = _ROOT / "configs" / "nasa-evaluation.toml"
-_STOCK = _ROOT / "configs" / "policies" / "stock.toml"
+#: What the table over `session_s` is of.
+_INCUMBENT = (
+    "{name = 'least-used', filters = ['load-manager-class', 'max-topics', 'version', 'anti-affinity', 'isolation'], "
+    "selector = 'least-resource-usage', shedder = 'threshold'}"
+)
 _REQUESTS = 30_969
 _BUNDLES = 64
 #: Unix seconds: the first request that is scored
@@ -224,7 +228,7 @@ def test_what_the_page_calls_better_has_that_verdict(evaluated: Results, policy:
     [
         ("tight-hash", *_BALANCE, "{:.2f} ({:.2f} to {:.2f})"),
         ("rack-only", *_BALANCE, "{:.2f} ({:.2f} to {:.2f})"),
-        ("rack-only", "match_ratio", "rack", "{:.3f} more than `stock` ({:.3f} to {:.3f})"),
+        ("rack-only", "match_ratio", "rack", "{:.3f} more than `least-used` ({:.3f} to {:.3f})"),
         ("rack-then-load", "match_ratio", "rack", "{:.3f} more ({:.3f} to {:.3f})"),
         ("rack-then-load", "moves", None, "{:.0f} more moves ({:.0f} to {:.0f})"),
     ],
@@ -273,7 +277,7 @@ def _taken(owners: pa.Table, policy: str) -> IntArray:
     return counts
 
 
-@pytest.mark.parametrize("policy", ["stock", "rack-only", "rack-then-load", "rendezvous"])
+@pytest.mark.parametrize("policy", ["least-used", "rack-only", "rack-then-load", "rendezvous"])
 def test_locality_can_be_had_from_owners_alone(source: Path, evaluated: Results, policy: str) -> None:
     """OWNERS joined with the raw file by hand gives the match ratio, without anything of the replay."""
     requests = [row for row in _requests(source) if int(row["time"]) >= _SCORED_S]
@@ -308,14 +312,14 @@ def _matched(requests: list[dict[str, str]], owners: dict[int, list[tuple[int, s
 
 @pytest.mark.thorough
 def test_a_longer_memory_of_load_spares_moves(tables: Path) -> None:
-    """The page's table over `session_s` is that of a run with `stock` alone."""
+    """The page's table over `session_s` is that of a run with `least-used` alone."""
     columns = ("imbalance_max_mean", "moves", "redundant_moves", "moved_weight")
     quoted = {row[0]: [float(cell) for cell in row[1:]] for row in _cells(_PAGE, "`session_s`")}
 
     assert list(quoted) == ["60", "300", "900", "3600"]
     for seconds, figures in quoted.items():
-        run = _evaluate(tables, f"evaluation.session_s={seconds}", f'policies=["{_STOCK}"]')
-        assert [run.value("stock", name) for name in columns] == pytest.approx(figures, rel=0.02, abs=0.0006)
+        run = _evaluate(tables, f"evaluation.session_s={seconds}", f"policies=[{_INCUMBENT}]")
+        assert [run.value("least-used", name) for name in columns] == pytest.approx(figures, rel=0.02, abs=0.0006)
 
 
 @pytest.mark.thorough

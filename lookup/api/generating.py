@@ -54,6 +54,11 @@ class GeneratedLog:
         return self._table("loads")
 
     @property
+    def bundles(self) -> pd.DataFrame:
+        """Return what bundles carried: the table BUNDLES."""
+        return self._table("bundles")
+
+    @property
     def ownership(self) -> pd.DataFrame:
         """Return first owners, unloads and splits: the table OWNERSHIP."""
         return self._table("ownership")
@@ -92,11 +97,11 @@ def generate(
             is returned.
         force: replace earlier tables in `output`.
         progress: called with one short sentence before the log is written.
-        figures: those of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`;
+        figures: those of `lookup generate`, like `lookups=20_000`, `topics`, `brokers`, `hours`, `seed`, `policy`;
             `start` is a time or a text like "2026-01-05T00:00:00Z".
 
     Raises:
-        SettingsError: naming every figure that is unknown, wrong or out of range.
+        SettingsError: naming every figure that is unknown, wrong or out of range, or what is wrong with the policy.
         InputError: if the output cannot be written, which is then as it was.
     """
     settings = figures_of(figures)

@@ -12,7 +12,7 @@ from lookup.logs.generator.settings import GenerateSettings
 __all__ = ["COMMAND"]
 
 #: Figures with a flag of their own.
-_FLAGS = ("lookups", "clusters", "hours", "seed")
+_FLAGS = ("lookups", "clusters", "hours", "seed", "policy")
 _OTHERS = [field.name for field in fields(GenerateSettings) if field.name not in _FLAGS]
 
 
@@ -27,6 +27,12 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--hours", type=number, metavar="X", help=f"length of the log (default: {usual.hours})")
     parser.add_argument(
         "--seed", type=whole, metavar="N", help="the same seed and figures give the same rows (default: 1)"
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="POLICY",
+        help="places and moves bundles: a policy that ships, or a TOML file with one; `none` writes a log that does "
+        f"not say who answered (default: {usual.policy})",
     )
     parser.add_argument(
         "--set",
@@ -64,8 +70,8 @@ COMMAND = Command(
             "a day of a large site",
         ),
         (
-            "lookup generate --output storm --set losses=4 --set logging_policy=rack-random --seed 7",
-            "four brokers are lost",
+            "lookup generate --output storm --set losses=4 --policy stock-extensible-5.0 --seed 7",
+            "four brokers are lost, under the other load manager of Pulsar 5.0",
         ),
     ),
     add_arguments=_add_arguments,

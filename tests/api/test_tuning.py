@@ -43,7 +43,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         zipf=0.2,
         rack_affinity=1.0,
         losses=0,
-        logging_policy="none",
+        policy="none",
         seed=3,
     )
     return folder

@@ -349,7 +349,7 @@ def test_a_table_that_is_gone_is_refused(lookup: Run, tmp_path: Path) -> None:
 def test_a_policy_that_reads_owners_needs_a_collector(lookup: Run, tmp_path: Path) -> None:
     """It is said before the server is told to load the file; not if it is unknown what the collector would give."""
     path = tmp_path / "serving.toml"
-    text = 'policies = ["shipped:stock"]\n' + _SERVING + 'active = "stock"\n'
+    text = 'policies = ["shipped:stock-extensible-4.2"]\n' + _SERVING + 'active = "stock-extensible-4.2"\n'
     collect = '[collect]\nservice_url = "pulsar://broker-0:6650"\n'
     mistakes = []
     for table in ("", collect, collect.replace("pulsar:", "ftp:")):
@@ -358,7 +358,7 @@ def test_a_policy_that_reads_owners_needs_a_collector(lookup: Run, tmp_path: Pat
         mistakes.append([line for line in printed if line.startswith("error: ")])
 
     assert [len(each) for each in mistakes] == [1, 0, 1]
-    assert mistakes[0][0].startswith("error: policy 'stock': part 'anti-affinity'")
+    assert mistakes[0][0].startswith("error: policy 'stock-extensible-4.2': part 'anti-affinity'")
     assert mistakes[2][0].startswith(f"error: {path}: collect.service_url: ")
 
 

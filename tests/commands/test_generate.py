@@ -59,7 +59,10 @@ def test_a_full_folder_is_kept_but_for_tables_that_are_replaced(lookup: Run, tmp
     [
         (("--set", "clients=2"), "clients (2)"),
         (("--lookups", "0"), "--lookups is 0, "),
-        (("--set", "logging_policy=ramdom"), "did you mean 'random'?"),
+        (
+            ("--policy", "ramdom"),
+            "--policy is 'ramdom', neither a policy that ships nor a TOML file; did you mean 'random'?",
+        ),
         (("--set", "start=soon"), "start: is 'soon'"),
         (("--set", "topic=3"), "did you mean 'topics'?"),
         (("--set", "topics"), "--set: 'topics' should"),

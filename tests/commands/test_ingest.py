@@ -276,7 +276,7 @@ def test_a_mapping_may_be_one_that_ships(lookup: Run, tmp_path: Path) -> None:
     """By its name in place of a file, or below the keys of a file; what ships and is no mapping is refused."""
     line = '10.1.0.7 - - [01/Jan/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 93 "-" "curl"\n'
     files = _files(
-        tmp_path, log=line, mapping='use = "shipped:access-log"\ncluster = "mine"\n', wrong='use = "shipped:stock"'
+        tmp_path, log=line, mapping='use = "shipped:access-log"\ncluster = "mine"\n', wrong='use = "shipped:random"'
     )
     flags = ("--master", "none", "--cluster", "web")
 
@@ -288,7 +288,7 @@ def test_a_mapping_may_be_one_that_ships(lookup: Run, tmp_path: Path) -> None:
     rows = [pq.read_table(tmp_path / name / "lookups", partitioning=None).to_pylist()[0] for name in "ab"]
     assert [row["topic"] for row in rows] == ["persistent://web/paths/%2Fa"] * 2
     assert [row["cluster"] for row in rows] == ["web", "mine"]
-    assert mistake.startswith(f"{files['wrong']}: use = 'shipped:stock' ")
+    assert mistake.startswith(f"{files['wrong']}: use = 'shipped:random' ")
 
 
 @pytest.mark.spark

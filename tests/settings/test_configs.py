@@ -27,7 +27,11 @@ from tests.settings.files import evaluation, write
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 #: Shipped evaluations and their incumbents: the policy that wrote the log; the trace had none.
-_EVALUATIONS = {"evaluation.toml": "random", "live-evaluation.toml": "exploring", "nasa-evaluation.toml": "stock"}
+_EVALUATIONS = {
+    "evaluation.toml": "stock-modular-4.2",
+    "live-evaluation.toml": "exploring",
+    "nasa-evaluation.toml": "least-used",
+}
 _POLICIES = sorted((_CONFIGS / "policies").glob("*.toml"))
 
 

@@ -35,10 +35,11 @@ def test_a_name_stands_for_a_path() -> None:
 def test_an_evaluation_may_name_what_ships(tmp_path: Path) -> None:
     """Policies, profiles and the topology, wherever else a path may stand."""
     rest = '\n[topology]\nfile = "shipped:topology"\n[[brokers]]\nid = "b:8080"\nprofile = "shipped:small"\n'
-    text = f'policies = ["shipped:stock", "shipped:rack-then-load"]\n[evaluation]\nincumbent = "stock"\n{rest}'
+    policies = 'policies = ["shipped:stock-modular-4.2", "shipped:rack-then-load"]\n'
+    text = f'{policies}[evaluation]\nincumbent = "stock-modular-4.2"\n{rest}'
 
     settings = load_evaluation(write(tmp_path, "evaluation.toml", text), environ={})
 
-    assert [policy.name for policy in settings.policies] == ["stock", "rack-then-load"]
+    assert [policy.name for policy in settings.policies] == ["stock-modular-4.2", "rack-then-load"]
     assert settings.sources["topology.distance_ms.zone"] == str(_CONFIGS / "topology.toml")
     assert settings.sources["brokers[0].profile.capacity"] == str(_CONFIGS / "brokers" / "small.toml")

@@ -1,13 +1,11 @@
 """Write synthetic but realistic logs: the same content from the same seed, without Spark.
 
-The canonical tables LOOKUPS, BROKERS, LOADS and OWNERSHIP are written, LOOKUPS in files of at most a million rows of
-one cluster and day, the others in one file each. A cluster's log is drawn, answered and laid out piece by piece; load
-reports follow the traffic: they say what each broker served since the last one, as Pulsar's `BrokerLoadData`.
+All canonical tables are written, LOOKUPS in files of at most a million rows of one cluster and day, the others in one
+file each. A cluster's log is drawn, answered and laid out piece by piece. A policy places bundles and moves them.
 """
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,25 +19,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lookup.logs.columns import RESULTS
+from lookup.logs.generator.loads import BrokerReports, BundleFigures, BundleTraffic
 from lookup.logs.generator.owners import SyntheticOwners
-from lookup.logs.generator.settings import GenerateSettings
+from lookup.logs.generator.policies import read_policy
+from lookup.logs.generator.settings import NO_POLICY, GenerateSettings
 from lookup.logs.generator.traffic import (
     TABLE_BITS,
     Draw,
+    Piece,
     SyntheticTraffic,
     broker_rows,
     log_normal_table,
     make_events,
     make_pieces,
 )
-from lookup.logs.generator.world import cluster_names, make_brokers, make_clients, make_topics
+from lookup.logs.generator.world import cluster_names, make_world
 from lookup.logs.outputs import draft
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE, write_parquet
 from lookup.model.time import moment_at
 
 __all__ = ["ClusterLog", "GenerateReport", "GenerateSettings", "generate"]
 
-_TABLES = ("lookups", "brokers", "loads", "ownership")
+_TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
 #: Files of one cluster that are written at the same time.
 _WRITING = 2
 
@@ -54,16 +55,8 @@ _EXTERNAL = 2_000
 #: Latency of a lookup whose broker stands in the client's rack, and of the others, ms.
 _NEAR_MS, _FAR_MS = 1.5, 4.0
 _CONNECT, _REDIRECT, _FAILED, _UNKNOWN = (RESULTS.index(name) for name in ("connect", "redirect", "failed", "unknown"))
-#: How a broker's usage remembers (Pulsar: loadBalancerHistoryResourcePercentage).
-_HISTORY = 0.9
-#: One unit of weight stands for this many messages a second in, and this many bytes of each.
-_MESSAGES = 50.0
-_BYTES = 1_024.0
-#: Every message goes out to this many consumers.
-_FAN_OUT = 2.0
-_CORES = 8
-_HEAP_MIB = 4_096.0
-_NETWORK_KBIT = 10_000_000.0
+#: Bundles are reported with each of so many reports of brokers, and after a split.
+_BUNDLE_REPORTS = 5
 #: What is drawn for each row: a column of 16 bits, shape (n,), for each of these.
 _DRAWS = ("read_only", "failing", "redirect", "asked", "weight", "latency", "listener")
 
@@ -190,21 +183,23 @@ class ClusterLog:
         self._name = name
         # One stream of luck in a fixed order: moving a draw below changes every log.
         self._dice = np.random.default_rng([settings.seed, number])
-        self._sites = make_brokers(settings, name)
-        self._topics = make_topics(settings, self._sites, self._dice)
-        self._clients = make_clients(settings, number, self._sites, self._dice)
+        policy, software = read_policy(settings.policy)
+        world = make_world(settings, name, number, software, self._dice)
+        self._sites, self._topics, self._clients = world.brokers, world.topics, world.clients
         self._events = make_events(settings, self._dice)
         self._pieces = make_pieces(settings, self._events, lookups, self._dice)
         self._traffic = SyntheticTraffic(self._topics, self._clients, lookups, settings.rack_affinity, self._dice)
-        self._owners = SyntheticOwners(settings, self._topics, self._clients, self._sites, self._events, self._dice)
+        self._owners = SyntheticOwners(settings, policy, world, self._events, self._dice)
         self._weights = log_normal_table(1.0, 1.0)
         self._latencies = np.concatenate([log_normal_table(_NEAR_MS, 0.5), log_normal_table(_FAR_MS, 0.5)])
         self._site_rack = np.array([site.rack for site in self._sites])
-        span_s = (settings.end_us - settings.start_us) / 1_000_000
-        # As if an operator had sized the cluster for twice its mean traffic.
-        self._loads = _LoadReports(tuple(site.id for site in self._sites), 2.0 * lookups / span_s / settings.brokers)
-        self._last_report = settings.start_us
+        self._bundle_traffic = BundleTraffic(settings, number, self._topics)
+        #: of the last report, None before the first
+        self._figures: BundleFigures | None = None
+        self._broker_reports = BrokerReports([site.id for site in self._sites])
+        self._reports = 0
         self._load_rows: list[dict[str, object]] = []
+        self._bundle_rows: list[dict[str, object]] = []
         self._written = 0
 
     @property
@@ -227,7 +222,7 @@ class ClusterLog:
         return self._traffic.reconnects
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
-        """Yield this cluster's rows of `brokers`, `loads` or `ownership`; complete once all pieces were drawn.
+        """Yield this cluster's rows of a table other than `lookups`; complete once all pieces were drawn.
 
         A log that does not say who answered keeps of OWNERSHIP only what an administrator did, without owners.
         """
@@ -236,7 +231,9 @@ class ClusterLog:
             rows = broker_rows(self._events, self._sites)
         elif table == "loads":
             rows = self._load_rows
-        elif self._settings.logging_policy == "none":
+        elif table == "bundles":
+            rows = self._bundle_rows
+        elif self._settings.policy == NO_POLICY:
             rows = ({**row, "broker": None} for row in rows if row["by"] == "admin")
         return ({"cluster": self._name, **row} for row in rows)
 
@@ -244,18 +241,39 @@ class ClusterLog:
         """Draw the log piece by piece and yield the columns of LOOKUPS."""
         for event in self._events:
             if event.ts < self._settings.start_us:
-                self._owners.apply(event)
+                self._owners.take(event.ts, [event], None)
+        self._place_first()
         for piece in self._pieces:
+            weight = None if self._figures is None else self._figures.messages
+            homeless = self._owners.take(piece.start, piece.events, weight)
             if piece.report:
-                # A report is of the time before it, so it comes before the events of the same instant.
-                self._load_rows += self._loads.report(piece.start, piece.start - self._last_report, self._owners)
-                self._last_report = piece.start
-            for event in piece.events:
-                homeless = self._owners.apply(event)
-                if homeless.any():
-                    self._traffic.disturb(event.ts, homeless)
+                homeless |= self._report(piece)
+            if homeless.any():
+                self._traffic.disturb(piece.start, homeless)
             draw = self._traffic.draw(piece, last=piece is self._pieces[-1])
             yield self._columns(draw)
+
+    def _place_first(self) -> None:
+        """Have a bundle placed for each broker but two before the log begins, of those with the least traffic.
+
+        Brokers without load tie, and dice decide between them. If all were without, a replay, whose dice are others,
+        would place all bundles alike but under other brokers' names. If none were, all its replicates would be alike.
+        """
+        owners = self._owners
+        usual = self._bundle_traffic.usual(owners.bundle, len(owners.names))
+        quietest = np.argsort(np.where(usual > 0, usual, np.inf), kind="stable")
+        owners.place(quietest[: max(0, int(owners.registered.sum()) - 2)].tolist())
+
+    def _report(self, piece: Piece) -> NDArray[np.bool_]:
+        """Report the load of bundles and brokers, and let the policy act; return the topics that lost their broker."""
+        owners, ts = self._owners, piece.start
+        if self._figures is None or not self._reports % _BUNDLE_REPORTS or self._figures.names is not owners.names:
+            self._figures = self._bundle_traffic.draw(ts, owners.names, owners.bundle)
+            self._bundle_rows += ({"ts": ts, "bundle": name, "stats": stats} for name, stats in self._figures.rows())
+        self._reports += 1
+        load = self._figures.load(owners.owner.copy(), owners.registered)
+        self._load_rows += self._broker_reports.rows(ts, load, owners.counts)
+        return owners.shed(load)
 
     def _columns(self, draw: Draw) -> _Columns:
         """Roll the dice of every row, let the owners answer, and lay out the canonical columns."""
@@ -277,9 +295,9 @@ class ClusterLog:
             "weight": self._weights[dice["weight"] >> (16 - TABLE_BITS)],
         }
         self._written += len(draw)
-        # The owners answer in any case: their state and the load reports depend on it.
+        # The owners answer in any case: load reports depend on them.
         answers = self._answers(draw, dice, drawn, hop=hop)
-        if self._settings.logging_policy == "none":
+        if self._settings.policy == NO_POLICY:
             no_broker, no_number = np.full(len(draw), -1, np.int32), np.full(len(draw), np.nan)
             answers = {
                 "asked_broker": no_broker,
@@ -293,17 +311,14 @@ class ClusterLog:
     def _answers(
         self, draw: Draw, dice: Mapping[str, NDArray[np.uint16]], drawn: _Columns, *, hop: NDArray[np.bool_]
     ) -> _Columns:
-        """Return the columns that record the logging policy's answers, and count the load it placed."""
+        """Return the columns that record the policy's answers."""
         failing = (dice["failing"] < _FAILING) & ~hop
-        weight = drawn["weight"].astype(np.float64, copy=False)
-        # As in Pulsar, a redirect, a failure and a read-only lookup give no bundle an owner.
-        assigning = ~(hop | failing | drawn["read_only"].astype(bool, copy=False))
-        owner, propensity = self._owners.answer(draw, assigning=assigning, weight=weight)
+        # As in Pulsar, a redirect and a read-only lookup give no bundle an owner. Of a failed one the answer is lost.
+        assigning = ~(hop | drawn["read_only"].astype(bool, copy=False))
+        owner, propensity = self._owners.answer(draw, assigning=assigning)
         broker = np.where(failing, -1, owner).astype(np.int32)
-        # A hop is answered by the row behind it, which counts.
-        self._loads.add(np.where(hop, -1, broker), weight)
         # Clients ask any registered broker, and after a hop the one that they were pointed to.
-        registered = self._owners.registered.astype(np.int32)
+        registered = np.flatnonzero(self._owners.registered).astype(np.int32)
         asked = np.full(len(draw), -1, dtype=np.int32)
         if len(registered):
             pointed_to = np.where(drawn["authoritative"], broker, -1)
@@ -334,72 +349,3 @@ def _follow(draw: Draw, hop: NDArray[np.bool_]) -> NDArray[np.bool_]:
     after = np.zeros(len(hop), dtype=bool)
     after[rows] = True
     return after
-
-
-class _LoadReports:
-    """Load reports of one cluster's brokers, from sums since the last report and the averages Pulsar keeps.
-
-    Args:
-        capacity: weight per second at which a broker is full.
-    """
-
-    def __init__(self, brokers: tuple[str, ...], capacity: float) -> None:
-        self._brokers = brokers
-        self._capacity = capacity
-        self._served = np.zeros(len(brokers))
-        self._usage_average = np.full(len(brokers), np.nan)
-        self._throughput_average = np.full(len(brokers), np.nan)
-
-    def add(self, broker: NDArray[np.int32], weight: NDArray[np.float64]) -> None:
-        """Count lookups served: brokers by number, -1 for none."""
-        answered = broker >= 0
-        self._served += np.bincount(broker[answered], weights=weight[answered], minlength=len(self._brokers))
-
-    def report(self, ts: int, span_us: int, owners: SyntheticOwners) -> Iterator[dict[str, object]]:
-        """Yield LOADS rows, without the cluster, of the registered brokers and begin to count anew.
-
-        Args:
-            ts: the instant, µs.
-            span_us: time since the last report, µs.
-        """
-        registered, bundles, topics = owners.registered, owners.bundle_counts(), owners.topic_counts()
-        rate = self._served / (span_us / 1_000_000)
-        usage = np.minimum(1.0, rate / self._capacity)
-        throughput = rate * _MESSAGES * _BYTES
-        self._usage_average = _moved(self._usage_average, usage)
-        self._throughput_average = _moved(self._throughput_average, throughput * (1.0 + _FAN_OUT))
-        for number in registered.tolist():
-            used, messages = float(usage[number]), float(rate[number]) * _MESSAGES
-            kbit_in = messages * _BYTES * 8 / 1000
-            # Names, order and units as `BrokerLoadData` is printed: cpu in percent of a core, bandwidth in kbit/s.
-            load = {
-                "cpu": _resource(used * _CORES * 100, _CORES * 100),
-                "memory": _resource((0.3 + 0.4 * used) * _HEAP_MIB, _HEAP_MIB),
-                "directMemory": _resource(0.5 * used * _HEAP_MIB, _HEAP_MIB),
-                "bandwidthIn": _resource(min(kbit_in, _NETWORK_KBIT), _NETWORK_KBIT),
-                "bandwidthOut": _resource(min(kbit_in * _FAN_OUT, _NETWORK_KBIT), _NETWORK_KBIT),
-                "msgThroughputIn": round(messages * _BYTES, 3),
-                "msgThroughputOut": round(messages * _BYTES * _FAN_OUT, 3),
-                "msgRateIn": round(messages, 3),
-                "msgRateOut": round(messages * _FAN_OUT, 3),
-                "maxResourceUsage": round(used, 6),
-                "weightedMaxEMA": round(float(self._usage_average[number]), 6),
-                "msgThroughputEMA": round(float(self._throughput_average[number]), 3),
-                "bundleCount": int(bundles[number]),
-                "topics": int(topics[number]),
-                "updatedAt": ts // 1000,
-                "reportedAt": ts // 1000,
-            }
-            yield {"ts": ts, "broker": self._brokers[number], "load": json.dumps(load)}
-        # A broker that is away forgets its averages, as a restarted process does.
-        gone = np.setdiff1d(np.arange(len(self._brokers)), registered)
-        self._usage_average[gone] = self._throughput_average[gone] = np.nan
-        self._served[:] = 0.0
-
-
-def _moved(average: NDArray[np.float64], value: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(np.isnan(average), value, average * _HISTORY + value * (1.0 - _HISTORY))
-
-
-def _resource(usage: float, limit: float) -> dict[str, float]:
-    return {"usage": round(usage, 3), "limit": limit}

@@ -1,27 +1,30 @@
-"""Follow the owners of bundles under the logging policy: assignments with their true odds, losses, unloads, splits.
-
-Ownership is sticky, as in Pulsar: the first lookup of an unowned bundle assigns it, and those that follow are hits.
-"""
+"""Follow the owners of a synthetic cluster's bundles: a load manager places and moves them, arrays answer the hits."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookup.engine.manager import Conditions, LoadManager
+from lookup.engine.policy import Policy
+from lookup.logs.generator.loads import CAPACITY
 from lookup.logs.generator.settings import GenerateSettings
-from lookup.logs.generator.traffic import Draw, Event
-from lookup.logs.generator.world import BrokerSite, Clients, Topics, rack_name
-from lookup.model.bundles import BundleRange, equal_boundaries
+from lookup.logs.generator.traffic import Draw, Event, registered_data
+from lookup.logs.generator.world import World
+from lookup.model.broker import Broker, Roster
+from lookup.model.bundles import BundleRange, NamespacePolicies, equal_boundaries
+from lookup.model.load import Load
+from lookup.model.request import LookupOptions
 
 __all__ = ["SyntheticOwners"]
 
-#: How much of the odds `rack-random` keeps for the brokers of the client's rack; the rest goes to all brokers evenly.
-_RACK_SHARE = 0.8
 #: An owner is written down this long after the lookup that asked for it, µs: the state channel takes a moment.
 _CHANNEL_US = 1_500
+_NONE = BundleRange(0, 0xFFFFFFFF)
 
 
 class SyntheticOwners:
@@ -30,181 +33,176 @@ class SyntheticOwners:
     def __init__(
         self,
         settings: GenerateSettings,
-        topics: Topics,
-        clients: Clients,
-        brokers: tuple[BrokerSite, ...],
+        policy: Policy,
+        world: World,
         events: tuple[Event, ...],
         dice: np.random.Generator,
     ) -> None:
-        self._topics, self._brokers, self._dice = topics, brokers, dice
-        self._policy, bundles_per_namespace = settings.logging_policy, settings.bundles_per_namespace
-        self._rack = np.array([broker.rack for broker in brokers])
-        self._racks = 1 + int(self._rack.max())
-        numbers = {rack_name(rack): rack for rack in range(self._racks)}
-        stated = [numbers.get(json.loads(text).get("rack"), self._racks) for text in clients.property_sets]
-        #: rack that each client's properties state, the number of racks if they state none that exists
-        self._client_rack = np.array(stated)[clients.properties]
-        bounds = equal_boundaries(bundles_per_namespace)
-        self._namespaces = [name for name in topics.namespaces for _ in range(bundles_per_namespace)]
-        self._ranges = [BundleRange(low, high) for low, high in pairwise(bounds)] * len(topics.namespaces)
-        # Clipped, since the last range includes the last hash.
-        inside = np.clip(np.searchsorted(bounds, topics.hashes, side="right") - 1, 0, bundles_per_namespace - 1)
-        #: number of its bundle by topic, shape (n_topics,)
-        self._bundle: NDArray[np.int64] = topics.namespace.astype(np.int64) * bundles_per_namespace + inside
+        self._topics, self._clients, self._sites, self._dice = world.topics, world.clients, world.brokers, dice
+        topics, clients, brokers = world.topics, world.clients, world.brokers
+        self._options = [LookupOptions(properties=json.loads(text)) for text in clients.property_sets]
+        count = settings.bundles_per_namespace
+        bounds = equal_boundaries(count)
+        ranges = [BundleRange(low, high) for low, high in pairwise(bounds)]
         # Heartbeat topics are bundles of their own behind the ordinary ones; their owner is the broker in their name.
-        self._pinned = len(self._ranges)
-        self._bundle[topics.ordinary :] = self._pinned + np.arange(len(brokers))
-        self._namespaces += [f"pulsar/{broker.id}" for broker in brokers]
-        self._ranges += [BundleRange(0, 0xFFFFFFFF)] * len(brokers)
-        self._owner = np.full(len(self._ranges), -1, dtype=np.int32)
-        self._propensity = np.full(len(self._ranges), np.nan)
-        #: what each bundle carried in the last piece, by which the shedder chooses
-        self._weight: NDArray[np.float64] = np.zeros(len(self._ranges))
-        self._registered = np.zeros(len(brokers), dtype=bool)
-        # A broker that will be updated has no rack until then.
-        self._labelled = np.ones(len(brokers), dtype=bool)
-        for event in events:
-            if event.kind == "updated" and event.broker is not None:
-                self._labelled[event.broker] = False
-        self._odds = self._state_odds()
+        self.names = [f"{name}/{ends}" for name in topics.namespaces for ends in ranges]
+        self._pinned = np.arange(len(brokers)) + len(self.names)
+        self.names += [f"pulsar/{broker.id}/{_NONE}" for broker in brokers]
+        self._number = {name: number for number, name in enumerate(self.names)}
+        # Clipped, since the last range includes the last hash.
+        inside = np.clip(np.searchsorted(bounds, topics.hashes, side="right") - 1, 0, count - 1)
+        #: number of its bundle by topic, shape (n_topics,)
+        self.bundle: NDArray[np.int64] = topics.namespace.astype(np.int64) * count + inside
+        self.bundle[topics.ordinary :] = self._pinned
+        #: by bundle
+        self.owner = np.full(len(self.names), -1)
+        self._propensity = np.full(len(self.names), np.nan)
+        self._mislabelled = {event.broker for event in events if event.kind == "updated"}
+        self.registered = np.zeros(len(brokers), dtype=bool)
+        roster = Roster([Broker(site.id, site.data, CAPACITY) for site in brokers])
+        namespaces = NamespacePolicies(default_bundles=count)
+        self._manager = LoadManager(
+            policy, world.cluster, roster, seed=settings.seed, conditions=Conditions(namespaces=namespaces)
+        )
         #: OWNERSHIP without the cluster
         self.rows: list[dict[str, object]] = []
 
     @property
-    def registered(self) -> NDArray[np.intp]:
-        """Return the numbers of the registered brokers."""
-        return np.flatnonzero(self._registered)
+    def counts(self) -> NDArray[np.int64]:
+        """How many bundles each broker owns, heartbeat bundles left out, shape (n_brokers,)."""
+        return self._manager.ownership.bundles()
 
-    def bundle_counts(self) -> NDArray[np.int64]:
-        """Return how many bundles each broker owns, heartbeat bundles left out, shape (n_brokers,)."""
-        owned = self._owner[self._given()]
-        return np.bincount(owned, minlength=len(self._brokers))
+    def take(self, ts: int, events: Sequence[Event], weight: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+        """Begin a tick with events, in the order of a replay; return the topics that lost their broker.
 
-    def _given(self) -> NDArray[np.intp]:
-        """Return the numbers of the bundles that have an owner, heartbeat bundles left out."""
-        numbers = np.flatnonzero(self._owner >= 0)
-        return numbers[(numbers < self._pinned) | (numbers >= self._pinned + len(self._brokers))]
+        Args:
+            weight: what each bundle carries, by which the hottest is split; None if nothing is known.
+        """
+        before = self.owner.copy()
+        self._manager.begin_tick(ts)
+        brokers = list(self._manager.roster)
+        for event in events:
+            if event.broker is not None:
+                number = event.broker
+                self.registered[number] = event.kind in ("registered", "updated")
+                if self.registered[number]:
+                    data = registered_data(event, self._sites[number], is_mislabelled=number in self._mislabelled)
+                    brokers[number] = Broker(self._sites[number].id, data, CAPACITY)
+                self.owner[self._pinned[number]] = number if self.registered[number] else -1
+        if any(event.broker is not None for event in events):
+            self._manager.set_registry(Roster(brokers), self.registered)
+            self._follow()
+        for event in events:
+            if event.kind == "split":
+                self._split(ts, weight)
+            elif event.kind == "unload" and len(owned := self._given()):
+                self._manager.unload(self.names[int(self._dice.choice(owned))])
+                self._follow()
+        return self._lost(before)
 
-    def topic_counts(self) -> NDArray[np.int64]:
-        """Return how many topics lie in the bundles each broker owns, shape (n_brokers,)."""
-        owned = self._owner[self._bundle[: self._topics.ordinary]]
-        return np.bincount(owned[owned >= 0], minlength=len(self._brokers))
+    def place(self, bundles: Sequence[int]) -> None:
+        """Have the policy place some bundles that nobody has looked up yet."""
+        for number in bundles:
+            self._manager.assign(None, self.names[number])
+        self._follow()
 
-    def apply(self, event: Event) -> NDArray[np.bool_]:
-        """Let an event take place and return the topics that lost their broker, mask of shape (n_topics,)."""
-        if event.kind == "split":
-            return self._split(event.ts)
-        if event.broker is None:
-            return self._unload(event)
-        before = self._owner.copy()
-        self._registered[event.broker] = event.kind in ("registered", "updated")
-        self._labelled[event.broker] |= event.kind == "updated"
-        self._odds = self._state_odds()
-        if not self._registered[event.broker]:
-            self._owner[self._owner == event.broker] = -1
-        pinned = self._pinned + event.broker
-        self._owner[pinned] = event.broker if self._registered[event.broker] else -1
-        return ((before >= 0) & (self._owner < 0))[self._bundle]
+    def shed(self, load: Load) -> NDArray[np.bool_]:
+        """Show the policy a load and let it unload; return the topics that lost their broker."""
+        before = self.owner.copy()
+        self._manager.set_load(load)
+        self._manager.shed()
+        self._follow()
+        return self._lost(before)
 
-    def answer(
-        self, draw: Draw, *, assigning: NDArray[np.bool_], weight: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def answer(self, draw: Draw, *, assigning: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Answer lookups in order of time; `assigning` says which may give an unowned bundle an owner.
 
         Returns:
             The number of each owner, -1 if the bundle had none, and the probability with which the policy chose it, NaN
-            if it had no choice; both of shape (n,).
+            if no odds made it the owner; both of shape (n,).
         """
         # Most lookups are hits, which arrays answer at once; only bundles without owner are gone through.
-        bundle = self._bundle[draw.topic]
-        broker = self._owner[bundle]
-        propensity = self._propensity[bundle]
+        bundle = self.bundle[draw.topic]
+        broker = self.owner[bundle]
         waiting = np.flatnonzero(broker < 0)
-        if len(waiting) and self._registered.any():
-            since = self._assign(waiting[assigning[waiting]], bundle, draw)
+        if len(waiting) and self.registered.any():
+            #: the row that gave each bundle its owner; those before it stay unanswered
+            since = np.zeros(len(self.names), np.int64)
+            for row in waiting[assigning[waiting] & ~np.isin(bundle[waiting], self._pinned)].tolist():
+                number = int(bundle[row])
+                if self.owner[number] < 0:
+                    since[number] = row
+                    self._assign(draw, row, number)
             answered = waiting[since[bundle[waiting]] <= waiting]
-            broker[answered] = self._owner[bundle[answered]]
-            propensity[answered] = self._propensity[bundle[answered]]
-        propensity[broker < 0] = np.nan
-        self._weight = np.bincount(bundle, weights=weight, minlength=len(self._owner)).astype(np.float64)
-        return broker, propensity
+            broker[answered] = self.owner[bundle[answered]]
+        return broker, np.where(broker < 0, np.nan, self._propensity[bundle])
 
-    def _assign(self, rows: NDArray[np.intp], bundle: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]:
-        """Give every waiting bundle the owner its first assigning lookup draws; return, by bundle, that lookup's row.
+    def _assign(self, draw: Draw, row: int, number: int) -> None:
+        client = int(draw.client[row])
+        self._manager.assign(
+            self._topics.names[int(draw.topic[row])],
+            self.names[number],
+            self._options[int(self._clients.properties[client])],
+            client=self._clients.ids[client],
+            ts_us=int(draw.ts[row]),
+        )
+        self._follow()
 
-        Rows before it stay unanswered; bundles without such a lookup have a row behind all others.
-        """
-        # A heartbeat bundle is not the policy's to give: without its own broker it has no owner.
-        rows = rows[(bundle[rows] < self._pinned) | (bundle[rows] >= self._pinned + len(self._brokers))]
-        _, indices = np.unique(bundle[rows], return_index=True)
-        # In order of time again: rows of OWNERSHIP and the dice follow it.
-        first = np.sort(rows[indices])
-        label = self._client_rack[draw.client[first]]
-        odds = self._odds[label]
-        luck = self._dice.random(len(first))
-        # Odds add up to 1 but for rounding, which luck close to 1 may fall into.
-        drawn = np.minimum((np.cumsum(odds, axis=1) <= luck[:, None]).sum(axis=1), self.registered[-1])
-        chosen = bundle[first]
-        self._owner[chosen] = drawn
-        self._propensity[chosen] = odds[np.arange(len(first)), drawn]
-        for asked_at, number, broker in zip(draw.ts[first].tolist(), chosen.tolist(), drawn.tolist(), strict=True):
-            self._note(asked_at + _CHANNEL_US, number, "owned", broker, by="policy")
-        since = np.full(len(self._owner), np.iinfo(np.int64).max)
-        since[chosen] = first
-        return since
+    def _follow(self) -> None:
+        """Take over what the load manager has changed, and write it down."""
+        odds = {each.decision.bundle: each.decision.propensity for each in self._manager.take_decisions()}
+        for change in self._manager.take_changes():
+            number = self._number[change.bundle]
+            if change.broker is not None:
+                self.owner[number] = self._manager.roster.number(change.broker)
+                self._propensity[number] = odds.get(change.bundle, np.nan)
+                self._note(change.ts_us + _CHANNEL_US, change.bundle, "owned", change.broker, by="policy")
+                continue
+            self.owner[number] = -1
+            # The registry says who lost a broker's bundles.
+            if change.cause != "forced":
+                by = "admin" if change.cause == "admin" else "policy"
+                self._note(change.ts_us, change.bundle, "unloaded", change.source, by=by)
 
-    def _state_odds(self) -> NDArray[np.float64]:
-        """State the odds by the client's rack, the last row for clients without; shape (n_racks + 1, n_brokers)."""
-        everyone = self._registered / max(1, self._registered.sum())
-        odds = np.tile(everyone, (self._racks + 1, 1))
-        if self._policy == "rack-random":
-            for rack in range(self._racks):
-                near = self._registered & self._labelled & (self._rack == rack)
-                if near.any():
-                    odds[rack] = _RACK_SHARE * near / near.sum() + (1.0 - _RACK_SHARE) * everyone
-        return odds
+    def _lost(self, before: NDArray[np.int64]) -> NDArray[np.bool_]:
+        # Bundles that a split has made are new, and their topics stay where they were.
+        gone = np.zeros(len(self.owner), dtype=bool)
+        gone[: len(before)] = (before >= 0) & (self.owner[: len(before)] != before)
+        return gone[self.bundle]
 
-    def _unload(self, event: Event) -> NDArray[np.bool_]:
-        """Take a bundle from its owner: the shedder takes the hottest, an administrator any."""
-        numbers = self._given()
-        if not len(numbers):
-            return np.zeros(len(self._bundle), dtype=bool)
-        hottest = int(numbers[np.argmax(self._weight[numbers])])
-        number = hottest if event.kind == "shed" else int(self._dice.choice(numbers))
-        by = "policy" if event.kind == "shed" else "admin"
-        self._note(event.ts, number, "unloaded", int(self._owner[number]), by=by)
-        self._owner[number] = -1
-        hit: NDArray[np.bool_] = self._bundle == number
-        return hit
+    def _given(self) -> NDArray[np.intp]:
+        """Return the numbers of the bundles that have an owner, heartbeat bundles left out."""
+        return np.setdiff1d(np.flatnonzero(self.owner >= 0), self._pinned)
 
-    def _split(self, ts: int) -> NDArray[np.bool_]:
+    def _split(self, ts: int, weight: NDArray[np.float64] | None) -> None:
         """Split the hottest bundle with two topics in the middle; both halves stay, so no topic loses its broker."""
-        unharmed = np.zeros(len(self._bundle), dtype=bool)
-        topics = np.bincount(self._bundle, minlength=len(self._owner))
-        parent = int(np.argmax(np.where(topics > 1, self._weight, -1.0)))
+        topics = np.bincount(self.bundle, minlength=len(self.names))
+        heat = topics if weight is None else np.append(weight, np.zeros(len(self.names) - len(weight)))
+        parent = int(np.argmax(np.where(topics > 1, heat, -1)))
         if topics[parent] < 2:
-            return unharmed
-        bounds = self._ranges[parent]
-        middle = bounds.lower + (bounds.upper - bounds.lower) // 2
-        children = BundleRange(bounds.lower, middle), BundleRange(middle, bounds.upper)
-        hashes = [f"0x{bound:08x}" for bound in (bounds.lower, middle, bounds.upper)]
-        self._note(ts, parent, "split", int(self._owner[parent]), by="admin", boundaries=hashes)
-        inside = self._bundle == parent
-        low = self._topics.hashes < middle
-        number = len(self._owner)
-        self._bundle[inside & low], self._bundle[inside & ~low] = number, number + 1
-        self._namespaces += [self._namespaces[parent]] * 2
-        self._ranges += children
-        self._owner = np.append(self._owner, [self._owner[parent]] * 2)
+            return
+        namespace, _, ends = self.names[parent].rpartition("/")
+        whole = BundleRange.parse(ends)
+        middle = whole.lower + (whole.upper - whole.lower) // 2
+        children = [
+            f"{namespace}/{half}" for half in (BundleRange(whole.lower, middle), BundleRange(middle, whole.upper))
+        ]
+        hashes = [f"0x{bound:08x}" for bound in (whole.lower, middle, whole.upper)]
+        owner = int(self.owner[parent])
+        self._note(ts, self.names[parent], "split", self._sites[owner].id if owner >= 0 else None, "admin", hashes)
+        self._manager.split(self.names[parent], children)
+        self._manager.take_changes()
+        inside, number = self.bundle == parent, len(self.names)
+        self.bundle = np.where(inside, np.where(self._topics.hashes < middle, number, number + 1), self.bundle)
+        self.names = [*self.names, *children]
+        self._number.update({child: number + half for half, child in enumerate(children)})
+        self.owner = np.append(self.owner, [owner] * 2)
         self._propensity = np.append(self._propensity, [self._propensity[parent]] * 2)
-        self._weight = np.append(self._weight, [self._weight[parent] / 2] * 2)
-        # The parent is no more: nothing points to it, nothing may count or choose it.
-        self._owner[parent], self._weight[parent] = -1, 0.0
-        return unharmed
+        # The parent is no more: nothing may count or choose it.
+        self.owner[parent] = -1
 
     def _note(
-        self, ts: int, bundle: int, event: str, broker: int, *, by: str, boundaries: list[str] | None = None
+        self, ts: int, bundle: str, event: str, broker: str | None, by: str, boundaries: list[str] | None = None
     ) -> None:
-        row = {"ts": ts, "bundle": f"{self._namespaces[bundle]}/{self._ranges[bundle]}", "event": event, "by": by}
-        owner = self._brokers[broker].id if broker >= 0 else None
-        self.rows.append({**row, "broker": owner, "boundaries": boundaries})
+        row = {"ts": ts, "bundle": bundle, "event": event, "by": by}
+        self.rows.append({**row, "broker": broker, "boundaries": boundaries})

@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lookup.errors import Argument, Sentence, SettingsError
-from lookup.model.quoting import closest
 from lookup.model.time import US_PER_S, moment_at, to_us
 
-__all__ = ["LOGGING_POLICIES", "GenerateSettings"]
+__all__ = ["NO_POLICY", "GenerateSettings"]
 
-#: How the logged brokers were chosen: not logged at all, uniformly, or with a preference for the client's rack.
-LOGGING_POLICIES = ("none", "random", "rack-random")
+#: In place of a policy: the log does not say who answered.
+NO_POLICY = "none"
 
 #: Brokers started a day before the log, and no timestamp is below zero.
 _FIRST_START = moment_at(86_400 * US_PER_S)
@@ -65,16 +64,15 @@ class GenerateSettings:
     updates: int = _figure(1, 0, 1_000)
     #: bundles unloaded by an administrator
     unloads: int = _figure(2, 0, 10_000)
-    #: bundles unloaded by the logging cluster's own shedding
-    sheds: int = _figure(4, 0, 10_000)
     splits: int = _figure(2, 0, 10_000)
     #: exponent of the popularity of topics, 0 is uniform; partitions divide what their topic draws
     zipf: float = _figure(1.0, 0.0, 3.0)
     #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
     rack_affinity: float = _figure(0.6, 0.0, 1.0)
-    #: seconds between load reports, 0 writes none
+    #: seconds between load reports; 0 writes none, and the policy sees no load
     load_report_s: int = _figure(60, 0, 86_400)
-    logging_policy: str = "random"
+    #: what places and moves bundles: a policy that ships, a TOML file with one, or `NO_POLICY`
+    policy: str = "stock-modular-4.2"
     seed: int = _figure(1, 0, 2**63 - 1)
 
     def __post_init__(self) -> None:
@@ -109,10 +107,6 @@ class GenerateSettings:
         return self.start_us + round(self.hours * 3_600_000_000)
 
     def _contradictions(self) -> Iterator[Sentence]:
-        if self.logging_policy not in LOGGING_POLICIES:
-            near = closest(self.logging_policy, LOGGING_POLICIES)
-            hint = f"did you mean {near!r}?" if near is not None else f"known: {', '.join(LOGGING_POLICIES)}"
-            yield Sentence(Argument("logging_policy"), f" is {self.logging_policy!r}, which does not exist; {hint}")
         moving = self.losses + self.joins + self.leaves + self.updates
         if moving > self.brokers or moving - self.updates >= self.brokers:
             losses, joins, leaves, updates = map(Argument, ("losses", "joins", "leaves", "updates"))

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.world import POPULARITY_BITS, BrokerSite, Clients, Topics
+from lookup.model.broker import BrokerLookupData
 
 __all__ = [
     "RECONNECT_S", "TABLE_BITS", "Draw", "Event", "Piece", "SyntheticTraffic", "broker_rows", "log_normal_table",
-    "make_events", "make_pieces",
+    "make_events", "make_pieces", "rate_at", "registered_data",
 ]  # fmt: skip
 
 #: Clients of a bundle that lost its owner come back after a delay of this mean, seconds, and within `RECONNECT_S`.
@@ -47,7 +48,7 @@ _ABSENCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: kind is registered, updated, lost, left, unload, shed or split; the last three name no broker."""
+    """One event: kind is registered, updated, lost, left, unload or split; the last two name no broker."""
 
     ts: int
     kind: str
@@ -74,7 +75,7 @@ def make_events(settings: GenerateSettings, dice: np.random.Generator) -> tuple[
     kinds += ["updated"] * settings.updates
     brokers = dice.permutation(settings.brokers).tolist()
     undated = [Event(0, kind, broker) for kind, broker in zip(kinds, brokers, strict=False)]
-    undated += [Event(0, "unload")] * settings.unloads + [Event(0, "shed")] * settings.sheds
+    undated += [Event(0, "unload")] * settings.unloads
     undated += [Event(0, "split")] * settings.splits
     order = dice.permutation(len(undated)).tolist()
     # One event in each of as many equal parts: events are spread and still not regular.
@@ -105,10 +106,7 @@ def _order(event: Event) -> tuple[int, str, int]:
 
 
 def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Iterator[dict[str, object]]:
-    """Yield the registry's rows: BROKERS without the cluster.
-
-    A broker that is updated has no rack at first: an operator forgot the label and adds it while the broker runs.
-    """
+    """Yield the registry's rows: BROKERS without the cluster."""
     events = tuple(events)
     mislabelled = {event.broker for event in events if event.kind == "updated"}
     for event in events:
@@ -118,11 +116,21 @@ def broker_rows(events: Iterable[Event], brokers: tuple[BrokerSite, ...]) -> Ite
         if event.kind in ("lost", "left"):
             yield {"ts": event.ts, "broker": site.id, "event": "unregistered", "lookup_data": None}
             continue
-        # No broker registers before it has started.
-        data = replace(site.data, start_timestamp=min(event.ts // 1000, site.data.start_timestamp))
-        if event.kind == "registered" and event.broker in mislabelled:
-            data = replace(data, properties={"lookup.zone": data.properties["lookup.zone"]})
+        data = registered_data(event, site, is_mislabelled=event.broker in mislabelled)
         yield {"ts": event.ts, "broker": site.id, "event": event.kind, "lookup_data": data.to_json()}
+
+
+def registered_data(event: Event, site: BrokerSite, *, is_mislabelled: bool) -> BrokerLookupData:
+    """Return what a broker registers by an event.
+
+    Args:
+        is_mislabelled: it will be updated, and has no rack until then: an operator adds the label while it runs.
+    """
+    # No broker registers before it has started.
+    data = replace(site.data, start_timestamp=min(event.ts // 1000, site.data.start_timestamp))
+    if event.kind == "registered" and is_mislabelled:
+        return replace(data, properties={"lookup.zone": data.properties["lookup.zone"]})
+    return data
 
 
 def make_pieces(
@@ -137,10 +145,12 @@ def make_pieces(
     # A file of LOOKUPS holds rows of one day.
     midnights = range(settings.start_us - settings.start_us % _DAY + _DAY, settings.end_us, _DAY)
     interval = settings.load_report_s * _S
-    reports = range(settings.start_us + interval, settings.end_us, interval) if interval else range(0)
+    reports = range(settings.start_us, settings.end_us, interval) if interval else range(0)
     cuts = sorted({*grid, *midnights, *reports, *(event.ts for event in later), settings.start_us})
     ends = [*cuts[1:], settings.end_us]
-    rates = [_rate(start) * dice.gamma(60.0, 1.0 / 60.0) * (end - start) for start, end in zip(cuts, ends, strict=True)]
+    rates = [
+        rate_at(start) * dice.gamma(60.0, 1.0 / 60.0) * (end - start) for start, end in zip(cuts, ends, strict=True)
+    ]
     total = math.fsum(rates)
     return tuple(
         Piece(start, end, tuple(event for event in later if event.ts == start), start in reports, rate / total)
@@ -148,7 +158,7 @@ def make_pieces(
     )
 
 
-def _rate(ts: int) -> float:
+def rate_at(ts: int) -> float:
     """Return the relative rate of lookups at an instant: a day's wave."""
     moment = datetime.fromtimestamp(ts / _S, tz=UTC)
     hour = moment.hour + moment.minute / 60

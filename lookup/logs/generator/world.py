@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.logs.generator.settings import GenerateSettings
-from lookup.model.broker import EXTENSIBLE_MANAGER, AdvertisedListener, BrokerLookupData
+from lookup.model.broker import AdvertisedListener, BrokerLookupData
 
 __all__ = [
-    "HEARTBEAT_SHARE", "POPULARITY_BITS", "BrokerSite", "Clients", "Topics", "cluster_names", "make_brokers",
-    "make_clients", "make_topics", "rack_name",
+    "HEARTBEAT_SHARE", "POPULARITY_BITS", "BrokerSite", "Clients", "Software", "Topics", "World", "cluster_names",
+    "make_world", "rack_name",
 ]  # fmt: skip
 
 Ints = NDArray[np.int32]
@@ -37,7 +37,6 @@ _NON_PERSISTENT_SHARE = 0.08
 _HOME_SHARE = 0.75
 _WORDS = ("orders", "clicks", "metrics", "payments", "audit", "sensor", "inventory", "sessions")
 _CLUSTERS = ("east", "west", "north", "south")
-_VERSIONS = ("4.0.4", "4.1.0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +78,40 @@ class Clients:
 
 
 @dataclass(frozen=True)
+class Software:
+    """What brokers say of themselves that they run."""
+
+    load_manager: str
+    #: release, like 4.2.4
+    version: str
+
+
+@dataclass(frozen=True)
 class BrokerSite:
     """One broker: its id, its rack by number and what it registers."""
 
     id: str
     rack: int
     data: BrokerLookupData
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The fixed parts of one cluster."""
+
+    cluster: str
+    brokers: tuple[BrokerSite, ...]
+    topics: Topics
+    clients: Clients
+
+
+def make_world(
+    settings: GenerateSettings, cluster: str, number: int, software: Software, dice: np.random.Generator
+) -> World:
+    """Make the fixed parts of a cluster by its name and number."""
+    brokers = _make_brokers(settings, cluster, software)
+    topics = _make_topics(settings, brokers, dice)
+    return World(cluster, brokers, topics, _make_clients(settings, number, brokers, dice))
 
 
 def cluster_names(count: int) -> tuple[str, ...]:
@@ -107,7 +134,7 @@ def _uneven(count: int) -> NDArray[np.float64]:
     return np.asarray(shares / shares.sum())
 
 
-def make_brokers(settings: GenerateSettings, cluster: str) -> tuple[BrokerSite, ...]:
+def _make_brokers(settings: GenerateSettings, cluster: str, software: Software) -> tuple[BrokerSite, ...]:
     """Make the brokers of a cluster, racks taking turns; ids sort in the order of their numbers."""
     digits = max(2, len(str(settings.brokers)))
     start_ms = settings.start_us // 1000
@@ -119,17 +146,17 @@ def make_brokers(settings: GenerateSettings, cluster: str) -> tuple[BrokerSite, 
             web_service_url=f"http://{host}:8080",
             pulsar_service_url=f"pulsar://{host}:6650",
             advertised_listeners={"external": listener},
-            load_manager_class_name=EXTENSIBLE_MANAGER,
+            load_manager_class_name=software.load_manager,
             # The day before the log, a second apart.
             start_timestamp=start_ms - 86_400_000 + number * 1_000,
-            broker_version=_VERSIONS[1],
+            broker_version=software.version,
             properties={"lookup.rack": rack_name(rack), "lookup.zone": _zone_name(rack)},
         )
         sites.append(BrokerSite(f"{host}:8080", rack, data))
     return tuple(sites)
 
 
-def make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dice: np.random.Generator) -> Topics:
+def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], dice: np.random.Generator) -> Topics:
     """Make topics over tenants and namespaces, popular ones first in rank but anywhere in number."""
     tenants = [f"tenant-{number:02}" for number in range(1, settings.tenants + 1)]
     turns = islice(cycle(tenants), settings.namespaces)
@@ -197,7 +224,7 @@ def _popularity(weights: NDArray[np.float64], heartbeats: int) -> Ints:
     return np.repeat(np.arange(len(shares), dtype=np.int32), counts)
 
 
-def make_clients(
+def _make_clients(
     settings: GenerateSettings, cluster: int, brokers: tuple[BrokerSite, ...], dice: np.random.Generator
 ) -> Clients:
     """Make the clients of a cluster by its number: racks unevenly filled, addresses by rack, one property set each."""

@@ -64,7 +64,7 @@ class World:
             losses=self.lost,
             lookups=self.lookups * self.clusters,
             brokers=self.brokers,
-            logging_policy="random",
+            policy="random",
             topics=600,
             namespaces=8,
             bundles_per_namespace=12,

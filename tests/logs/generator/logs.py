@@ -8,7 +8,7 @@ import pandas as pd
 
 from lookup.logs.generator.generate import GenerateSettings
 
-TABLES = ("lookups", "brokers", "loads", "ownership")
+TABLES = ("lookups", "brokers", "loads", "bundles", "ownership")
 SMALL = GenerateSettings(lookups=30_000, topics=300, clients=120, hours=2, brokers=9)
 
 

@@ -15,7 +15,8 @@ import pytest
 from lookup.logs.generator import generate as module
 from lookup.logs.generator.generate import ClusterLog, GenerateSettings, generate
 from lookup.logs.schema import CANONICAL
-from lookup.model.load_data import broker_load_from_json
+from lookup.model.load_data import broker_load_from_json, bundle_stats_from_json
+from lookup.model.names import TopicName
 from tests.logs.generator.logs import SMALL, TABLES, read
 from tests.programs import Elsewhere, written
 
@@ -163,16 +164,32 @@ def _raising(error: Exception) -> Callable[..., None]:
     return raises
 
 
-def test_loads_follow_the_traffic(sample: Path, lookups: pd.DataFrame) -> None:
-    """A broker's reported rate is proportional to the weight it served in the minute before the report."""
-    loads = read(sample, "loads")
-    served = lookups[(lookups["result"] == "connect")]
-    minute = served["ts"].dt.ceil("60s")
-    weight = served.groupby([served["cluster"], served["broker"], minute])["weight"].sum()
-    rate = loads["load"].map(lambda text: broker_load_from_json(text).msg_rate_in)
-    keys = pd.MultiIndex.from_frame(loads[["cluster", "broker", "ts"]])
+def test_bundles_follow_the_traffic(sample: Path, lookups: pd.DataFrame) -> None:
+    """A bundle carries the more messages the more is looked up in it, and what it carries lasts a while."""
+    bundles = read(sample, "bundles").query("cluster == 'east'")
+    stats = bundles["stats"].map(bundle_stats_from_json)
+    bundles["rate"] = stats.map(lambda each: each.msg_rate_in)
+    mean = bundles.groupby("bundle")["rate"].mean()
+    topics = lookups.query("cluster == 'east' and ~topic.str.contains('/healthcheck')")["topic"].value_counts()
+    namespaces = topics.groupby(lambda topic: str(TopicName.parse(topic).namespace)).sum()
+    carried = mean.groupby(lambda bundle: bundle.rpartition("/")[0]).sum()
+    steps = bundles.groupby("bundle")["rate"].pct_change().abs()
 
-    assert np.corrcoef(weight.reindex(keys).fillna(0.0), rate)[0, 1] > 0.999
+    assert np.corrcoef(namespaces, carried.reindex(namespaces.index))[0, 1] > 0.99
+    assert 0.05 < steps.median() < 0.3
+    assert all(each.msg_throughput_out == 2 * each.msg_throughput_in > 0 for each in stats)
+
+
+def test_loads_are_those_of_the_bundles_that_a_broker_owns(sample: Path) -> None:
+    """All messages of a cluster are on its brokers once every bundle has an owner."""
+    sent = read(sample, "bundles").query("cluster == 'west'")
+    loads = read(sample, "loads").query("cluster == 'west'")
+    by_bundles = sent["stats"].map(lambda text: bundle_stats_from_json(text).msg_rate_in).groupby(sent["ts"]).sum()
+    by_brokers = loads["load"].map(lambda text: broker_load_from_json(text).msg_rate_in).groupby(loads["ts"]).sum()
+    late = by_bundles.index[len(by_bundles) // 2 :]
+
+    assert (by_brokers[late] / by_bundles[late]).max() == pytest.approx(1.0)
+    assert (by_brokers[late] / by_bundles[late]).median() > 0.95
 
 
 def test_load_reports_are_pulsars(sample: Path) -> None:
@@ -186,8 +203,8 @@ def test_load_reports_are_pulsars(sample: Path) -> None:
 
 
 def test_no_reports_where_none_are_wanted(tmp_path: Path) -> None:
-    """`load_report_s = 0` writes an empty table."""
+    """`load_report_s = 0` writes empty tables."""
     report = generate(replace(SMALL, load_report_s=0), tmp_path / "log")
 
-    assert report.rows["loads"] == 0
+    assert report.rows["loads"] == report.rows["bundles"] == 0
     assert len(read(report.output, "loads")) == 0

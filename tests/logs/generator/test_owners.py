@@ -1,4 +1,4 @@
-"""Who owned what under the logging policy of a generated log, and by which odds."""
+"""Who owned what in a generated log, by which policy and by which odds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import lookup
+from lookup.errors import SettingsError
 from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.logs.generator.loads import CAPACITY
+from lookup.logs.jobs import InProcess
 from lookup.model.bundles import NamespaceBundle, bundle_of, equal_boundaries
 from lookup.model.names import TopicName
-from tests.logs.generator.logs import SMALL, read
+from tests.logs.generator.logs import SMALL, TABLES, read
 
 #: A log with one bundle per topic and many topics: thousands of assignments to count.
 MANY_ASSIGNMENTS = GenerateSettings(
@@ -31,10 +35,10 @@ MANY_ASSIGNMENTS = GenerateSettings(
     leaves=0,
     updates=0,
     unloads=0,
-    sheds=0,
     splits=0,
     zipf=0.0,
     load_report_s=0,
+    policy="random",
 )
 
 
@@ -53,14 +57,13 @@ def test_owners_answer(sample: Path, lookups: pd.DataFrame) -> None:
 
 
 def test_events(sample: Path) -> None:
-    """Each cluster has its unloads, sheds and splits, by the right hand; splits name three boundaries."""
+    """Each cluster has its unloads and splits, by the right hand; splits name three boundaries."""
     rows = read(sample, "ownership")
     counts = rows.groupby(["cluster", "event", "by"]).size()
     splits = rows[rows["event"] == "split"]
 
     for name in ("east", "west"):
         assert counts[name, "unloaded", "admin"] == SMALL.unloads
-        assert counts[name, "unloaded", "policy"] == SMALL.sheds
         assert counts[name, "split", "admin"] == SMALL.splits
     for row in splits.itertuples():
         bounds = NamespaceBundle.parse(row.bundle).range
@@ -69,20 +72,100 @@ def test_events(sample: Path) -> None:
         assert low < middle < high
 
 
-def test_the_log_begins_without_owners(sample: Path, lookups: pd.DataFrame) -> None:
-    """No bundle is owned at the first lookup: every policy starts from nothing."""
-    assert (read(sample, "ownership")["ts"] > lookups["ts"].min()).all()
+def test_the_log_begins_with_a_bundle_for_each_broker_but_two(sample: Path, lookups: pd.DataFrame) -> None:
+    """All others are placed by what the log shows, and the two empty brokers tie."""
+    ownership, brokers = read(sample, "ownership"), read(sample, "brokers")
+    for name in ("east", "west"):
+        early = ownership[(ownership["cluster"] == name) & (ownership["ts"] <= lookups["ts"].min())]
+        registered = brokers[(brokers["cluster"] == name) & (brokers["ts"] < lookups["ts"].min())]
+
+        assert len(early) == len(registered) - 2
+        assert early["broker"].is_unique
 
 
-def test_without_a_logging_policy(tmp_path: Path) -> None:
-    """`logging_policy = "none"` leaves out whatever would tell who answered."""
-    output = Path(generate(replace(SMALL, logging_policy="none"), tmp_path / "log").output)
+@pytest.mark.parametrize(
+    ("policy", "manager", "version"),
+    [
+        ("stock-modular-4.2", "ModularLoadManagerImpl", "4.2.4"),
+        ("stock-extensible-5.0", "ExtensibleLoadManagerImpl", "5.0.1"),
+    ],
+)
+def test_brokers_run_what_the_policy_is_of(tmp_path: Path, policy: str, manager: str, version: str) -> None:
+    """BROKERS names manager and release, as real ones do."""
+    rows = read(generate(replace(SMALL, lookups=300, policy=policy), tmp_path / "log").output, "brokers")
+    published = [json.loads(text) for text in rows["lookup_data"].dropna()]
+
+    assert {each["loadManagerClassName"].rpartition(".")[2] for each in published} == {manager}
+    assert {each["brokerVersion"] for each in published} == {version}
+
+
+def test_a_policy_of_ones_own_places_bundles(tmp_path: Path) -> None:
+    """A TOML file is as good as a name: here one of two brokers gets everything."""
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "mine"\nselector = "best"\nscorers = [{ use = "property-match", key = "zone" }]\n')
+    log = generate(replace(SMALL, lookups=3_000, policy=str(file)), tmp_path / "log").output
+    frame = read(log, "lookups").query("result == 'connect' and propensity < 1.0")
+
+    assert len(frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, r"policy is '.*toml', neither a policy that ships nor a TOML file"),
+        ("", "has 0 policies, not one"),
+        ('name = "p"\nselector = "bets"', "did you mean 'best'"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused(tmp_path: Path, text: str | None, sentence: str) -> None:
+    """Before anything is written."""
+    file = tmp_path / "policy.toml"
+    if text is not None:
+        file.write_text(text or "policies = []")
+    with pytest.raises(SettingsError, match=sentence):
+        generate(replace(SMALL, policy=str(file)), tmp_path / "log")
+    assert not (tmp_path / "log").exists()
+
+
+def test_without_a_policy(tmp_path: Path) -> None:
+    """`policy = "none"` leaves out whatever would tell who answered."""
+    output = Path(generate(replace(SMALL, policy="none"), tmp_path / "log").output)
     frame, ownership = read(output, "lookups"), read(output, "ownership")
 
     assert frame[["asked_broker", "broker", "propensity", "latency_ms"]].isna().all().all()
     assert set(frame["result"]) == {"unknown", "redirect"}
     assert set(ownership["by"]) == {"admin"}
     assert ownership["broker"].isna().all()
+
+
+@pytest.mark.parametrize("policy", ["stock-modular-4.2", "stock-modular-5.0", "stock-extensible-4.2"])
+def test_the_policy_moves_bundles(tmp_path: Path, policy: str) -> None:
+    """Each of Pulsar's shedders acts on what the log's own reports say."""
+    rows = read(generate(replace(SMALL, hours=6, policy=policy), tmp_path / "log").output, "ownership")
+
+    assert len(rows.query("event == 'unloaded' and by == 'policy'")) >= 5
+
+
+def test_a_replay_of_the_policy_gives_the_log(tmp_path: Path) -> None:
+    """With the log's own seed to the last move; dice decide between the two brokers that tie at first, and no more."""
+    log = generate(SMALL, tmp_path / "log").output
+    settings: dict[str, Any] = {
+        "policies": ["shipped:stock-modular-4.2"],
+        "evaluation": {"incumbent": "stock-modular-4.2", "default_bundles": 16, "balance_s": 900},
+        "inputs": {name: f"{log}/{name}" for name in TABLES if name != "loads"},
+        "brokers": [
+            {"id": f"{name}-broker-{{n:02}}:8080", "count": 9, "first": 1, "clusters": [name], "capacity": CAPACITY}
+            for name in ("east", "west")
+        ],
+    }
+
+    def agreement(seeds: object) -> float:
+        evaluation = {**settings["evaluation"], "seeds": seeds}
+        whole = lookup.evaluate({**settings, "evaluation": evaluation}, workers=InProcess()).metrics
+        return float(whole.query("cluster.isna() and metric == 'agreement_ratio'")["value"].iloc[0])
+
+    assert agreement([SMALL.seed]) > 0.95
+    assert agreement(6) > 0.7
 
 
 def _replayed(ownership: pd.DataFrame, brokers: pd.DataFrame, rows: pd.DataFrame) -> pd.Series[Any]:
@@ -128,30 +211,17 @@ def test_uniform_odds_are_true(tmp_path: Path) -> None:
     assert share.to_numpy() == pytest.approx(1 / 6, abs=4 * np.sqrt(1 / 6 * 5 / 6 / len(made)))
 
 
-def test_rack_odds_are_true(tmp_path: Path) -> None:
-    """Under `rack-random` the stated odds of every broker equal its share of the assignments, by client rack."""
-    settings = replace(MANY_ASSIGNMENTS, logging_policy="rack-random")
-    made = _assignments(generate(settings, tmp_path / "log").output)
-    made["rack"] = made["properties"].map(lambda text: json.loads(text).get("rack", "-"))
-    checked = 0
-    for _, rows in made.groupby("rack"):
-        for _, own in rows.groupby("broker"):
-            stated = own["propensity"].iloc[0]
-            tolerance = 4.5 * np.sqrt(stated * (1 - stated) / len(rows))
-            checked += 1
-            assert own["propensity"].nunique() == 1
-            assert len(own) / len(rows) == pytest.approx(stated, abs=tolerance)
+def test_odds_of_single_brokers_are_true(tmp_path: Path) -> None:
+    """A client's rack has two brokers: each is as likely as it is said to be, and no other is chosen."""
+    made = _assignments(generate(replace(MANY_ASSIGNMENTS, policy="rack-only"), tmp_path / "log").output)
+    racks = made["properties"].map(lambda text: json.loads(text).get("rack"))
+    for rack in "abc":
+        rows = made[racks == rack]
 
-    assert checked >= 24
-
-
-def test_racks_attract(tmp_path: Path) -> None:
-    """Under `rack-random` a broker of the client's rack is about five times as likely as under `random`."""
-    settings = replace(MANY_ASSIGNMENTS, logging_policy="rack-random")
-    made = _assignments(generate(settings, tmp_path / "log").output)
-
-    assert made["propensity"].max() == pytest.approx(0.8 / 2 + 0.2 / 6)
-    assert made["propensity"].min() == pytest.approx(0.2 / 6)
+        # Bundles that were placed before the log had no client.
+        assert (rows["propensity"] == 0.5).mean() > 0.99
+        rows = rows[rows["propensity"] == 0.5]
+        assert rows["broker"].value_counts(normalize=True).to_numpy() == pytest.approx(0.5, abs=0.1)
 
 
 def test_hits_repeat_the_odds_of_their_assignment(lookups: pd.DataFrame) -> None:

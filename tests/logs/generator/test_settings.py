@@ -22,8 +22,6 @@ from tests.logs.generator.logs import read
         ({"lookups": 0}, "lookups is 0, "),
         ({"zipf": -1.0}, "zipf is -1.0, "),
         ({"hours": float("nan")}, "hours is nan, "),
-        ({"logging_policy": "rack_random"}, "logging_policy is 'rack_random', "),
-        ({"logging_policy": "best"}, "logging_policy is 'best', "),
         ({"brokers": 4}, "losses + joins + leaves + updates is 5, "),
         ({"racks": 13}, "racks is 13, "),
         ({"clients": 2}, "racks is 3, "),
@@ -44,7 +42,7 @@ def test_bad_settings(change: dict[str, Any], sentence: str) -> None:
 def test_all_mistakes_at_once() -> None:
     """Several mistakes are reported together."""
     with pytest.raises(SettingsError) as caught:
-        GenerateSettings(lookups=-5, topics=0, logging_policy="x")
+        GenerateSettings(lookups=-5, topics=0, racks=0)
     assert len(caught.value.problems) >= 3
 
 
@@ -109,7 +107,7 @@ def test_a_start_without_zone_is_utc() -> None:
         splits=st.integers(0, 40),
         unloads=st.integers(0, 9),
         load_report_s=st.sampled_from([0, 60, 977]),
-        logging_policy=st.sampled_from(["none", "random", "rack-random"]),
+        policy=st.sampled_from(["none", "random", "rack-only", "stock-modular-4.2", "stock-extensible-5.0"]),
         seed=st.integers(0, 2**63 - 1),
     )
 )

@@ -14,8 +14,9 @@ import pytest
 from lookup.logs.columns import RESULTS
 from lookup.logs.generator import generate as module
 from lookup.logs.generator.generate import generate
-from lookup.model.broker import EXTENSIBLE_MANAGER, BrokerLookupData
+from lookup.model.broker import BrokerLookupData
 from lookup.model.names import TopicName, pinned_broker
+from lookup.settings.pulsar_keys import MODULAR_MANAGER
 from tests.logs.generator.logs import SMALL, read
 
 
@@ -158,11 +159,11 @@ def intervals(sample: Path, name: str) -> Iterator[tuple[str, str, pd.Timestamp,
 
 
 def test_lookup_data_reads_back(sample: Path) -> None:
-    """Every registration carries Pulsar's record with rack, zone and the extensible manager."""
+    """Every registration carries Pulsar's record with rack, zone and the policy's manager."""
     rows = read(sample, "brokers")
     data = [BrokerLookupData.from_json(text) for text in rows.loc[rows["event"] != "unregistered", "lookup_data"]]
 
-    assert {record.load_manager_class_name for record in data} == {EXTENSIBLE_MANAGER}
+    assert {record.load_manager_class_name for record in data} == {MODULAR_MANAGER}
     assert sum("lookup.rack" not in record.properties for record in data) == SMALL.clusters
     assert {record.properties.get("lookup.rack") for record in data} == {"a", "b", "c", None}
     assert all("lookup.zone" in record.properties for record in data)
