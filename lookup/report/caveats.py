@@ -15,7 +15,7 @@ from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, family
 
-__all__ = ["caveats", "no_answers"]
+__all__ = ["caveats", "no_answers", "what_cannot_act"]
 
 #: With fewer replicates it is said what that costs.
 _FEW_SEEDS = 5
@@ -24,8 +24,8 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        no_answers, _unlikely_times, _what_cannot_act, _clusters_that_disagree, _these_hours, _few_seeds,
-        _this_placement, _input, _alike, _fidelity, _distances,
+        no_answers, _unlikely_times, _clusters_that_disagree, _these_hours, _few_seeds, _this_placement, _input,
+        _alike, _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
 
@@ -53,9 +53,12 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     return policies
 
 
-def _what_cannot_act(scored: Scored) -> Iterator[str]:
+def what_cannot_act(scored: Scored) -> Iterator[str]:
+    """Say which shedders cannot act on this log, and what would make them act: the first line of every report."""
     for reason, names in _by_reason(scored.cannot_act).items():
-        yield f"{names[0] if len(names) == 1 else f'each of {listed(names)}'} is not what it says: {reason}"
+        who = names[0] if len(names) == 1 else f"each of {listed(names)}"
+        end = f"; {scored.incumbent} is the incumbent, so there is no verdict" if scored.incumbent in names else ""
+        yield f"{who} is not what it says: {reason}{end}"
 
 
 def _clusters_that_disagree(scored: Scored) -> Iterator[str]:

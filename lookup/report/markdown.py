@@ -10,7 +10,7 @@ from lookup.model.quoting import printed_line, quantity
 from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Card, Cards, Fold, Heading, Paragraph, Table
 from lookup.report.cards import facet_text, sentences
-from lookup.report.caveats import caveats
+from lookup.report.caveats import caveats, what_cannot_act
 from lookup.report.comparison import NOTHING, Scope, apart, parts
 from lookup.score.scoring import Scored
 
@@ -33,6 +33,7 @@ def markdown_report(scored: Scored) -> str:
 
 def _outcome(scored: Scored) -> Iterator[Block]:
     yield Heading("Placement policies compared", 1)
+    yield from map(Paragraph, what_cannot_act(scored))
     if scored.candidates:
         told = sentences(scored)
         more = [f"{quantity(len(told) - _MOST_TOLD, 'more candidate')} below."] if len(told) > _MOST_TOLD else []

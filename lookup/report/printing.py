@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lookup.model.quoting import printed_line, quantity
 from lookup.report.cards import HERE, PRICE, cards, nothing_told, ranked
-from lookup.report.caveats import caveats
+from lookup.report.caveats import caveats, what_cannot_act
 from lookup.report.comparison import NOTHING, Line, apart, label, lines
 from lookup.report.document import idle_shedders
 from lookup.report.markdown import markdown_report
@@ -84,6 +84,7 @@ def show(
         return [f"{quantity(number, what)}: {rest}"] if number else []
 
     is_whole, is_quiet = detail == "all", detail == "quiet"
+    say(what_cannot_act(scored))
     say(_answer(scored, folder, is_quiet=is_quiet))
     best = at_best(scored)
     if best is not None and not is_quiet:

@@ -11,7 +11,7 @@ from lookup.replay.counted import BY_DIMENSIONS
 from lookup.report import document, wording
 from lookup.report.blocks import Block, Bullets, Cards, Cell, Chart, Definitions, Fold, Paragraph, Section, Table
 from lookup.report.cards import PRICE, ranked
-from lookup.report.caveats import caveats
+from lookup.report.caveats import caveats, what_cannot_act
 from lookup.report.charts import NARROW, WIDE, delta_spec, extent
 from lookup.report.comparison import (
     ARROWS,
@@ -69,7 +69,7 @@ def sections(run: Run, folder: str | None = None) -> list[Section]:
 
 
 def _first_screen(scored: Scored, folder: str) -> Iterator[Section]:
-    blocks: list[Block] = []
+    blocks: list[Block] = [Paragraph(text, "lead") for text in what_cannot_act(scored)]
     others: list[Block] = []
     for block in document.answer(scored, folder):
         if isinstance(block, Cards):

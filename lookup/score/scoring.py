@@ -150,7 +150,7 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         layout=layout,
         gaps={(figure.metric, figure.key): figure.gap for figure in fidelity},
         placed_once=frozenset(placed_once),
-        refused=None if reason is None else f"the incumbent {incumbent} is not what it says: {reason}",
+        refused=None if reason is None else f"a part of the incumbent {incumbent} cannot act on this log",
         guarded=frozenset(metric.name for metric in metrics if question_of(metric) == "log"),
     )
     verdicts = judge(estimates, plan.policies, case)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from lookup.replay.outcome import Finding, InputFacts
-from lookup.report.caveats import caveats
+from lookup.report.caveats import caveats, what_cannot_act
+from lookup.report.markdown import markdown_report
 from tests.report.results import INPUTS, placed_once, result, varied
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread
 
@@ -120,19 +121,24 @@ def test_seeds_cost_nothing_where_nothing_is_compared() -> None:
 
 
 def test_what_cannot_act_is_named() -> None:
-    """With the reason, whether it is the incumbent or a candidate."""
-    texts = caveats(result(cannot_act={"twin": "no broker has a place"}))
+    """With the reason, in the first line and nowhere else; of the incumbent with what follows."""
+    found = result(cannot_act={"twin": "no broker has a place"})
+    incumbent = replace(found, cannot_act={found.incumbent: "no bytes are known"})
 
-    assert any(text.startswith("twin ") and text.endswith(": no broker has a place") for text in texts)
+    (text,) = what_cannot_act(found)
+    assert (text.startswith("twin "), text.endswith(": no broker has a place")) == (True, True)
+    assert text not in caveats(found)
+    assert next(what_cannot_act(incumbent)).endswith("so there is no verdict")
+    assert next(line for line in markdown_report(incumbent).splitlines()[1:] if line).startswith(found.incumbent)
 
 
 def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
     """A sweep of nine values of one shedder is one sentence, not nine."""
     sweep = dict.fromkeys(("t5", "t10", "t20"), "no bytes are known")
 
-    texts = caveats(result(cannot_act={**sweep, "twin": "no broker has a place"}))
+    texts = what_cannot_act(result(cannot_act={**sweep, "twin": "no broker has a place"}))
 
-    assert [text.partition(" is not ")[0] for text in texts if "is not what it says" in text] == [
+    assert [text.partition(" is not ")[0] for text in texts] == [
         "each of t5, t10, t20",
         "twin",
     ]

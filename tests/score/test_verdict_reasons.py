@@ -266,7 +266,7 @@ def test_an_incumbent_that_cannot_act() -> None:
     allowed = scored(parts, cannot_act={"new": "no place"})
 
     (verdict,) = refused.verdicts
-    assert str(verdict.reason).endswith(": no place")
+    assert str(verdict.reason).endswith("stock cannot act on this log")
     assert (verdict.verdict, math.isnan(verdict.delta), refused.exit_code) == ("inconclusive", True, 4)
     assert allowed.verdicts[0].verdict == "better"
 
