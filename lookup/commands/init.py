@@ -17,11 +17,15 @@ from lookup.commands.options import Command, Parser, add_plugin_files, cluster, 
 from lookup.commands.streams import note, stdout
 from lookup.engine.plugins import load_plugins
 from lookup.errors import SettingsError
+from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import printable, quantity
 from lookup.model.time import time_text
+from lookup.settings.broker_conf import read_broker_conf
+from lookup.settings.pulsar_keys import MODULAR_MANAGER
 
 if TYPE_CHECKING:
     from lookup.engine.plugins import Registry
+    from lookup.logs.neighbours import Neighbours
     from lookup.logs.recognising import Recognised
 
 __all__ = ["COMMAND"]
@@ -37,14 +41,14 @@ _EVALUATION = """\
 
 # A name is a policy that ships, `lookup config list` has them all; a path or a table of your own may stand beside it.
 policies = [
-    "shipped:stock",            # Pulsar's own rules: its filters, then the least used broker
+    {today}
 {preferring}
     "shipped:random",           # what every policy has to beat
     "shipped:rendezvous",       # a hash of bundle and broker: few moves if a broker leaves
 ]
 
 {plugins}[evaluation]
-incumbent = "stock"             # the policy that the others are compared with: what your cluster runs today
+incumbent = {incumbent}  # the policy that the others are compared with: what your cluster runs today
 load = "simulated"              # each policy sees the load that it has brought about itself
 default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespaceBundles of your cluster
 {balance}
@@ -59,14 +63,16 @@ default_bundles = {bundles:<14}# bundles of a namespace: defaultNumberOfNamespac
 {inputs}
 """
 _BROKERS = """
-# The brokers. `capacity` is the weight per second at which one is fully used; without it it is assumed, and the report
-# says so; `lookup inspect` prints what a broker serves on average. A broker that leaves has `until`, one that joins
-# `from`.{labels}
+# The brokers. `capacity` is the weight per second at which one is fully used, with BUNDLES bytes per second; without it
+# it is assumed, and the report says so; `lookup inspect` prints what a broker serves on average. A broker that leaves
+# has `until`, one that joins `from`.{labels}
 {entries}
 """
 _DEALT = """
 # No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
 # a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
+#: Defaults of a release.
+_RELEASES = {"4.2": "4.x", "5.0": "5.0"}
 #: So many cells of time show how long a difference drifts.
 _CELLS = 20
 #: How long a cell and a block of time are, and why.
@@ -86,10 +92,10 @@ _PROFILE = """\
 # What all brokers of the evaluation have in common. A broker.conf of your cluster may be named in its place:
 # profile = "broker.conf" in evaluation.toml.
 
-load_manager_class_name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
-broker_version = "4.2.4"
+load_manager_class_name = "{manager}"
+broker_version = "{version}"
 # capacity = 100.0                # weight per second at which a broker is fully used
-# load_balancer = { loadBalancerBrokerMaxTopics = 50_000 }
+# load_balancer = {{ loadBalancerBrokerMaxTopics = 50_000 }}
 """
 
 
@@ -110,6 +116,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--cluster", type=cluster, default="main", metavar="NAME", help="cluster of rows that name none; default: main"
     )
+    parser.add_argument("--broker-conf", metavar="FILE", help="broker.conf of your cluster: what it runs today")
     add_plugin_files(parser, "log readers")
 
 
@@ -118,8 +125,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return _run_plugin(arguments)
     folder, log = Path(arguments.folder or "."), arguments.log
     found: Recognised | None = None
+    beside: Neighbours | None = None
     if log is not None:
         require_extra("init --log", "pyarrow")
+        from lookup.logs.neighbours import neighbours_of
         from lookup.logs.outputs import relation
         from lookup.logs.recognising import recognise
 
@@ -127,14 +136,14 @@ def _run(arguments: argparse.Namespace) -> int:
             right = "and what is written there would be read as well; name a folder DIR apart from it"
             raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
-        found = recognise(log, registry)
+        found, beside = recognise(log, registry), neighbours_of(log)
         lengths = _lengths(log, found, registry)
     else:
         lengths = _written(900, "the sample lasts six hours, which has 24 of them")
-    texts = {
-        "evaluation.toml": _evaluation(folder, log, found, arguments.plugin_file, lengths),
-        "brokers.toml": _PROFILE,
-    }
+    today = _today(folder, log, arguments.broker_conf, beside)
+    texts = {"evaluation.toml": _evaluation(folder, log, found, beside, {**today, **lengths}, arguments.plugin_file)}
+    if not _has_brokers(beside, log):
+        texts["brokers.toml"] = _PROFILE.format(**today)
     if found is not None and found.mapping:
         about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
         texts["mapping.toml"] = about + found.mapping
@@ -241,13 +250,47 @@ def _written(length: int | None, why: str) -> Mapping[str, str]:
     return {"balance": _BALANCE.format(**words, **widths), "verdict": _VERDICT.format(**words, **widths)}
 
 
+def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> dict[str, str]:
+    """Return what a cluster runs: the lines about its policy, the class of its load manager and its release."""
+    manager, version = (MODULAR_MANAGER, "4.2.4") if log is None else (EXTENSIBLE_MANAGER, "4.2.4")
+    if beside is not None and beside.software is not None:
+        manager, version = beside.software
+        why = f"Pulsar {version} with the load manager that the table BROKERS names"
+    elif log is None:
+        why = "what the sample's cluster runs: Pulsar as it comes"
+    else:
+        why = "Pulsar as it comes, with the load manager that reads lookup properties; the log names none"
+    release = "5.0" if version.partition(".")[0] == "5" else "4.2"
+    if conf is not None:
+        manager = read_broker_conf(conf).load_manager_class_name
+        path = json.dumps(os.path.relpath(conf, folder))
+        policy, name = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{_RELEASES[release]}" }},', "today"
+        why = "your broker.conf; `lookup config check` says what of it has no effect"
+    else:
+        name = f"stock-{'modular' if manager == MODULAR_MANAGER else 'extensible'}-{release}"
+        policy = f'"shipped:{name}",'
+    return {"today": f"# {why}\n    {policy}", "incumbent": f'"{name}"', "manager": manager, "version": version}
+
+
+def _has_brokers(beside: Neighbours | None, log: str | None) -> bool:
+    """Return whether a table says what brokers publish."""
+    return log is None or (beside is not None and "brokers" in beside.tables)
+
+
 def _evaluation(
-    folder: Path, log: str | None, found: Recognised | None, plugin_files: Sequence[str], lengths: Mapping[str, str]
+    folder: Path,
+    log: str | None,
+    found: Recognised | None,
+    beside: Neighbours | None,
+    lines: Mapping[str, str],
+    plugin_files: Sequence[str],
 ) -> str:
-    if found is None or log is None:
-        inputs = "\n".join(f'{name} = "sample/{name}"' for name in ("lookups", "brokers", "loads", "ownership"))
+    if found is None or beside is None or log is None:
+        names = ("lookups", "brokers", "loads", "bundles", "ownership")
+        inputs = "\n".join(f'{name} = "sample/{name}"' for name in names)
         brokers = "".join(
-            _entry(f"{name}-broker-{{n:02}}:8080", count=12, first=1, clusters=[name]) for name in ("east", "west")
+            _entry(f"{name}-broker-{{n:02}}:8080", 200e6, count=12, first=1, clusters=[name])
+            for name in ("east", "west")
         )
         key, clients, bundles = "rack", "", 16
     else:
@@ -256,10 +299,22 @@ def _evaluation(
         if found.mapping:
             inputs += f'\n{"" if found.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
             inputs += "" if found.has_ownership else ", if the log says it"
+        for name, table in beside.tables.items():
+            # Loads in bytes mean nothing without capacities in bytes.
+            off = "# " if name == "bundles" and not beside.carried else ""
+            inputs += f"\n{off}{name} = {json.dumps(os.path.relpath(table, folder))}"
         key = next(iter(found.labels), "rack")
         labels = list(found.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
         property_name = f"lookup.{key}"
-        if found.brokers and len(found.brokers) <= _MOST:
+        if beside.brokers:
+            # Twice what a broker carries: half used on average.
+            capacity = 2 * beside.carried if "bundles" in beside.tables else 0.0
+            brokers = "".join(
+                _entry(broker, capacity, clusters=[name] if name else None)
+                for name, ids in beside.brokers.items()
+                for broker in ids
+            )
+        elif found.brokers and len(found.brokers) <= _MOST:
             brokers = "".join(
                 _entry(broker, properties={property_name: labels[place % len(labels)]})
                 for place, broker in enumerate(found.brokers)
@@ -294,23 +349,33 @@ def _evaluation(
             plugins=f"plugin_files = {json.dumps(files)}\n\n" if files else "",
             bundles=bundles,
             inputs=inputs,
-            **lengths,
+            **lines,
         )
-        + _BROKERS.format(entries=brokers.rstrip(), labels="" if found is None else _DEALT)
+        + _BROKERS.format(entries=brokers.rstrip(), labels="" if _has_brokers(beside, log) else _DEALT)
         + clients
     )
 
 
-def _entry(broker: str, *, count: int = 0, first: int = 0, **rest: object) -> str:
+def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
+    """Write a broker.
+
+    Args:
+        capacity: in bytes per second, 0 if it is not known; None for one that no table has, which needs a profile.
+    """
     lines = ["[[brokers]]", f"id = {json.dumps(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []
     for name, value in rest.items():
+        if value is None:
+            continue
         if isinstance(value, Mapping):
             inner = ", ".join(f"{json.dumps(key)} = {json.dumps(each)}" for key, each in value.items())
             lines.append(f"{name} = {{ {inner} }}")
         else:
             lines.append(f"{name} = {json.dumps(value)}")
-    return "\n".join([*lines, 'profile = "brokers.toml"', "# capacity = 100.0", "", ""])
+    lines += ['profile = "brokers.toml"'] if capacity is None else []
+    return "\n".join(
+        [*lines, f"capacity = {float(f'{capacity:.2g}'):_.0f}" if capacity else "# capacity = 100.0", "", ""]
+    )
 
 
 COMMAND = Command(
@@ -320,6 +385,7 @@ COMMAND = Command(
         ("lookup init trial", "an evaluation over a sample log, in trial/"),
         ("lookup init trial --log access.log", "and the mapping that reads your log; prints the commands to type next"),
         ("lookup init --log 'logs/*.gz' --cluster east", "of several files, here"),
+        ("lookup init --log record/lookups --broker-conf broker.conf", "of a record, compared with your settings"),
         ("lookup init --plugin rack-aware", "a package with a scorer, its tests and settings, in rack-aware/"),
     ),
     add_arguments=_add_arguments,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from lookup.logs.generator.generate import GenerateSettings, generate
+from lookup.settings import load_evaluation
 from tests.commands.projects import Run, names_in
 
 _LINES = [f"{1769860800 + 7 * n}\th{n % 5}\t/page-{n % 40}\tz{n % 3}" for n in range(300)]
@@ -66,6 +69,48 @@ def test_blocks_of_time_fit_the_log(lookup: Run, tmp_path: Path, seconds: int, w
     assert ("fewer than 20 of" in text) == (not written)
 
 
+@pytest.mark.parametrize("policy", ["stock-modular-4.2", "stock-extensible-5.0"])
+def test_the_incumbent_is_what_the_tables_beside_the_log_name(lookup: Run, tmp_path: Path, policy: str) -> None:
+    """Load manager and release of BROKERS choose it, and the other tables are read: its shedder can act."""
+    log = tmp_path / "record"
+    generate(GenerateSettings(lookups=3_000, policy=policy, topics=200, clients=60), log)
+
+    ran = lookup("init", tmp_path / "trial", "--log", log / "lookups", "--cluster", "east")
+    written = tomllib.loads((tmp_path / "trial" / "evaluation.toml").read_text(encoding="utf-8"))
+    done = lookup(*shlex.split(ran.out.splitlines()[-1])[1:], "--master", "none", "--set", "evaluation.seeds=[1]")
+
+    assert written["evaluation"]["incumbent"] == policy
+    assert set(written["inputs"]) == {"lookups", "brokers", "loads", "bundles", "ownership"}
+    assert len(written["brokers"]) == 24
+    assert all(broker["capacity"] > 1e8 for broker in written["brokers"])
+    assert done.code in (0, 3, 4), done.err
+    assert "cannot act" not in done.out
+
+
+def test_a_log_that_names_no_load_manager_has_the_one_that_reads_properties(lookup: Run, tmp_path: Path) -> None:
+    """Its brokers are of that class as well."""
+    (tmp_path / "log.tsv").write_text(_LOG, encoding="utf-8")
+
+    lookup("init", tmp_path / "trial", "--log", tmp_path / "log.tsv")
+
+    assert 'incumbent = "stock-extensible-4.2"' in (tmp_path / "trial" / "evaluation.toml").read_text()
+    assert "ExtensibleLoadManagerImpl" in (tmp_path / "trial" / "brokers.toml").read_text()
+
+
+def test_a_broker_conf_is_the_incumbent(lookup: Run, tmp_path: Path) -> None:
+    """As it is written, with the other keys of the release."""
+    shedder = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
+    (tmp_path / "broker.conf").write_text(f"loadBalancerLoadSheddingStrategy={shedder}\n")
+    (tmp_path / "log.tsv").write_text(_LOG, encoding="utf-8")
+
+    flags = ("--log", tmp_path / "log.tsv", "--broker-conf", tmp_path / "broker.conf")
+    assert lookup("init", tmp_path / "trial", *flags).code == 0
+
+    settings = load_evaluation(tmp_path / "trial" / "evaluation.toml", environ={})
+    assert (settings.evaluation.incumbent, settings.policies[0].shedder.use) == ("today", "overload")
+    assert "ModularLoadManagerImpl" in (tmp_path / "trial" / "brokers.toml").read_text()
+
+
 def test_each_label_has_two_brokers(lookup: Run, tmp_path: Path) -> None:
     """A policy that goes by labels has a choice, however many there are."""
     lines = [f"{1769860800 + n}\th{n % 5}\t/page-{n % 40}\tz{n % 7}" for n in range(300)]
@@ -108,12 +153,12 @@ def test_objects_with_keys_of_ones_own_become_a_table(lookup: Run, tmp_path: Pat
 
 def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:
     """A file that is there already is named, and no other is written."""
-    (tmp_path / "brokers.toml").write_text("mine", encoding="utf-8")
+    (tmp_path / "evaluation.toml").write_text("mine", encoding="utf-8")
 
     (mistake,) = lookup("init", tmp_path).mistakes
 
-    assert mistake.startswith(f"{tmp_path}/brokers.toml exists already")
-    assert names_in(tmp_path) == ["brokers.toml"]
+    assert mistake.startswith(f"{tmp_path}/evaluation.toml exists already")
+    assert names_in(tmp_path) == ["evaluation.toml"]
 
 
 @pytest.mark.parametrize(("folder", "relation"), [("logs", "is"), ("logs/trial", "lies in")])

@@ -1,0 +1,64 @@
+"""Read the tables beside a table LOOKUPS: which load manager its brokers run, and how much they carry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lookup.errors import InputError
+from lookup.logs.columns import TABLES
+from lookup.logs.sources import list_log, open_parquet
+from lookup.model.broker import BrokerLookupData
+from lookup.model.documents import TableName
+from lookup.model.load_data import broker_load_from_json
+
+__all__ = ["Neighbours", "neighbours_of"]
+
+#: Rows of a table that are read.
+_ROWS = 1_000
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The tables beside LOOKUPS, and what they say of a cluster."""
+
+    #: paths by name
+    tables: Mapping[str, str] = field(default_factory=dict)
+    #: ids of brokers by cluster; "" if BROKERS names none
+    brokers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: class of the load manager, and release, of most brokers; None if no record has both
+    software: tuple[str, str] | None = None
+    #: bytes per second that a broker carries on average, in and out together; 0 without LOADS
+    carried: float = 0.0
+
+
+def neighbours_of(log: str) -> Neighbours:
+    """Read the tables beside a folder `lookups` on a disk; anything else has none."""
+    folder = Path(log)
+    if folder.name != "lookups" or not folder.is_dir():
+        return Neighbours()
+    tables = {name: str(folder.parent / name) for name in TABLES if name != "lookups"}
+    tables = {name: path for name, path in tables.items() if Path(path).is_dir()}
+    registered = [*_rows(tables, "brokers")]
+    records = [BrokerLookupData.from_json(row["lookup_data"]) for row in registered if row.get("lookup_data")]
+    software = Counter((each.load_manager_class_name or "", each.broker_version or "") for each in records)
+    brokers: dict[str, list[str]] = {}
+    for cluster, broker in sorted({(row.get("cluster") or "", row["broker"]) for row in registered}):
+        brokers.setdefault(cluster, []).append(broker)
+    known = [pair for pair, _ in software.most_common() if all(pair)]
+    loads = [broker_load_from_json(row["load"]) for row in _rows(tables, "loads")]
+    carried = sum(load.msg_throughput_in + load.msg_throughput_out for load in loads) / max(1, len(loads))
+    return Neighbours(tables, brokers, known[0] if known else None, carried)
+
+
+def _rows(tables: Mapping[str, str], name: TableName) -> Iterator[dict[str, Any]]:
+    # A table that cannot be read is refused by whoever needs its rows.
+    with suppress(InputError):
+        for file in list_log(tables[name], name) if name in tables else ():
+            with open_parquet(file.path) as parquet:
+                batch = next(parquet.iter_batches(_ROWS), None)
+                yield from () if batch is None else batch.to_pylist()
