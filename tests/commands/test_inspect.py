@@ -25,7 +25,7 @@ def test_a_log_is_described_without_settings(lookup: Run, log: Path) -> None:
     assert re.match(r" *[\d,]+ redirects?, [\d,]+ lookups? ", lines["left out"])
     assert "a broker serves" in lines["load"]
     rate, brokers = float(lines["per minute"].split()[0]), int(lines["brokers"])
-    assert float(lines["mean load"].split()[0]) == pytest.approx(rate / 60 / brokers, rel=0.05)
+    assert float(lines["mean load"].split()[0]) == pytest.approx(rate / 60 / brokers, rel=0.1)
     assert "session_s = " in lines["suggested"]
     assert any(name.startswith("property rack") for name in lines)
 

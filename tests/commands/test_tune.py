@@ -42,7 +42,7 @@ selector = "best"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a search over two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("search")
-    generate(folder / "log", hours=48, lookups=10_000, clusters=1, losses=0, zipf=0.2, policy="none")
+    generate(folder / "log", hours=48, lookups=10_000, clusters=1, losses=0, zipf=0.2, seed=2, policy="none")
     (folder / "evaluation.toml").write_text(_EVALUATION)
     (folder / "tune.toml").write_text(_SEARCH)
     return folder
