@@ -13,7 +13,7 @@ from lookup.cli import main
 _ROOT = Path(__file__).parent.parent
 _README = (_ROOT / "README.md").read_text(encoding="utf-8")
 _CONFIG = str(_ROOT / "configs" / "evaluation.toml")
-_INPUTS = ("lookups", "brokers", "loads", "ownership")
+_INPUTS = ("lookups", "brokers", "loads", "bundles", "ownership")
 
 
 @pytest.fixture(scope="module")
