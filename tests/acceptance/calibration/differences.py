@@ -26,11 +26,11 @@ _CONFIG = Path(__file__).parents[3] / "configs" / "evaluation.toml"
 TRUTH = 200
 #: Numbers of replicates whose intervals are compared; each divides the largest.
 REPLICATES = (2, 3, 5, 10, 15, 30)
-#: What is known of the demo's policies against `random`: policy, metric, key, verdict.
+#: What is known of the demo's policies against its incumbent: policy, metric, key, verdict.
 KNOWN = (
     ("rack-then-load", "match_ratio", "rack", "better"),
-    ("stock", "imbalance_max_mean", None, "better"),
-    ("stock", "moved_weight", None, "worse"),
+    ("rendezvous", "imbalance_max_mean", None, "worse"),
+    ("stock-modular-5.0", "overload_ratio", None, "better"),
 )
 
 
@@ -39,7 +39,7 @@ def demo(seed: int, replicates: int = SEEDS) -> Scored:
     with TemporaryDirectory(prefix="calibration-") as folder:
         log = Path(folder) / "log"
         generate(GenerateSettings(seed=seed), log)
-        inputs = {f"inputs.{name}": str(log / name) for name in ("lookups", "brokers", "loads", "ownership")}
+        inputs = {f"inputs.{name}": str(log / name) for name in ("lookups", "brokers", "loads", "bundles", "ownership")}
         settings = load_evaluation(_CONFIG, {**inputs, "evaluation.seeds": replicates}, environ={})
         names = {policy for policy, *_ in KNOWN} | {settings.evaluation.incumbent}
         kept = tuple(policy for policy in settings.policies if policy.name in names)

@@ -64,7 +64,7 @@ def test_a_hash_without_salt_is_judged_by_its_placement_only(selector: object) -
 
 
 def test_known_differences_are_found() -> None:
-    """The demo's log shows locality gained by racks, and balance gained by moves."""
+    """The demo's log shows locality gained by racks, balance lost to a hash, and overload spared by 5.0's defaults."""
     verdicts = {(one.policy, one.metric, one.key): one for one in demo(1).verdicts}
 
     assert [verdicts[policy, metric, key].verdict for policy, metric, key, _ in KNOWN] == [word for *_, word in KNOWN]
