@@ -220,7 +220,8 @@ def _covered(coverage: Mapping[tuple[str, str], Mapping[str, Coverage]]) -> tupl
 def _found(found: Counter[str], logs: int) -> tuple[list[str], bool]:
     rows = [(name, f"{count} of {logs}", state(count >= _POWER * logs)) for name, count in found.items()]
     kept = all(count >= _POWER * logs for count in found.values())
-    return list(table(("against `stock-modular-4.2`, in logs of the demo's size", "found", "kept (95 of 100)"), rows)), kept
+    heads = "against `stock-modular-4.2`, in logs of the demo's size", "found", "kept (95 of 100)"
+    return list(table(heads, rows)), kept
 
 
 def _widths(widths: Mapping[tuple[str, int], float]) -> list[str]:
