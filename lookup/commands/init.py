@@ -71,6 +71,7 @@ _BROKERS = """
 _DEALT = """
 # No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
 # a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
+_USES_PROFILE = 'profile = "brokers.toml"'
 #: Defaults of a release.
 _RELEASES = {"4.2": "4.x", "5.0": "5.0"}
 #: So many cells of time show how long a difference drifts.
@@ -142,7 +143,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lengths = _written(900, "the sample lasts six hours, which has 24 of them")
     today = _today(folder, log, arguments.broker_conf, beside)
     texts = {"evaluation.toml": _evaluation(folder, log, found, beside, {**today, **lengths}, arguments.plugin_file)}
-    if not _has_brokers(beside, log):
+    if _USES_PROFILE in texts["evaluation.toml"]:
         texts["brokers.toml"] = _PROFILE.format(**today)
     if found is not None and found.mapping:
         about = f"# {log}: {found.what}.\n# Read with: {_ingest(folder, log, arguments)}\n\n"
@@ -252,29 +253,21 @@ def _written(length: int | None, why: str) -> Mapping[str, str]:
 
 def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours | None) -> dict[str, str]:
     """Return what a cluster runs: the lines about its policy, the class of its load manager and its release."""
-    manager, version = (MODULAR_MANAGER, "4.2.4") if log is None else (EXTENSIBLE_MANAGER, "4.2.4")
-    if beside is not None and beside.software is not None:
+    why = "Pulsar as it comes; the log names no load manager, and this one reads lookup properties"
+    manager, version = EXTENSIBLE_MANAGER, "4.2.4"
+    if log is None:
+        why, manager = "what the sample's cluster runs: Pulsar as it comes", MODULAR_MANAGER
+    elif beside is not None and beside.software is not None:
         manager, version = beside.software
-        why = f"Pulsar {version} with the load manager that the table BROKERS names"
-    elif log is None:
-        why = "what the sample's cluster runs: Pulsar as it comes"
-    else:
-        why = "Pulsar as it comes, with the load manager that reads lookup properties; the log names none"
-    release = "5.0" if version.partition(".")[0] == "5" else "4.2"
+        why = f"Pulsar {version} as it comes, with the load manager that the table BROKERS names"
+    release = "5.0" if version.startswith("5.") else "4.2"
+    name = f"stock-{'modular' if manager == MODULAR_MANAGER else 'extensible'}-{release}"
+    policy = f'"shipped:{name}",'
     if conf is not None:
-        manager = read_broker_conf(conf).load_manager_class_name
+        why, name, manager = "your broker.conf", "today", read_broker_conf(conf).load_manager_class_name
         path = json.dumps(os.path.relpath(conf, folder))
-        policy, name = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{_RELEASES[release]}" }},', "today"
-        why = "your broker.conf; `lookup config check` says what of it has no effect"
-    else:
-        name = f"stock-{'modular' if manager == MODULAR_MANAGER else 'extensible'}-{release}"
-        policy = f'"shipped:{name}",'
+        policy = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{_RELEASES[release]}" }},'
     return {"today": f"# {why}\n    {policy}", "incumbent": f'"{name}"', "manager": manager, "version": version}
-
-
-def _has_brokers(beside: Neighbours | None, log: str | None) -> bool:
-    """Return whether a table says what brokers publish."""
-    return log is None or (beside is not None and "brokers" in beside.tables)
 
 
 def _evaluation(
@@ -299,10 +292,7 @@ def _evaluation(
         if found.mapping:
             inputs += f'\n{"" if found.has_ownership else "# "}ownership = "tables/ownership"  # who owned which bundle'
             inputs += "" if found.has_ownership else ", if the log says it"
-        for name, table in beside.tables.items():
-            # Loads in bytes mean nothing without capacities in bytes.
-            off = "# " if name == "bundles" and not beside.carried else ""
-            inputs += f"\n{off}{name} = {json.dumps(os.path.relpath(table, folder))}"
+        inputs += "".join(f"\n{name} = {json.dumps(os.path.relpath(t, folder))}" for name, t in beside.tables.items())
         key = next(iter(found.labels), "rack")
         labels = list(found.labels.get(key, ()))[:_MOST] or ["a", "b", "c"]
         property_name = f"lookup.{key}"
@@ -351,17 +341,13 @@ def _evaluation(
             inputs=inputs,
             **lines,
         )
-        + _BROKERS.format(entries=brokers.rstrip(), labels="" if _has_brokers(beside, log) else _DEALT)
+        + _BROKERS.format(entries=brokers.rstrip(), labels=_DEALT if _USES_PROFILE in brokers else "")
         + clients
     )
 
 
 def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first: int = 0, **rest: object) -> str:
-    """Write a broker.
-
-    Args:
-        capacity: in bytes per second, 0 if it is not known; None for one that no table has, which needs a profile.
-    """
+    # A capacity is in bytes per second, 0 if it is not known; None for a broker that no table has.
     lines = ["[[brokers]]", f"id = {json.dumps(broker)}"]
     lines += [f"count = {count}", f"first = {first}"] if count else []
     for name, value in rest.items():
@@ -372,7 +358,7 @@ def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first:
             lines.append(f"{name} = {{ {inner} }}")
         else:
             lines.append(f"{name} = {json.dumps(value)}")
-    lines += ['profile = "brokers.toml"'] if capacity is None else []
+    lines += [_USES_PROFILE] if capacity is None else []
     return "\n".join(
         [*lines, f"capacity = {float(f'{capacity:.2g}'):_.0f}" if capacity else "# capacity = 100.0", "", ""]
     )

@@ -52,6 +52,9 @@ def neighbours_of(log: str) -> Neighbours:
     known = [pair for pair, _ in software.most_common() if all(pair)]
     loads = [broker_load_from_json(row["load"]) for row in _rows(tables, "loads")]
     carried = sum(load.msg_throughput_in + load.msg_throughput_out for load in loads) / max(1, len(loads))
+    if not carried:
+        # Loads in bytes mean nothing without capacities in bytes.
+        tables.pop("bundles", None)
     return Neighbours(tables, brokers, known[0] if known else None, carried)
 
 

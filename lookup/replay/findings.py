@@ -60,9 +60,7 @@ def find(
         *_about_blocks(settings, clusters, run),
     ]
     if settings.evaluation.load == "simulated":
-        findings += _about_capacities(settings, clusters)
-        # With BUNDLES no load is counted from lookups.
-        findings += [] if settings.inputs.bundles else _about_sessions(settings, policies, clusters)
+        findings += [*_about_sessions(settings, policies, clusters), *_about_capacities(settings, clusters)]
     return [finding for finding in findings if finding.kind not in settings.lint.accept]
 
 
@@ -261,7 +259,7 @@ def _about_sessions(
     """Find policies that go by load in clusters whose sessions are too short to have one."""
     section = settings.evaluation
     readers = [policy.name for policy in policies if "view.load" in policy.reads or policy.shedder is not None]
-    for cluster in clusters if readers else ():
+    for cluster in clusters if readers and settings.inputs.bundles is None else ():
         brokers = cluster.timeline.most_registered
         rate = cluster.words.counts["demand"] / _seconds(cluster, section.tick_s) / brokers if brokers else 0.0
         needed = suggested_session(rate, section.tick_s) if rate else 0
@@ -277,25 +275,16 @@ def _about_sessions(
 
 
 def _about_capacities(settings: EvaluationFile, clusters: Sequence[ClusterPlan]) -> Iterator[Finding]:
-    """Find capacities that are hardly in weight per second, and brokers without one where one is needed."""
+    """Find capacities that are hardly in weight per second, and brokers without one among others that have one."""
     for cluster in clusters:
-        if settings.inputs.bundles is not None and cluster.assumed_capacity is not None:
-            yield Finding(
-                "no-capacity",
-                f"BUNDLES gives what bundles of {cluster.name} carry in bytes/s, and no broker has a capacity, so that "
-                "usage has no meaning; give every broker a capacity in bytes/s",
-                cluster.timeline.most_registered,
-            )
         capacities = [broker.capacity for broker in cluster.timeline.brokers if broker.capacity is not None]
         capacity = sum(capacities) / len(capacities) if capacities else 0.0
-        seconds = _seconds(cluster, settings.evaluation.tick_s)
-        load = mean_load_of(cluster.words.counts["micro"], seconds, cluster.timeline.most_registered)
-        if (
-            settings.inputs.bundles is None
-            and capacities
-            and load is not None
-            and not _BELOW * capacity <= load <= _ABOVE * capacity
-        ):
+        seconds, brokers = _seconds(cluster, settings.evaluation.tick_s), cluster.timeline.most_registered
+        load = None if settings.inputs.bundles else mean_load_of(cluster.words.counts["micro"], seconds, brokers)
+        if settings.inputs.bundles and not capacities:
+            what = f"BUNDLES gives bytes/s, and no broker of {cluster.name} has a capacity, so usage has no meaning"
+            yield Finding("no-capacity", f"{what}; give every broker one, in bytes/s", 0)
+        if capacities and load is not None and not _BELOW * capacity <= load <= _ABOVE * capacity:
             yield Finding(
                 "capacity-unit",
                 f"a broker of {cluster.name} has a capacity of {capacity:g} weight/s on average, and serves {load:.4g} "

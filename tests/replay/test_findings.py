@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -244,3 +245,19 @@ def test_traffic_that_is_spread_is_none(tmp_path: Path) -> None:
 def test_it_can_be_accepted(tmp_path: Path) -> None:
     """As every finding."""
     assert _skewed(tmp_path, heavy=290, lint={"accept": ["skewed"]}) == []
+
+
+def test_with_bundles_capacities_are_in_bytes(tmp_path: Path) -> None:
+    """One in bytes is no other unit, and a cluster without any is found."""
+    write_log(tmp_path, *_log())
+    stats = json.dumps({"msgThroughputIn": 1e6, "msgThroughputOut": 1e6})
+    write_table(
+        tmp_path, "bundles", {"ts": START_US, "cluster": "east", "bundle": "t/n/0x00000000_0x40000000", "stats": stats}
+    )
+    in_bytes = [{**entry, "capacity": 4e6} for entry in _BROKERS]
+
+    without, given = (
+        replayed(tmp_path, **{**_SOUND, "brokers": brokers}).inputs.findings or () for brokers in (_BROKERS, in_bytes)
+    )
+
+    assert ([finding.kind for finding in without], [*given]) == (["no-capacity"], [])
