@@ -21,7 +21,7 @@ from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import printable, quantity
 from lookup.model.time import time_text
 from lookup.settings.broker_conf import read_broker_conf
-from lookup.settings.pulsar_keys import MODULAR_MANAGER
+from lookup.settings.releases import MODULAR_MANAGER, release_of_all
 
 if TYPE_CHECKING:
     from lookup.engine.plugins import Registry
@@ -72,8 +72,6 @@ _DEALT = """
 # No log says where brokers stand: the labels below are dealt in turn, put in those that yours have. With one broker for
 # a label, a policy that goes by labels has no choice, and a verdict on it may hold for one placement only."""
 _USES_PROFILE = 'profile = "brokers.toml"'
-#: Defaults of a release.
-_RELEASES = {"4.2": "4.x", "5.0": "5.0"}
 #: So many cells of time show how long a difference drifts.
 _CELLS = 20
 #: How long a cell and a block of time are, and why.
@@ -260,13 +258,13 @@ def _today(folder: Path, log: str | None, conf: str | None, beside: Neighbours |
     elif beside is not None and beside.software is not None:
         manager, version = beside.software
         why = f"Pulsar {version} as it comes, with the load manager that the table BROKERS names"
-    release = "5.0" if version.startswith("5.") else "4.2"
-    name = f"stock-{'modular' if manager == MODULAR_MANAGER else 'extensible'}-{release}"
+    release, _ = release_of_all([version])
+    name = f"stock-{'modular' if manager == MODULAR_MANAGER else 'extensible'}-{max(release, '4.2')}"
     policy = f'"shipped:{name}",'
     if conf is not None:
         why, name, manager = "your broker.conf", "today", read_broker_conf(conf).load_manager_class_name
         path = json.dumps(os.path.relpath(conf, folder))
-        policy = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{_RELEASES[release]}" }},'
+        policy = f'{{ name = "today", from_broker_conf = {path}, pulsar = "{release}" }},'
     return {"today": f"# {why}\n    {policy}", "incumbent": f'"{name}"', "manager": manager, "version": version}
 
 

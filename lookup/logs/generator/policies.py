@@ -13,13 +13,13 @@ from lookup.logs.generator.settings import NO_POLICY, GenerateSettings
 from lookup.logs.generator.world import Software
 from lookup.model.broker import EXTENSIBLE_MANAGER
 from lookup.model.quoting import shown, suggestion
-from lookup.settings.files import load_policies, read_toml
+from lookup.settings.files import load_policies
 from lookup.settings.shipped import shipped
 
 __all__ = ["read_policy"]
 
 #: Version of brokers by release.
-_VERSIONS = {"4.x": "4.2.4", "5.0": "5.0.1"}
+_VERSIONS = {"4.0": "4.0.8", "4.2": "4.2.4", "5.0": "5.0.1"}
 
 
 @lru_cache
@@ -40,7 +40,7 @@ def read_policy(name: str) -> tuple[Policy, Software]:
     (spec,), (policy,) = specs, build_policies(load_plugins(), specs)
     # A policy that names no manager may run in either.
     manager = spec.value_at("loadManagerClassName") or EXTENSIBLE_MANAGER
-    return policy, Software(str(manager), _VERSIONS[read_toml(path).get("pulsar", "4.x")])
+    return policy, Software(str(manager), _VERSIONS[spec.release])
 
 
 def _wrong(sentence: str) -> SettingsError:

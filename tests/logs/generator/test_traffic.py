@@ -16,7 +16,7 @@ from lookup.logs.generator import generate as module
 from lookup.logs.generator.generate import generate
 from lookup.model.broker import BrokerLookupData
 from lookup.model.names import TopicName, pinned_broker
-from lookup.settings.pulsar_keys import MODULAR_MANAGER
+from lookup.settings.releases import MODULAR_MANAGER
 from tests.logs.generator.logs import SMALL, read
 
 
