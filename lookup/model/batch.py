@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Location, Roster
+from lookup.model.bundles import NamespacePolicies
 from lookup.model.topology import Topology
 
 __all__ = ["UNLOADED_BY", "Batch", "Cells", "ClientClass", "OwnerChanges", "Served"]
@@ -130,6 +131,8 @@ class Batch(_Columns):
     changes: OwnerChanges | None
     cells: Cells
     topology: Topology
+    #: isolation policies, for isolation_ratio
+    namespaces: NamespacePolicies = field(default_factory=NamespacePolicies)
     #: for network_cost; None: not set
     bytes_per_weight: float | None = None
     #: for redundant_moves, seconds

@@ -8,6 +8,7 @@ Source: `docs/pulsar/load-managers.md`.
 
 from __future__ import annotations
 
+import re
 import zlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -137,6 +138,10 @@ class IsolationPolicy:
     secondary: tuple[str, ...] = ()
     #: below this many primaries the secondaries join
     min_limit: int = 1
+
+    def names(self, host: str) -> bool:
+        """Return whether a host is one of them, primary or secondary."""
+        return any(re.fullmatch(pattern, host) for pattern in (*self.primary, *self.secondary))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from lookup.engine.ownership import Ownership
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
+from lookup.hooks.raised import guarded
 from lookup.model import (
     Candidates,
     ClusterView,
@@ -63,6 +64,8 @@ Floats = NDArray[np.float64]
 
 #: Reason of the moves of a drained broker, and of moves that limits refuse.
 DRAIN, MAX_MOVES, MAX_WEIGHT = "drain", "max-moves", "max-weight"
+#: Reasons of moves that no shedder proposes: their owner must not keep the bundle.
+_MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 #: How often a shedder is asked that counts hits.
 _CYCLES = 100
 #: Sums of the same numbers in another order differ by less, as a ratio.
@@ -191,8 +194,8 @@ class _Planner:
     # Brokers to drain.
 
     def drain(self) -> None:
-        """Find a place for every bundle of the brokers to drain, the most loaded first."""
-        leaving = [bundle for bundle, owned in self._state.owners.items() if owned.broker in self._limits.drain]
+        """Find a place for every bundle that must leave its owner, the most loaded first."""
+        leaving = {bundle: reason for bundle in self._state.owners if (reason := self._must_leave(bundle)) is not None}
         weights = {bundle: self._weight(bundle) for bundle in leaving if self._may_move(bundle)}
         for bundle, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])):
             place = self._place_for(bundle, weight)
@@ -200,7 +203,26 @@ class _Planner:
                 self._refused[bundle] = None, place
             else:
                 source = self._number(self._state.owners[bundle].broker)
-                self._carry_out(Move(bundle, source, place, weight, DRAIN))
+                self._carry_out(Move(bundle, source, place, weight, leaving[bundle]))
+
+    def _must_leave(self, bundle: str) -> str | None:
+        """Return why a bundle cannot stay: its broker is drained, or a filter would never let it have the bundle."""
+        owner = self._state.owners[bundle].broker
+        if owner in self._limits.drain:
+            return DRAIN
+        number = self._view.brokers.number(owner)
+        if number is None or number not in self._instant.offered.index:
+            return None
+        request, brokers = request_of(None, bundle, LookupOptions()), self._instant.offered
+        for index, part in enumerate(self._policy.filters):
+            may_admit = getattr(part, "may_admit", None)
+            if may_admit is None:
+                continue
+            with guarded(f"filter {part.name!r} raised "):
+                mask = np.asarray(may_admit(self._policy.cuts[index](request), brokers, self._instant.seen_by(index)))
+            if not mask[brokers.index == number].all():
+                return str(part.reason)
+        return None
 
     def _number(self, broker: str) -> int:
         number = self._view.brokers.number(broker)
@@ -405,9 +427,12 @@ class _Planner:
             parts.append(
                 f"{drained:,} of {quantity(owned, 'bundle')} can leave {names}" if owned else f"{names} owns nothing"
             )
+        strays = sum(move.reason == Reason.ISOLATION for move in self.moves)
+        if strays:
+            parts.append(f"{quantity(strays, 'bundle')} can leave brokers that isolation does not permit")
         assert self._policy.shedder is not None
         words = CYCLE_WORDS.get(outcome.reason, str(outcome.reason))
-        if len(self.moves) == drained:
+        if len(self.moves) == drained + strays:
             is_spent = self._moves_left < 1 or not self._weight_left > 0.0
             short = "" if outcome.short is None else f" ({outcome.short})"
             words = "the limits leave no more" if is_spent else f"{words}{short}"
@@ -418,7 +443,7 @@ class _Planner:
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance"], 0
         for is_drain in (True, False):
-            left = [move for move in self.moves if (move.reason == DRAIN) is is_drain]
+            left = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
             weights = np.array([move.weight for move in left])
             destinations = np.array([move.destination for move in left], dtype=np.int64)
             is_left = np.ones(len(left), dtype=np.bool_)

@@ -428,6 +428,7 @@ class Counted:
                     changes=self._changes(part, is_last=is_last),
                     cells=cells if is_last else no_cells,
                     topology=self.run.topology,
+                    namespaces=self.run.namespaces,
                     bytes_per_weight=self.run.bytes_per_weight,
                     window_s=self.run.window_s,
                     events=self.cluster.timeline.event_causes,

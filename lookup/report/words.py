@@ -19,7 +19,9 @@ __all__ = ["Words", "amount_text", "change_text", "filled", "is_share", "size_te
 #: Figures that grow to this multiple, or shrink to its inverse, are said to do so as a multiple.
 _MULTIPLE = 1.5
 #: Metrics whose figures are parts of a whole.
-_SHARES = frozenset({"agreement_ratio", "answered_ratio", "match_ratio", "network_covered_ratio", "overload_ratio"})
+_SHARES = frozenset(
+    {"agreement_ratio", "answered_ratio", "isolation_ratio", "match_ratio", "network_covered_ratio", "overload_ratio"}
+)
 #: Units that the name of a figure says already.
 _SAID = frozenset({"ratio", "decisions", "moves", "unloads", "lookups"})
 
@@ -45,6 +47,12 @@ _WORDS: Mapping[str, Words] = {
         "answers {points} more of the lookups",
         "answers {points} fewer of the lookups",
         "answers as many lookups",
+    ),
+    "isolation_ratio": Words(
+        "lookups within isolation",
+        "serves {points} more of the isolated lookups from their own brokers",
+        "serves {points} fewer of the isolated lookups from their own brokers",
+        "serves as many within isolation",
     ),
     "match_ratio": Words(
         "same-{key} share",

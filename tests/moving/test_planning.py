@@ -192,6 +192,21 @@ def test_a_drain_that_limits_cut_short_says_so(tmp_path: Path) -> None:
     assert len(plan.refused) == 13
 
 
+def test_bundles_outside_of_isolation_are_brought_back(tmp_path: Path) -> None:
+    """Bundles that a broker owned before a policy was set stay there by themselves; the plan names them first."""
+    world = World.crowded()
+    isolated = NamespacePolicies(isolation={"shop/orders": (IsolationPolicy(("broker-0", "broker-1")),)})
+    strays = {n for n, owner in world.owners.items() if owner == broker(2) and n.startswith("shop/orders/")}
+
+    plan = _planned(world, tmp_path, namespaces=isolated)
+    brought = [step for step in plan.steps if step.reason == "isolation"]
+
+    assert strays
+    assert {step.bundle for step in brought} == strays
+    assert {step.destination for step in brought} <= {broker(0), broker(1)}
+    assert [step.number for step in brought] == list(range(1, len(strays) + 1))
+
+
 def test_isolation_and_groups_are_kept_and_named(tmp_path: Path) -> None:
     """Nothing of an isolated namespace leaves its brokers, and what the shedder wanted otherwise is refused by name."""
     isolated = NamespacePolicies(isolation={"shop/orders": (IsolationPolicy(("broker-0", "broker-1")),)})

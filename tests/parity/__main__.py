@@ -51,7 +51,8 @@ _MANAGERS: Mapping[str, Mapping[str, str]] = {
 #: What is known not to be equal, and what a user would be misled about.
 _DEVIATIONS = {
     "modular manager, LeastResourceUsageWithWeight": (
-        "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: which of two bundles goes to which of two brokers may be the other way round"
+        "its means move with every bundle that a cycle places, and Pulsar places these in the order of a hash map: "
+        "which of two bundles goes to which of two brokers may be the other way round"
     )
 }
 

@@ -259,7 +259,7 @@ class _Pulsars:
         return _moves(before, self.owners), ties
 
     def twins(self, load: MinuteLoad, owners: Mapping[str, str]) -> frozenset[str]:
-        """Return the brokers with two bundles of one rank: among these the order of TopKBundles is that of a hash map."""
+        """Return the brokers with two bundles of one rank, which TopKBundles orders as a hash map does."""
         if self._manager == "modular":
             return frozenset()
         seen = Counter((owners[name], stats.rank) for name, stats in load.traffic.stats.items() if name in owners)

@@ -7,7 +7,7 @@ Each answers sums per bundle or per cell that add over batches; definitions and 
 from __future__ import annotations
 
 from lookup.hooks import Metric, hookimpl
-from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, MatchRatio
+from lookup.score.metrics.answers import AgreementRatio, AnsweredRatio, IsolationRatio, MatchRatio
 from lookup.score.metrics.balance import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
 from lookup.score.metrics.movement import (
     Assignments,
@@ -21,9 +21,9 @@ from lookup.score.metrics.movement import (
 from lookup.score.metrics.network import NetworkCost, NetworkCoveredRatio, NetworkMsMean, NetworkMsP95
 
 __all__ = [
-    "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "LoadVariation",
-    "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost", "NetworkCoveredRatio", "NetworkMsMean",
-    "NetworkMsP95", "OverloadRatio", "RedundantMoves", "Unloads", "lookup_register_metrics",
+    "AgreementRatio", "AnsweredRatio", "Assignments", "CycleMoves", "ImbalanceCv", "ImbalanceMaxMean", "IsolationRatio",
+    "LoadVariation", "MatchRatio", "MovedWeight", "Moves", "NecessaryMoves", "NetworkCost", "NetworkCoveredRatio",
+    "NetworkMsMean", "NetworkMsP95", "OverloadRatio", "RedundantMoves", "Unloads", "lookup_register_metrics",
 ]  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def lookup_register_metrics() -> tuple[type[Metric], ...]:
     """Return the built-in metrics in the order in which reports show them."""
     return (
         AnsweredRatio,
+        IsolationRatio,
         MatchRatio,
         NetworkMsMean,
         NetworkMsP95,

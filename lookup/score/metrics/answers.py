@@ -12,7 +12,7 @@ from lookup.hooks import Better, Question
 from lookup.model.batch import Batch
 from lookup.score.metrics.totals import FloatArray, LookupQuotient, of_pairs, per_bundle
 
-__all__ = ["AgreementRatio", "AnsweredRatio", "MatchRatio"]
+__all__ = ["AgreementRatio", "AnsweredRatio", "IsolationRatio", "MatchRatio"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,32 @@ class AgreementRatio(LookupQuotient):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return lookups answered as logged and answered lookups with a logged broker, shape (n_bundles, 2)."""
         return np.stack([batch.agreed, batch.logged], axis=1)
+
+
+@dataclass(frozen=True)
+class IsolationRatio(LookupQuotient):
+    """Lookups served by a broker of their namespace's isolation policies / answered lookups of such namespaces."""
+
+    name: ClassVar[str] = "isolation_ratio"
+    better: ClassVar[Better] = "up"
+
+    def keys(self, batch: Batch) -> Sequence[str | None]:
+        """Return one figure if a namespace has a policy, else none."""
+        return (None,) if batch.namespaces.isolation else ()
+
+    def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
+        """Return lookups that brokers of the policies served and lookups of their namespaces, shape (n_bundles, 2)."""
+        served, policies = batch.served, batch.namespaces.isolation
+        hosts = [broker.host for broker in batch.brokers]
+        # Nobody is there for unanswered lookups, whose broker is -1.
+        known = {
+            name: [*(any(p.names(host) for p in rules) for host in hosts), False] for name, rules in policies.items()
+        }
+        namespaces = [bundle.rpartition("/")[0] for bundle in batch.bundles]
+        permits = np.array([known.get(name, [False] * (1 + len(hosts))) for name in namespaces], dtype=np.float64)
+        has_policy = np.array([name in policies for name in namespaces], dtype=np.float64)
+        counted = served.lookups * has_policy[served.bundle] * (served.broker >= 0)
+        return per_bundle(batch, served.bundle, counted * permits[served.bundle, served.broker], counted)
 
 
 @dataclass(frozen=True)

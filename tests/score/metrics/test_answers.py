@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Broker
-from lookup.score.metrics import AgreementRatio, AnsweredRatio, MatchRatio
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies
+from lookup.score.metrics import AgreementRatio, AnsweredRatio, IsolationRatio, MatchRatio
 from tests.score.oracle import Happenings, Lookup
 from tests.score.worlds import HOUR, batch_of, labelled
 
@@ -44,6 +46,23 @@ def test_agreement_ratio_is_about_answered_lookups_with_a_logged_broker() -> Non
     sums = AgreementRatio().accumulate(batch_of(world(*lookups), [ONE, TWO]), None)
 
     assert sums.sum(axis=0).tolist() == [1, 2]
+
+
+def test_isolation_ratio_is_about_namespaces_with_a_policy() -> None:
+    """One of two answered lookups of t/a came to its own broker; t/b may go anywhere, and nobody answers the last."""
+    lookups = [
+        Lookup("c", 0, "b0", ONE, ANYBODY),
+        Lookup("c", 1, "b0", TWO, ANYBODY),
+        Lookup("c", 2, "b1", TWO, ANYBODY),
+        Lookup("c", 3, "b0", None, ANYBODY),
+    ]
+    policies = NamespacePolicies(isolation={"t/a": (IsolationPolicy(("x",), ("on.",)),)})
+    batch = batch_of(world(*lookups), [ONE, TWO])
+    named = tuple(f"t/{'a' if bundle == 'b0' else 'b'}/{bundle}" for bundle in batch.bundles)
+    isolated = replace(batch, bundles=named, namespaces=policies)
+
+    assert (IsolationRatio().keys(batch), IsolationRatio().keys(isolated)) == ((), (None,))
+    assert IsolationRatio().accumulate(isolated, None).sum(axis=0).tolist() == [1, 2]
 
 
 def test_quotients_of_nothing_are_nan() -> None:
