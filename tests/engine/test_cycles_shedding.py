@@ -350,6 +350,20 @@ def test_a_destination_the_shedder_names_is_not_chosen_anew() -> None:
     assert owner_of(made, B1) == "b2"
 
 
+def test_cycles_keep_to_the_interval() -> None:
+    """Half an hour after the first tick, and half an hour after that; under a minute there is one in every tick."""
+    made, each = _at_work(Unload(B1, "b1")), _at_work(Unload(B1, "b1"))
+    made.policy = replace(made.policy, shedding_interval_us=30 * 60_000_000)
+    cycles: dict[str, list[int]] = {"rare": [], "each": []}
+    for minute in range(61):
+        for name, one in (("rare", made), ("each", each)):
+            one.begin_tick(GRACE_US * 10 + minute * 60_000_000)
+            if one.shed() is not None:
+                cycles[name].append(minute)
+
+    assert cycles == {"rare": [30, 60], "each": [*range(61)]}
+
+
 def test_each_cycle_rolls_anew() -> None:
     """A bundle that stays this time may go the next, each as often as the odds say."""
     made = _at_work(Unload(B1, "b1"), **_FIRST, selector=Odds({"b1": 3.0, "b2": 1.0}))
