@@ -7,6 +7,7 @@ for the figures of one cluster hand in the happenings of that cluster.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from statistics import pstdev
 
 from lookup.model.batch import ClientClass
 from lookup.model.broker import Broker
+from lookup.model.bundles import IsolationPolicy
 from lookup.model.topology import Topology
 
 CAUSES = ("forced", "shed", "admin", "split")
@@ -70,6 +72,8 @@ class Happenings:
     window_s: int = 3600
     #: (seconds with known usage, seconds of these overloaded) of every broker and cell; None where capacity is assumed
     usage_s: Sequence[tuple[float, float]] | None = None
+    #: isolation policies by namespace
+    isolation: Mapping[str, Sequence[IsolationPolicy]] = field(default_factory=dict)
 
 
 def measure_all(world: Happenings) -> dict[tuple[str, str | None], float]:
@@ -82,6 +86,8 @@ def _figures(world: Happenings) -> Iterator[tuple[tuple[str, str | None], float]
     yield ("answered_ratio", None), _ratio(len(answered), len(world.lookups))
     logged = [lookup for lookup in answered if lookup.logged is not None]
     yield ("agreement_ratio", None), _ratio(sum(_answer(one) == one.logged for one in logged), len(logged))
+    if world.isolation:
+        yield ("isolation_ratio", None), _isolation_ratio(world, answered)
     for key in sorted({key for lookup in world.lookups for key in lookup.client.properties}):
         yield ("match_ratio", key), _match_ratio(answered, key)
     yield from _network(world, answered)
@@ -109,6 +115,16 @@ def _mean(values: Sequence[float]) -> float:
 
 def _answer(lookup: Lookup) -> str | None:
     return None if lookup.broker is None else lookup.broker.id
+
+
+def _isolation_ratio(world: Happenings, answered: Sequence[Lookup]) -> float:
+    at_home = []
+    for one in answered:
+        policies = world.isolation.get(one.bundle.rpartition("/")[0], ())
+        patterns = [pattern for policy in policies for pattern in (*policy.primary, *policy.secondary)]
+        if policies and one.broker is not None:
+            at_home.append(any(re.fullmatch(pattern, one.broker.host) for pattern in patterns))
+    return _ratio(sum(at_home), len(at_home))
 
 
 def _match_ratio(answered: Sequence[Lookup], key: str) -> float:

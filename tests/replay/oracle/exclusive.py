@@ -16,7 +16,7 @@ from lookup.engine.policy import Policy
 from lookup.model.decision import Assigned
 from lookup.model.load import BundleLoad, Load
 from lookup.model.load_data import NamespaceBundleStats
-from lookup.model.names import is_system_namespace, pinned_broker
+from lookup.model.names import pinned_broker
 from lookup.model.request import LookupOptions
 from tests.replay.oracle.bundles import bundle_at, ends_of, split_bundle
 from tests.replay.oracle.reading import MICRO, Demand, Row
@@ -118,7 +118,10 @@ class ExclusiveWalk(Walk):
             return Load(nothing, nothing, np.array(topics), [()] * count)
         rates = self._bundle_rates(now)
         unit: Any = "weight/s" if self.world.bundles is None else "bytes/s"
-        top = [_top(owner, owners, self.weights, rates or {}) for owner in range(count)]
+        # Nobody has looked up a bundle without weight, which says nothing; one without bytes is idle.
+        weights = self.weights if unit == "weight/s" else {**dict.fromkeys(owners, 0.0), **self.weights}
+        shown = {bundle: weight for bundle, weight in weights.items() if weight > 0 or unit == "bytes/s"}
+        top = [_top(owner, owners, shown, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
             return self._rated(replace(self.reported_at(now, topics), top_bundles=top, bundle_unit=unit), rates)
         sums = [sum(micro[bundle] for bundle in micro if owners[bundle] == number) for number in range(count)]
@@ -244,7 +247,7 @@ def _top(
     found = [
         BundleLoad(bundle, weight, rates.get(bundle, 0.0))
         for bundle, weight in weights.items()
-        if weight > 0 and owners[bundle] == owner and not is_system_namespace(bundle.rpartition("/")[0])
+        if owners[bundle] == owner
     ]
     return sorted(found, key=lambda entry: (entry.load, entry.bundle))
 

@@ -216,6 +216,7 @@ class World:
             bytes_per_weight=self.section.bytes_per_weight,
             window_s=self.section.window_s,
             usage_s=usage_s,
+            isolation=self.namespaces.isolation,
         )
 
     def induced(self) -> int:
