@@ -119,8 +119,11 @@ class ExclusiveWalk(Walk):
         rates = self._bundle_rates(now)
         unit: Any = "weight/s" if self.world.bundles is None else "bytes/s"
         # Nobody has looked up a bundle without weight, which says nothing; one without bytes is idle.
-        weights = self.weights if unit == "weight/s" else {**dict.fromkeys(owners, 0.0), **self.weights}
-        shown = {bundle: weight for bundle, weight in weights.items() if weight > 0 or unit == "bytes/s"}
+        shown = {bundle: weight for bundle, weight in self.weights.items() if weight > 0}
+        if unit == "bytes/s":
+            every = [bundle_at(space, low, known) for space, known in self.boundaries.items() for low in known[:-1]]
+            owners |= {bundle: self._owner(bundle) for bundle in every}
+            shown = {**dict.fromkeys(every, 0.0), **shown}
         top = [_top(owner, owners, shown, rates or {}) for owner in range(count)]
         if self.world.loads is not None:
             return self._rated(replace(self.reported_at(now, topics), top_bundles=top, bundle_unit=unit), rates)
