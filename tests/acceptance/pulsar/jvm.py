@@ -166,11 +166,12 @@ class Jvm(Child):
         super().__init__(
             [
                 installed.java,
-                *installed.options,
                 *_FLAGS,
                 *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
                 f"-Xmx{heap_mb}m",
                 f"-XX:MaxDirectMemorySize={heap_mb}m",
+                # Of two sizes the last one holds.
+                *installed.options,
                 f"-Dlog4j2.configurationFile={log_settings}",
                 f"-Dpulsar.logs={folder}",
                 *command,
