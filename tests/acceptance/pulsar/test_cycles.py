@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lookup.collect.collector import Endpoints, reading
+from lookup.collect.observing import BrokerReport, Record, TopBundles
+from lookup.engine.manager import LoadManager
+from lookup.engine.policy import Policy
+from lookup.logs.readers.system_topics import bundle_rows
+from lookup.model import Broker, BundleLoad, Load, Roster, Traffic
 from lookup.model.bundles import bundle_of, bundle_ranges, equal_boundaries
-from lookup.model.load_data import ResourceUsage
-from lookup.simulation.loop import MIB, ClosedLoop
+from lookup.model.load import ascending
+from lookup.model.load_data import (
+    BrokerLoadData,
+    NamespaceBundleStats,
+    ResourceUsage,
+    broker_load_from_json,
+    bundle_stats_from_json,
+)
+from lookup.simulation.loop import MIB, START_US, ClosedLoop
 from lookup.simulation.scenario import Scenario, checked_scenario
 from tests.acceptance.pulsar.clients import PythonClients
-from tests.acceptance.pulsar.cluster import Cluster
+from tests.acceptance.pulsar.cluster import CLUSTER, Cluster
 from tests.acceptance.pulsar.jvm import Installation
 from tests.parity.loops import policy_of
 from tests.processes import awaited
@@ -42,6 +58,12 @@ _MODULAR = _CONF | {
     "loadBalancerBrokerThresholdShedderPercentage": "0",
     "loadBalancerBundleUnloadMinThroughputThreshold": "0",
     "loadBalancerBrokerOverloadedThresholdPercentage": "100000",
+}
+_EXTENSIBLE = _CONF | {
+    "loadManagerClassName": f"{_LOADBALANCE}extensions.ExtensibleLoadManagerImpl",
+    "loadBalancerLoadSheddingStrategy": f"{_LOADBALANCE}extensions.scheduler.TransferShedder",
+    "loadBalancerSheddingConditionHitCountThreshold": "0",
+    "loadBalancerDebugModeEnabled": "true",
 }
 _SENDS_PER_S = 2.0
 
@@ -72,6 +94,11 @@ class _Stage:
     def owners(self) -> dict[str, str]:
         """Return the racks of the owners by range, as brokers say themselves."""
         return {bundle: broker.rack for bundle, broker in self.cluster.owned(self.namespace).items()}
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """Return the racks of the first owners by range."""
+        return dict.fromkeys(self.bundles, "A") | {self.bundles[-1]: "C"}
 
     @property
     def release(self) -> str:
@@ -107,7 +134,7 @@ def _staged(cluster: Cluster, clients: PythonClients, sizes: list[int]) -> Itera
     thread = threading.Thread(target=send, daemon=True, name="cycle-traffic")
     thread.start()
     stage = _Stage(cluster, namespace, [str(bundle) for bundle in ranges])
-    wanted = dict.fromkeys(stage.bundles, "A") | {stage.bundles[-1]: "C"}
+    wanted = stage.wanted
     try:
         for bundle, owner in stage.owners().items():
             if owner != wanted[bundle]:
@@ -168,3 +195,98 @@ def _scenario(stage: _Stage, reports: Mapping[str, Mapping[str, Any]]) -> Scenar
         },
         "the cluster",
     )
+
+
+@dataclass
+class _Figures:
+    """What brokers of the extensible manager have reported last."""
+
+    records: Queue[Record]
+    brokers: dict[str, BrokerLoadData] = field(default_factory=dict)
+    #: those of one broker's report, by broker and bundle
+    bundles: dict[str, dict[str, NamespaceBundleStats]] = field(default_factory=dict)
+
+    def take(self) -> dict[str, BrokerLoadData]:
+        """Take over what has come."""
+        with suppress(Empty):
+            while True:
+                record = self.records.get_nowait()
+                if isinstance(record, BrokerReport) and record.text:
+                    self.brokers[record.broker] = broker_load_from_json(record.text)
+                elif isinstance(record, TopBundles) and record.text and record.broker is not None:
+                    rows = bundle_rows(record.text, record.ts_us)
+                    self.bundles[record.broker] = {row["bundle"]: bundle_stats_from_json(row["stats"]) for row in rows}
+        return self.brokers
+
+    def manager(self, policy: Policy) -> LoadManager:
+        """Return a manager of ours that knows the same."""
+        roster = Roster([Broker(name) for name in sorted(self.brokers)])
+        manager = LoadManager(policy, CLUSTER, roster)
+        manager.begin_tick(START_US)
+        manager.set_registry(roster, np.ones(len(roster), dtype=np.bool_))
+        manager.restore({bundle: name for name, bundles in self.bundles.items() for bundle in bundles})
+        reports = [self.brokers[name] for name in roster.ids]
+        listed = [self.bundles.get(name, {}) for name in roster.ids]
+        manager.set_load(
+            Load(
+                usage=np.array([report.weighted_max_ema for report in reports]),
+                max_usage=np.array([report.max_resource_usage for report in reports]),
+                throughput=np.array([report.msg_throughput for report in reports]),
+                topics=np.array([report.topics for report in reports]),
+                top_bundles=[
+                    ascending(
+                        BundleLoad(name, stats.msg_throughput_in + stats.msg_throughput_out)
+                        for name, stats in one.items()
+                    )
+                    for one in listed
+                ],
+                traffic=Traffic({name: stats for one in listed for name, stats in one.items()}),
+                bundle_unit="bytes/s",
+            )
+        )
+        return manager
+
+
+def test_transfer_shedder_moves_the_bundles_that_ours_does_on_what_brokers_reported(
+    installed: Installation, python: PythonClients, tmp_path: Path
+) -> None:
+    """Some bundles of the fullest broker go to the idlest, the least loaded first."""
+    # No two bundles of A are alike: among equals the order is that of a hash map.
+    sizes = [*range(100_000, 800_000, 100_000), 100_000]
+    with (
+        _cluster(installed, tmp_path / "cluster", _EXTENSIBLE) as cluster,
+        _staged(cluster, python, sizes) as stage,
+        reading(Endpoints(CLUSTER, None, cluster.service_url), None, CLUSTER) as records,
+    ):
+        figures, full = _Figures(records), cluster.brokers["A"].id
+        awaited(
+            figures.take,
+            "reports of all traffic",
+            enough=lambda said: (
+                len(said) == 3
+                and said[full].msg_throughput_in > 0.9 * sum(sizes[:-1]) * _SENDS_PER_S
+                and len(figures.bundles.get(full, ())) == len(sizes) - 1
+            ),
+        )
+        stage.begin_shedding()
+
+        def named() -> set[str]:
+            """Return the ranges that the log says are moved; until there are any, take over what is reported."""
+            logs = "".join(broker.log("clock").read_text(encoding="utf-8") for broker in cluster.running)
+            found = re.findall(r"\[TransferShedder\] Unloading bundle: .*serviceUnit=[^,]*/(\w+),", logs)
+            if not found:
+                figures.take()
+            return set(found)
+
+        awaited(named, "a cycle")
+        ours = figures.manager(policy_of(_EXTENSIBLE, stage.release, tmp_path))
+        report = ours.shed()
+        assert report is not None
+        racks = {broker.id: rack for rack, broker in cluster.brokers.items()}
+        moved = {unload.bundle.rpartition("/")[2]: racks[str(unload.destination)] for unload in report.accepted}
+        wanted = stage.wanted | moved
+        awaited(stage.owners, f"owners {wanted}", enough=lambda owners: owners == wanted)
+
+        assert named() == moved.keys()
+        assert set(moved.values()) == {"B"}
+        assert 1 < len(moved) < len(sizes) - 1
