@@ -36,7 +36,7 @@ from lookup.model.request import request_of
 from tests.parity.jvm import Classes
 from tests.parity.loops import policy_of
 
-__all__ = ["PARTS", "Compared", "compare"]
+__all__ = ["PARTS", "Compared", "compare", "published_to"]
 
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
@@ -340,7 +340,7 @@ def _transfer(classes: Classes, dice: random.Random, release: str, folder: Path)
     ours, pulsars = [], []
     for cycle, theirs in zip(cycles, answer, strict=True):
         brokers: Any = cycle["brokers"]
-        manager = _published_to(brokers, policy, memory, _NOW_US + int(str(cycle["now"])) * _MINUTE_US)
+        manager = published_to(brokers, policy, memory, _NOW_US + int(str(cycle["now"])) * _MINUTE_US)
         vars(manager)["_unloaded"].update(unloaded)
         report = manager.shed()
         accepted = () if report is None else report.accepted
@@ -356,7 +356,7 @@ def _ranked(brokers: Mapping[str, State], moves: list[tuple[str, str, str | None
     return sorted((stats[bundle], source, str(to)) for bundle, source, to in moves)
 
 
-def _published_to(
+def published_to(
     brokers: Mapping[str, State], policy: Policy, memory: dict[str, dict[str, Any]], now_us: int = _NOW_US
 ) -> LoadManager:
     """Return a manager of ours that knows what brokers have published."""
@@ -409,7 +409,7 @@ def _place_extensible(classes: Classes, dice: random.Random, release: str, folde
     bundle, candidates = "t/new/0x00000000_0xffffffff", sorted(brokers)
     answer = classes.ask("place.extensible", conf=conf, brokers=brokers, candidates=candidates, bundle=bundle)
     policy = replace(policy_of(conf, release, folder), filters=())
-    ballot, _ = _published_to(brokers, policy, {}).decide(request_of(None, bundle, LookupOptions()))
+    ballot, _ = published_to(brokers, policy, {}).decide(request_of(None, bundle, LookupOptions()))
     return Compared({"conf": conf, "brokers": brokers}, sorted(ballot.odds), sorted(answer["ties"]), len(brokers) > 1)
 
 
@@ -444,7 +444,7 @@ def _filter(part: str) -> Callable[..., Compared]:
         name = f"{EXTENSIONS}filter.{_FILTERS[part]}"
         theirs = classes.ask("filters", conf=conf, filter=name, brokers=brokers, bundle=bundle)["left"]
         policy = policy_of({**conf, **_EXTENSIBLE}, release, folder)
-        manager = _published_to(brokers, policy, {})
+        manager = published_to(brokers, policy, {})
         instant = manager.instant()
         index = next(n for n, one in enumerate(policy.filters) if one.name == part)
         mask = policy.admitted(index, request_of(None, bundle, LookupOptions()), instant.offered, instant)
@@ -512,7 +512,7 @@ def _split_extensible(classes: Classes, dice: random.Random, release: str, folde
     policy, memory = policy_of(conf, release, folder), dict[str, dict[str, Any]]()
     ours, pulsars = [], []
     for cycle, theirs in zip(cycles, answer, strict=True):
-        manager = _published_to(
+        manager = published_to(
             {"b0:8080": {"bundles": list(cycle["bundles"].items())}} | {"b1:8080": {}}, policy, memory
         )
         stats = {name: _stats(given) for name, given in cycle["bundles"].items()}
