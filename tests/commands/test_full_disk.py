@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 _LOOKUP = Path(sys.executable).parent / "lookup"
-_SCENARIO = Path(__file__).parents[2] / "configs" / "scenarios" / "drain.scenario"
+_SCENARIO = Path(__file__).parents[2] / "configs" / "scenarios" / "clients-in-one-rack.scenario"
 #: Makes a small disk at $1, fills it as far as the arguments from $3 on run, and lists what is in it.
 _SCRIPT = """
 mount -t tmpfs -o size=$2 tmpfs "$1" || exit 77
