@@ -14,6 +14,7 @@ from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, PolicyError, ReadsError
 from lookup.model import BundleLoad, Candidates, CycleLabel, CycleOutcome, CycleReason, Load, Probe, Reason, Unload
 from lookup.testing import cluster
+from lookup_policies.broker_filters import EvenDistribution
 from tests.engine.parts import DONE, Keep, Odds, Proposing, manager, owner_of, policy, raising
 
 GRACE_US = Policy.grace_us
@@ -291,7 +292,7 @@ def test_a_policy_without_shedder_sheds_nothing() -> None:
     assert manager(policy(Odds()), VIEW).shed() is None
 
 
-_FIRST = {"destination_first": True}
+_FIRST: dict[str, Any] = {"destination_first": True}
 
 
 def test_a_bundle_goes_where_the_policy_would_have_it() -> None:
@@ -327,6 +328,36 @@ def test_a_shedder_is_told_of_what_it_can_foresee() -> None:
     # Until the next report the leader takes the bundle for its old owner's.
     made.policy = replace(made.policy, shedder=Proposing((Unload(B1, "b1"),)))
     assert _rulings(made) == ["grace-period"]
+
+
+def test_what_a_modular_cycle_moves_counts_with_its_old_owner_until_the_next_report() -> None:
+    """A bundle that is looked up meanwhile goes to the broker with the fewest bundles by what the leader knows."""
+    for is_reported, goes_to in ((False, "b3"), (True, "b1")):
+        made = _at_work(Unload(B1, "b1"), **_FIRST, filters=(EvenDistribution(),))
+        made.shed()
+        if is_reported:
+            made.set_load(Load.unknown(4))
+        made.assign(None, "public/default/0x1_0x2")
+
+        assert (owner_of(made, B1), owner_of(made, "public/default/0x1_0x2")) == ("b3", goes_to)
+
+
+@pytest.mark.parametrize(("changes", "owner"), [({}, "b2"), (_FIRST, "b1")])
+def test_what_a_shedder_named_before_it_failed_stays_only_in_a_modular_cycle(changes: Any, owner: str) -> None:
+    """Pulsar's modular manager has its whole list first; others have moved the bundle by then."""
+    made = _at_work(Unload(B1, "b1", "b2"), error=KeyError("x"), on_error="skip", **changes)
+    report = made.shed()
+
+    assert report is not None
+    assert report.outcome.label is CycleLabel.FAILURE
+    assert owner_of(made, B1) == owner
+
+
+def test_the_modular_manager_unloads_system_namespaces_too() -> None:
+    """But not what belongs to one broker; others refuse both."""
+    own = "pulsar/b1:8080/0x00000000_0xffffffff"
+
+    assert _rulings(_at_work(Unload(SYSTEM, "b1", "b2"), Unload(own, "b1"), **_FIRST)) == [None, "system-namespace"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from lookup_policies.round_robin import RoundRobin
 from lookup_policies.score_selectors import Random
 from tests.simulation.scenarios import scenario, trends
 
+_MODULAR = Path(__file__).parents[2] / "configs" / "brokers" / "modular.conf"
 _MINUTE_US = 60_000_000
 _BUNDLES = np.array([3])
 _PULSARS = Cadence()
@@ -77,7 +79,7 @@ def test_load_follows_the_policys_own_doing() -> None:
 
 def test_reports_may_be_smoothed() -> None:
     """With history a jump is seen slowly; who comes back begins anew."""
-    policies = [{"name": "p", "selector": "random", "shedder": {"use": "threshold", "history": 0.0}}]
+    policies = [{"name": "p", "selector": "random", "shedder": {"use": "transfer", "target_std": 0.1}}]
     events = [{"at": 4, "topics": [0, 1], "factor": 4.0}]
     light = [{"name": "t/n", "bundles": 4, "topics": 8, "load": 4.0}]
     even = {"owners": {"b1": 2, "b2": 2}, "namespaces": light, "policies": policies, "events": events, "minutes": 20}
@@ -237,6 +239,44 @@ def test_message_rates_in_the_long_run_are_not_those_of_the_minute() -> None:
     )
 
     assert trend.samples[9].moved == ((2, 1),)
+
+
+def _modular(**keys: Any) -> list[dict[str, Any]]:
+    """Return 4.2's modular manager, without splits and with these keys of a `broker.conf`, as the only policy."""
+    conf = {"loadBalancerAutoBundleSplitEnabled": False, **keys}
+    return [{"name": "p", "from_broker_conf": str(_MODULAR), "pulsar": "4.2", "broker_conf": conf}]
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_all_bundles_of_a_modular_cycle_go_where_its_first_figures_say(*, is_even: bool) -> None:
+    """To the idlest broker, however many; Pulsar 4.2.4 left 13 bundles on three brokers so."""
+    (trend,) = trends(
+        brokers=[{"id": f"b{n}", "capacity": 100.0} for n in (1, 2, 3)],
+        owners={"b1": 13, "b3": 1},
+        namespaces=[{"name": "t/n", "bundles": 14, "topics": 14, "load": 70.0}],
+        policies=_modular(
+            loadBalancerBundleUnloadMinThroughputThreshold=0, loadBalancerDistributeBundlesEvenlyEnabled=is_even
+        ),
+    )
+
+    first = next(sample for sample in trend.samples if sample.moves)
+    assert first.moves > 2
+    assert {new for _, new in first.moved} == {1}
+
+
+def test_a_lost_bundle_counts_a_hundred_messages() -> None:
+    """Nobody reports what it carries any more; 256 messages/s apart the idler broker gets three before the other."""
+    brokers = [{"id": f"b{n}", "capacity": 100.0} for n in (1, 2, 3)]
+    (trend,) = trends(
+        brokers=brokers,
+        owners={"b1": 1, "b2": 1, "b3": 5},
+        # A bundle has one topic of 1024 messages/s, that of the second broker 1280.
+        namespaces=[{"name": "t/n", "bundles": 7, "topics": 7, "load": 7.0}],
+        events=[{"at": 0, "topics": [1], "factor": 1.25}, {"at": 3, "leave": ["b3"]}],
+        policies=_modular(loadBalancerDistributeBundlesEvenlyEnabled=False),
+    )
+
+    assert [new for _, new in trend.samples[3].moved] == [0, 0, 0, 1, 0]
 
 
 def test_equal_seeds_give_equal_runs() -> None:
