@@ -255,7 +255,13 @@ def _place(placement: str, kind: str) -> Callable[..., Compared]:
         brokers = _brokers(dice, dice.randint(1, 12), 5 if kind in ("five", "weights") else 1)
         means = _filled(dice, brokers, idle=0.1)
         known = sorted(means)
-        given = {broker: dice.sample(known, min(len(known), dice.randint(0, 2))) for broker in brokers}
+        # Bundles of their own, which no report names yet: who owns what another is given would tie with it.
+        given = {
+            broker: [f"t/given/{index}-{n}" for n in range(dice.randint(0, 2))] for index, broker in enumerate(brokers)
+        }
+        for bundle in (bundle for names in given.values() for bundle in names):
+            figures = [dice.uniform(1, 3_000) for _ in range(4)]
+            means[bundle] = {"short": figures, "long": figures, "topics": 1}
         state = {"brokers": brokers, "bundles": means, "preallocated": given}
         bundle = dice.choice([*known, "t/new/0x00000000_0xffffffff"])
         answer = classes.ask(
