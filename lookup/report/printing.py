@@ -47,6 +47,8 @@ _BEST = 12
 _PLAIN_WIDTH = 120
 #: Figures and notes of a first look.
 _ROWS, _NOTES = 10, 5
+#: Rules that operators have set come before what they weigh.
+_ISOLATION = "isolation_ratio"
 #: Texts of a figure that is unknown or zero.
 _IDLE = frozenset({NOTHING, "0", "0.0", "0.0000"})
 
@@ -137,7 +139,7 @@ def _background(scored: Scored) -> Iterator[str]:
 def _first_look(scored: Scored, drawn: Sequence[Line]) -> list[Line]:
     """Return at most ten lines: those that decide, those that cards speak of, and those that tell most apart."""
     wholes = {label(*verdict.name) for verdict in of_wholes(scored)}
-    spoken = {label(*name) for name in (*aims(scored), PRICE)}
+    spoken = {_ISOLATION, *(label(*name) for name in (*aims(scored), PRICE))}
 
     def rank(line: Line) -> tuple[bool, bool, bool, int]:
         told = sum(figure.verdict is not None and figure.verdict.is_decided for figure in line.figures)
@@ -185,7 +187,9 @@ def _style(verdict: Verdict | None) -> str:
 
 
 def _is_idle(line: Line) -> bool:
-    return not line.primary and all(figure.value in _IDLE for figure in line.figures)
+    # No lookup within its isolation is no idle figure, but the worst there is.
+    is_telling = line.primary or line.label == _ISOLATION
+    return not is_telling and all(figure.value in _IDLE for figure in line.figures)
 
 
 def _pages(shown: Sequence[Line], heads: Mapping[int, str], width: int) -> Iterator[list[int]]:
