@@ -187,9 +187,9 @@ def _style(verdict: Verdict | None) -> str:
 
 
 def _is_idle(line: Line) -> bool:
-    # No lookup within its isolation is no idle figure, but the worst there is.
-    is_telling = line.primary or line.label == _ISOLATION
-    return not is_telling and all(figure.value in _IDLE for figure in line.figures)
+    # That no lookup is within its isolation is the worst there is.
+    idle = {NOTHING} if line.label == _ISOLATION else _IDLE
+    return not line.primary and all(figure.value in idle for figure in line.figures)
 
 
 def _pages(shown: Sequence[Line], heads: Mapping[int, str], width: int) -> Iterator[list[int]]:
