@@ -22,7 +22,7 @@ from lookup.simulation.loop import MINUTE_US, START_US, ClosedLoop
 from lookup.simulation.scenario import checked_scenario
 from tests.parity.jvm import Classes
 
-__all__ = ["Minute", "drawn_scenario", "free", "policy_of", "taught"]
+__all__ = ["LoadedDice", "Minute", "drawn_scenario", "free", "policy_of", "taught"]
 
 #: (bundle, broker before or None, broker after or None)
 Move = tuple[str, str | None, str | None]
@@ -147,7 +147,7 @@ def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[s
     Where ours draws, it draws what Pulsar has drawn if that has any odds, so that one draw is no excuse for the next.
     """
     loop, theirs = ClosedLoop(scenario, policy), _Pulsars(classes, scenario, conf)
-    dice = loop.manager.draws = _LoadedDice(policy.name)
+    dice = loop.manager.draws = LoadedDice(policy.name)
     for minute in range(scenario.minutes):
         _teach(loop, theirs)
         before = dict(_owners(loop))
@@ -165,7 +165,7 @@ def taught(classes: Classes, scenario: Scenario, policy: Policy, conf: Mapping[s
     theirs.close()
 
 
-class _LoadedDice(Draws):
+class LoadedDice(Draws):
     """Dice that fall as Pulsar's fell, where that is possible."""
 
     def __init__(self, policy: str) -> None:

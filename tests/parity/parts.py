@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from lookup.engine.cycles import Unloading, run_sheds
-from lookup.engine.manager import LoadManager
+from lookup.engine.manager import Conditions, LoadManager
 from lookup.engine.policy import Policy, memory_key
 from lookup.model import (
     RESOURCES,
+    Assigned,
     Broker,
     BrokerLookupData,
     BundleLoad,
@@ -29,12 +30,12 @@ from lookup.model import (
     Roster,
     Traffic,
 )
-from lookup.model.bundles import bundle_of, equal_boundaries
+from lookup.model.bundles import IsolationPolicy, NamespacePolicies, bundle_of, equal_boundaries
 from lookup.model.load import ascending, top_bundles
 from lookup.model.load_data import ResourceUsage
 from lookup.model.request import request_of
 from tests.parity.jvm import Classes
-from tests.parity.loops import policy_of
+from tests.parity.loops import LoadedDice, policy_of
 
 __all__ = ["PARTS", "Compared", "compare", "published_to"]
 
@@ -109,7 +110,13 @@ def _weights(dice: random.Random) -> dict[str, str]:
     return {f"loadBalancer{name}ResourceWeight": str(dice.choice((0.0, 0.5, 1.0, 1.0, 2.0))) for name in names}
 
 
-def _loaded(state: State, policy: Policy, memory: dict[str, dict[str, Any]], now_us: int = _NOW_US) -> LoadManager:
+def _loaded(
+    state: State,
+    policy: Policy,
+    memory: dict[str, dict[str, Any]],
+    now_us: int = _NOW_US,
+    namespaces: NamespacePolicies | None = None,
+) -> LoadManager:
     """Return a manager of ours that knows what a state says."""
     brokers: dict[str, State] = state["brokers"]
     means: dict[str, State] = state.get("bundles", {})
@@ -122,7 +129,8 @@ def _loaded(state: State, policy: Policy, memory: dict[str, dict[str, Any]], now
         for name, report in brokers.items()
     }
     roster = Roster([Broker(name, data[name]) for name in brokers])
-    manager = LoadManager(policy, "parity", roster)
+    conditions = Conditions(namespaces=namespaces or NamespacePolicies())
+    manager = LoadManager(policy, "parity", roster, conditions=conditions)
     manager.memory = memory
     manager.begin_tick(now_us)
     manager.set_registry(roster, np.ones(len(roster), dtype=np.bool_))
@@ -198,6 +206,7 @@ def _shed(shedder: str, kind: str) -> Callable[..., Compared]:
             conf |= {"loadBalancerBundleUnloadMinThroughputThreshold": "0", "minUnloadMessage": "10"}
         if kind == "weights":
             conf |= _weights(dice) | {"loadBalancerCPUResourceWeight": "1.0"}
+            conf["loadBalancerHistoryResourcePercentage"] = str(dice.choice((0.0, 0.5, 0.9)))
         cycles = []
         count = dice.randint(2, 12)
         for _ in range(dice.randint(1, 5)):
@@ -275,6 +284,64 @@ def _place(placement: str, kind: str) -> Callable[..., Compared]:
         return Compared({"conf": conf, "state": state}, sorted(ballot.odds), sorted(answer["ties"]), len(brokers) > 1)
 
     return compared
+
+
+def _assignment(classes: Classes, dice: random.Random, release: str, folder: Path) -> Compared:
+    """Compare what a whole manager draws from: isolation, groups, topics, versions, even distribution, second choice."""
+    conf = {
+        "loadBalancerBrokerMaxTopics": str(dice.choice((20, 50_000))),
+        "loadBalancerDistributeBundlesEvenlyEnabled": dice.choice(("true", "false")),
+        "preferLaterVersions": dice.choice(("true", "false")),
+        "loadBalancerSheddingEnabled": "false",
+        "loadBalancerAutoBundleSplitEnabled": "false",
+    }
+    brokers = _brokers(dice, dice.randint(2, 12), 1)
+    _filled(dice, brokers, idle=0.1)
+    for report in brokers.values():
+        report["brokerVersion"] = report["version"] = f"4.{dice.randint(0, 2)}.0"
+        report["loadManagerClassName"] = f"{IMPL}ModularLoadManagerImpl"
+    hosts = [broker.partition(":")[0] for broker in brokers]
+    isolated = {"t/a": (tuple(dice.sample(hosts, 1)), tuple(dice.sample(hosts, dice.randint(0, 1))))}
+    isolated = isolated if dice.random() < 0.5 else {}
+    grouped = {"t/b": "g", "t/c": "g"} if dice.random() < 0.5 else {}
+    spaces = {
+        name: {"boundaries": [f"0x{b:08x}" for b in equal_boundaries(0x100)]}
+        | ({"antiAffinityGroup": grouped[name]} if name in grouped else {})
+        for name in (*_NAMESPACES, "t/c")
+    }
+    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "100"}}
+    rules = {
+        name: {"namespaces": [name], "primary": first, "secondary": second, "auto_failover_policy": failover}
+        for name, (first, second) in isolated.items()
+    }
+    store = {"/admin/clusters/cluster/namespaceIsolationPolicies": rules} if rules else {}
+    opened = classes.ask("modular.open", conf=conf, namespaces=spaces, store=store)["id"]
+    classes.ask("modular.minute", id=opened, now=0, brokers=brokers)
+    known = NamespacePolicies(
+        isolation={name: (IsolationPolicy(*hosts),) for name, hosts in isolated.items()}, anti_affinity_group=grouped
+    )
+    # One report of each bundle is all that the leader has seen: both of its means are that.
+    means = {
+        name: {"short": figures, "long": figures, "topics": given["topics"]}
+        for report in brokers.values()
+        for name, given in report["bundles"].items()
+        for figures in [[given[key] for key in ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")]]
+    }
+    state = {"brokers": brokers, "bundles": means}
+    manager = _loaded(state, policy_of(conf, release, folder), {}, namespaces=known)
+    fallen = manager.draws = LoadedDice("p")
+    ours, pulsars = [], []
+    for number in range(0xF0, 0xF0 + 6):
+        bundle = f"{dice.choice(('t/a', 't/b', 't/c'))}/0x{number << 24:08x}_0x{(number + 1) << 24:08x}"
+        theirs = classes.ask("modular.assign", id=opened, bundle=bundle)
+        fallen.wanted, fallen.ties = {bundle: theirs["broker"]}, {bundle: frozenset(theirs["ties"])}
+        answer = manager.assign(None, bundle)
+        ours.append(answer.broker if isinstance(answer, Assigned) else None)
+        pulsars.append(theirs["broker"])
+    classes.ask("close", id=opened)
+    return Compared(
+        {"conf": conf, "state": state, "isolated": isolated, "grouped": grouped}, ours, pulsars, is_acting=True
+    )
 
 
 def _split_modular(classes: Classes, dice: random.Random, release: str, folder: Path) -> Compared:
@@ -538,6 +605,7 @@ def _parts() -> Iterator[tuple[str, Callable[..., Compared]]]:
     for placement in ("LeastLongTermMessageRate", "LeastResourceUsageWithWeight"):
         for kind in ("one", "five", "weights"):
             yield f"{placement}, {kinds[kind]}", _place(placement, kind)
+    yield "ModularLoadManagerImpl.selectBrokerForAssignment, six in a row", _assignment
     yield "BundleSplitterTask", _split_modular
     yield "TransferShedder", _transfer
     yield "LeastResourceUsageWithWeight of the extensible manager", _place_extensible
