@@ -175,8 +175,9 @@ class LoadedDice(Draws):
 
     def decision(self, bundle: str, ballot: Ballot, roster: Roster, fingerprint: str) -> Decision:
         """Return the decision for the broker that Pulsar has drawn, or an ordinary one if that has no odds."""
-        wanted = self.wanted.get(bundle)
-        if wanted is None or wanted not in ballot.odds or not self.ties.get(bundle, frozenset()) >= ballot.odds.keys():
+        wanted, drawn, odds = self.wanted.get(bundle), self.ties.get(bundle, frozenset()), ballot.odds.keys()
+        # Our odds are those of choosing twice; Pulsar tells what it drew from, once or twice.
+        if wanted is None or wanted not in odds or not (drawn <= odds or odds <= drawn):
             return super().decision(bundle, ballot, roster, fingerprint)
         return ballot.decision(self._policy, bundle, fingerprint, wanted)
 

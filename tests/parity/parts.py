@@ -287,7 +287,7 @@ def _place(placement: str, kind: str) -> Callable[..., Compared]:
 
 
 def _assignment(classes: Classes, dice: random.Random, release: str, folder: Path) -> Compared:
-    """Compare what a whole manager draws from: isolation, groups, topics, versions, even distribution, second choice."""
+    """Compare a whole manager: isolation, groups, topics, versions, even distribution, second choice."""
     conf = {
         "loadBalancerBrokerMaxTopics": str(dice.choice((20, 50_000))),
         "loadBalancerDistributeBundlesEvenlyEnabled": dice.choice(("true", "false")),
