@@ -24,7 +24,7 @@ from tests.processes import awaited
 _KILLS = int(os.environ.get("KILLS", "4"))
 #: What each command leaves in its output.
 _LEFT = {
-    "generate": {"brokers", "loads", "lookups", "manifest.json", "ownership"},
+    "generate": {"brokers", "bundles", "loads", "lookups", "manifest.json", "ownership"},
     "ingest": {"lookups", "manifest.json", "quarantine"},
     "evaluate": {
         *("cells", "cycles", "decisions", "flows", "manifest.json", "metrics.parquet", "owners", "report.html"),
