@@ -29,7 +29,7 @@ def lookup(*arguments: str, variables: dict[str, str] | None = None) -> subproce
 
 def evaluation(sample: str | Path, output: str | Path, config: str = "configs/evaluation.toml") -> list[str]:
     """Return the words of an evaluation of a log that `lookup generate` made; paths or URIs."""
-    tables = [f"inputs.{name}={sample}/{name}" for name in ("lookups", "brokers", "loads", "ownership")]
+    tables = [f"inputs.{name}={sample}/{name}" for name in ("lookups", "brokers", "loads", "bundles", "ownership")]
     settings = [word for table in tables for word in ("--set", table)]
     return ["evaluate", "--config", config, *settings, "--output", str(output)]
 

@@ -28,7 +28,7 @@ from tests.replay.standalone import running_standalone
 
 pytestmark = pytest.mark.cluster
 
-_TABLES = ("brokers", "loads", "lookups", "ownership")
+_TABLES = ("brokers", "bundles", "loads", "lookups", "ownership")
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ from lookup import evaluate
 
 master, config, sample, *outputs = sys.argv[1:]
 spark = SparkSession.builder.master(master).getOrCreate()
-tables = {f"inputs.{name}": f"{sample}/{name}" for name in ("brokers", "loads", "ownership")}
+tables = {f"inputs.{name}": f"{sample}/{name}" for name in ("brokers", "loads", "bundles", "ownership")}
 for output in outputs:
     evaluate(config, f"{sample}/lookups", overrides=tables, output=output, workers=spark)
 spark.stop()
