@@ -6,7 +6,7 @@ Batches are of the whole demand, and of the parts of it that `by` asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -238,17 +238,28 @@ class _BrokerTime:
     overloaded_s: Floats
 
 
+class _ServedBy(NamedTuple):
+    """The weight of one cell, micro-units, by broker and share of the senders; columns of shape (n_pairs,)."""
+
+    #: (1 + broker) x shares + share, ascending
+    keys: NDArray[np.int32]
+    micro: Floats
+
+
 class CellLedger:
     """Broker-time by balance cell: which brokers were registered, of known usage, overloaded."""
 
-    def __init__(self, run: RunPlan, n_brokers: int) -> None:
+    def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._run = run
-        self._n_brokers = n_brokers
+        self._n_brokers = len(cluster.timeline.roster)
+        #: share of the senders of each unit, shape (n_units,)
+        self._share = cluster.senders.share
+        self._n_shares = int(self._share.max(initial=-1)) + 1
         self._times: dict[int, _BrokerTime] = {}
         #: cell and registered brokers of the last tick: most ticks have those of the one before, and the same array, of
         #: which every registry epoch has a new one
         self._last: tuple[int, NDArray[np.bool_]] | None = None
-        self._served: dict[int, Floats] = {}
+        self._served: dict[int, _ServedBy] = {}
 
     def add(self, start_us: int, end_us: int, registered: NDArray[np.bool_], usage: Floats | None) -> None:
         """Add one tick; `usage` is None if it means nothing."""
@@ -268,12 +279,27 @@ class CellLedger:
 
     def serve(self, group: Groups) -> None:
         """Add what each broker served by the groups of one cell."""
-        cell, micro = group.cell_us, self._by_broker(group).astype(np.float64)
-        self._served[cell] = self._served[cell] + micro if cell in self._served else micro
+        self._add_served(self._served, group)
 
-    def _by_broker(self, group: Groups) -> NDArray[Any]:
-        # -1 stands for no broker: the first sum is left out.
-        return np.bincount(group.broker + 1, weights=group.weight, minlength=self._n_brokers + 1)[1:]
+    def _add_served(self, served: dict[int, _ServedBy], group: Groups) -> None:
+        size = (self._n_brokers + 1) * self._n_shares
+        keys = (group.broker + 1) * self._n_shares + self._share[group.unit]
+        micro = np.bincount(keys, weights=group.weight, minlength=size).astype(np.float64)
+        if group.cell_us in served:
+            before = served[group.cell_us]
+            micro[before.keys] += before.micro
+        # Few of the pairs that could be do occur, and cells are held for a whole log.
+        keys = np.flatnonzero(micro)
+        served[group.cell_us] = _ServedBy(keys.astype(np.int32), micro[keys])
+
+    def _served_of(self, groups: Sequence[Groups]) -> Mapping[int, _ServedBy]:
+        """Return what was served by start of the cell, by these groups if they did not give it before."""
+        if self._served:
+            return self._served
+        served: dict[int, _ServedBy] = {}
+        for group in groups:
+            self._add_served(served, group)
+        return served
 
     def cells(self, groups: Sequence[Groups], *, is_known: bool) -> Cells:
         """Put broker-time and the weight served together.
@@ -286,10 +312,10 @@ class CellLedger:
         row_of = {start: row for row, start in enumerate(starts)}
         shape = (len(starts), self._n_brokers)
         served = np.zeros(shape)
-        for start, micro in self._served.items():
-            served[row_of[start]] = micro
-        for group in groups if not self._served else ():
-            served[row_of[group.cell_us]] += self._by_broker(group)
+        for start, by in self._served_of(groups).items():
+            # -1 stands for no broker: the first sum is left out.
+            brokers = np.bincount(by.keys // self._n_shares, weights=by.micro, minlength=self._n_brokers + 1)
+            served[row_of[start]] = brokers[1:]
         times = [self._times[start] for start in starts]
         return Cells(
             start=np.array(starts, dtype=np.int64),
@@ -298,6 +324,19 @@ class CellLedger:
             known_s=np.array([time.known_s for time in times]).reshape(shape) if is_known else None,
             overloaded_s=np.array([time.overloaded_s for time in times]).reshape(shape) if is_known else None,
         )
+
+    def without(self, cells: Cells, groups: Sequence[Groups]) -> Iterator[Cells | None]:
+        """Yield the cells without the traffic of one share of the senders after the other, None of one without any."""
+        row_of = {start: row for row, start in enumerate(cells.start.tolist())}
+        shape = (len(row_of), self._n_brokers + 1, self._n_shares)
+        micro = np.zeros(shape)
+        for start, by in self._served_of(groups).items():
+            if start in row_of:
+                micro[row_of[start]].reshape(-1)[by.keys] = by.micro
+        total = micro.sum(axis=2)
+        for share in range(self._n_shares):
+            lost = micro[:, :, share]
+            yield replace(cells, served=(total - lost)[:, 1:] / MICRO) if lost.any() else None
 
 
 def check_by(by: Sequence[str], balance_us: int) -> None:
@@ -372,12 +411,24 @@ class Counted:
         """Return the whole demand, one batch per registry epoch."""
         return self._batches(_DemandPart())
 
-    def parts(self) -> Iterator[tuple[By, list[Batch]]]:
-        """Yield the whole demand, then every part `by` asks for, with its name."""
-        yield (), self.batches
+    def parts(self) -> Iterator[tuple[By, list[Batch], list[Batch | None]]]:
+        """Yield the whole demand, then every part `by` asks for: its name, its batches, and what these lack.
+
+        What they lack are the cells of the last batch without one share of the senders after the other, None where
+        that makes no difference.
+        """
+        yield (), self.batches, self._without(_DemandPart(), self.batches[-1])
         for dimension in self.run.by:
             for value, part in self._parts_by(dimension):
-                yield ((dimension, value),), self._batches(part)
+                batches = self._batches(part)
+                yield ((dimension, value),), batches, self._without(part, batches[-1])
+
+    def _without(self, part: _DemandPart, last: Batch) -> list[Batch | None]:
+        rest = self.cells.without(last.cells, self._groups(part))
+        return [None if cells is None else replace(last, cells=cells) for cells in rest]
+
+    def _groups(self, part: _DemandPart) -> list[Groups]:
+        return [kept for group in self.groups if (kept := part.of(group)) is not None]
 
     def _parts_by(self, dimension: str) -> Iterator[tuple[str, _DemandPart]]:
         """Yield the parts of one dimension, sorted by their names; what has no value is in no part."""
@@ -386,7 +437,8 @@ class Counted:
                 at = moment_at(hour * 3600 * US_PER_S)
                 yield at.strftime("%Y-%m-%dT%H:00Z"), _DemandPart(hour=hour)
             return
-        namespaces = [name.rpartition("/")[0] for name in self.cluster.units[0]]
+        senders = self.cluster.senders
+        namespaces = [senders.namespaces[number] for number in senders.namespace.tolist()]
         names: list[str | None]
         if dimension == "rack":
             names = [client.properties.get("rack") for client in self.cluster.clients]
@@ -397,7 +449,7 @@ class Counted:
             yield value, (_DemandPart(clients=mask) if dimension == "rack" else _DemandPart(units=mask))
 
     def _batches(self, part: _DemandPart) -> list[Batch]:
-        groups = [kept for group in self.groups if (kept := part.of(group)) is not None]
+        groups = self._groups(part)
         # Usage is a broker's as a whole: no part of its bundles or clients has one.
         cells = self.cells.cells(groups, is_known=self.has_usage and part.units is None and part.clients is None)
         if part.hour is not None:

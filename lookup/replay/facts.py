@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 from lookup.replay.at_best import BestWalk
 from lookup.replay.clusters import InducedMarks
 from lookup.replay.counted import Counted
+from lookup.replay.days import SliceRows
+from lookup.replay.grouping import column_keys
 from lookup.replay.outcome import AtBest
 from lookup.replay.plan import ClusterPlan, RunPlan
+from lookup.replay.senders import Homes, most_sent
 from lookup.replay.tally import LoggedTally
 from lookup.replay.walk import ClusterWalk, Tick
 
 __all__ = ["ClusterFacts", "FactsWalk"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class ClusterFacts:
     #: the brokers the log says were answered, counted; None if too few lookups carry one
     logged: Counted | None
     at_best: list[AtBest]
+    #: by property, where the namespaces live
+    homes: Homes
     #: demand within `reconnect_s` after its bundle lost its owner in the log
     induced: int
     demand: int
@@ -64,9 +70,14 @@ class FactsWalk(ClusterWalk):
         self._logged = LoggedTally(cluster, run, self._cells) if has_log else None
         self._best = BestWalk(cluster, run, self._registry, bundles)
         self._induced = self._demand = 0
+        atoms = cluster.units[1]
+        self._namespace = cluster.senders.namespace[atoms]
+        #: namespace, client class and lookups of each slice
+        self._sent: list[tuple[Ints, Ints, Floats]] = []
 
     def take(self, ticks: Sequence[Tick]) -> None:
         """Gather the facts of one slice."""
+        self._count_senders(ticks[-1].rows, slice(ticks[0].low, ticks[-1].high))
         for tick in ticks:
             self._best.take(tick, is_scored=tick.start_us >= self.scored_from)
             if tick.events.registry is not None:
@@ -82,6 +93,13 @@ class FactsWalk(ClusterWalk):
         if self._logged is not None:
             self._logged.end_slice(ticks[-1].rows)
         self._best.settle(ticks[-1].rows)
+
+    def _count_senders(self, rows: SliceRows, span: slice) -> None:
+        keys = column_keys(self._namespace[rows.column("atom", span)], size=len(self._cluster.senders.namespaces))
+        (namespace, client), lookups, _ = keys.by(
+            rows.column("properties", span), size=len(self._cluster.clients)
+        ).counted(1.0)
+        self._sent.append((namespace, client, lookups))
 
     def _count_induced(self, tick: Tick) -> int:
         """Return how many rows of a tick come soon after their bundle lost its owner."""
@@ -118,6 +136,7 @@ class FactsWalk(ClusterWalk):
         return ClusterFacts(
             logged=logged,
             at_best=self._best.at_best(),
+            homes=most_sent(self._sent, self._cluster.clients),
             induced=self._induced,
             demand=self._demand,
             ticks=self._cluster.timeline.n_ticks,

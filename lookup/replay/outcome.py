@@ -17,6 +17,7 @@ from pydantic import Field, WrapValidator
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.time import FIRST_US, LAST_US
+from lookup.replay.senders import Senders
 
 __all__ = [
     "LOGGED", "AtBest", "Finding", "InputFacts", "MetricSums", "Number", "ReplayOutcome", "cycles_by_policy",
@@ -59,6 +60,9 @@ class MetricSums:
     events: tuple[str, ...] = ()
     #: for metrics over bundles: the same sums by registry epoch, over all bundles, shape (n_epochs, k), k as in `sums`
     epochs: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    #: for metrics over time: the sums over all cells without the traffic of each share of the senders, shape
+    #: (n_shares, k); no rows if they are not known
+    without: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,10 @@ class ReplayOutcome:
     at_best: Mapping[tuple[str, str, str | None], float] = field(default_factory=dict)
     #: seeds of the replicates, as given or as drawn for the log
     seeds: tuple[int, ...] = ()
+    #: who sends to the bundles, by cluster
+    senders: Mapping[str, Senders] = field(default_factory=dict)
+    #: the property that the namespaces of a tenant share, so that tenants are the units of demand; None: namespaces are
+    label_of_tenants: str | None = None
 
 
 def cycles_by_policy(runs: Iterable[tuple[str, CycleSums | None]]) -> dict[str, CycleSums]:

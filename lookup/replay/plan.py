@@ -22,6 +22,7 @@ from lookup.model.time import FIRST_US
 from lookup.model.topology import LEVELS
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import CodedPart
+from lookup.replay.senders import Senders, senders_of
 from lookup.replay.shares import ClusterWords
 from lookup.replay.timeline import Span, Timeline
 from lookup.settings.evaluation import OwnerLoss
@@ -147,6 +148,11 @@ class ClusterPlan:
         if len(maps) > 1:
             names = np.array(atoms.names_of(starts), dtype=object)
         return tuple(names.tolist()), np.repeat(np.arange(len(starts)), sizes)
+
+    @cached_property
+    def senders(self) -> Senders:
+        """Return who sends to the units."""
+        return senders_of(self.units[0])
 
     @cached_property
     def clients(self) -> tuple[ClientClass, ...]:

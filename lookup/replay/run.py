@@ -34,6 +34,7 @@ from lookup.replay.outcome import AtBest, InputFacts, ReplayOutcome, cycles_by_p
 from lookup.replay.plan import ClusterPlan, RunPlan
 from lookup.replay.presence import require_registered
 from lookup.replay.reports import Tables, known_figures, known_rates, mean_load, read_tables, unknown_figures
+from lookup.replay.senders import label_of_tenants
 from lookup.replay.shares import Coded, code_files, code_frame, demanded
 from lookup.replay.tasks import (
     Costs,
@@ -198,6 +199,10 @@ class _EvaluationRun:
             cannot_act=idle,
             at_best=self._at_best([best for each in gathered for best in each.facts.at_best]),
             seeds=seeds,
+            senders={cluster.name: cluster.senders for cluster in clusters},
+            label_of_tenants=label_of_tenants(
+                (cluster.senders, each.facts.homes) for cluster, each in zip(clusters, gathered, strict=True)
+            ),
         )
 
     def tables(self, run: RunPlan) -> Tables:

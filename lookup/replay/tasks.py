@@ -21,7 +21,7 @@ import numpy as np
 
 from lookup.engine.build import build_policies
 from lookup.engine.cycle_sums import CycleSums
-from lookup.engine.measuring import keys_of, sums_of
+from lookup.engine.measuring import keys_of, question_of, sums_of
 from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
 from lookup.engine.policy import Policy
 from lookup.hooks import Metric
@@ -287,7 +287,7 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
         PluginError: if a metric raises or breaks its protocol.
     """
     every: list[MetricSums] = []
-    for by, batches in counted.parts():
+    for by, batches, rest in counted.parts():
         last = batches[-1]
         first_us = int(last.cells.start[0]) if len(last.cells.start) else 0
         for metric in metrics:
@@ -300,5 +300,9 @@ def metric_sums(counted: Counted, metrics: Sequence[Metric], name: tuple[str, in
                     epochs = np.zeros((len(counted.rosters), sums.by_batch.shape[1]))
                     epochs[[batch.epoch for batch in batches]] = sums.by_batch
                     entry = replace(entry, epochs=epochs)
+                elif metric.resample == "time" and question_of(metric) == "demand":
+                    whole = sums.total.sum(axis=0)
+                    losses = [sums_of(metric, [batch], key).total.sum(axis=0) if batch else whole for batch in rest]
+                    entry = replace(entry, without=np.array(losses).reshape(len(rest), len(whole)))
                 every.append(entry)
     return every

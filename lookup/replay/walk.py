@@ -183,7 +183,7 @@ class ClusterWalk:
     def __init__(self, cluster: ClusterPlan, run: RunPlan) -> None:
         self._cluster, self._run = cluster, run
         self._registry = RegistryEpochs(cluster.timeline.roster)
-        self._cells = CellLedger(run, len(cluster.timeline.roster))
+        self._cells = CellLedger(cluster, run)
         #: ticks from here on are scored; those before warm up
         self.scored_from = run.first_scored(int(cluster.timeline.bounds[0]))
 

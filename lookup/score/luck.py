@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +25,23 @@ from lookup.engine.measuring import bounds_of, luck_of, value_of
 from lookup.hooks import Luck, Question, Resample
 from lookup.model.evidence import effective
 from lookup.replay.outcome import MetricSums
+from lookup.replay.senders import Senders
 from lookup.score.blocks import block_length, in_blocks
 from lookup.score.series import Series
 
 __all__ = [
-    "LEVEL", "Estimate", "Layout", "Sample", "Spread", "Stratum", "around", "estimate", "layout_of", "least_chance",
-    "minus", "pooled", "replicates_for", "sample", "spread",
+    "LEVEL", "Estimate", "Layout", "Sample", "SenderKind", "Spread", "Stratum", "around", "estimate", "is_enough",
+    "layout_of", "least_chance", "minus", "pooled", "replicates_for", "sample", "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+#: Who sends demand together, fine before coarse.
+SenderKind = Literal["bundles", "namespaces", "tenants"]
+#: The sender of each of some units by number, for kinds of senders, fine before coarse.
+Kinds = Sequence[tuple[SenderKind, IndexArray]]
 #: Probability with which an interval misses what it is about.
 LEVEL = 0.05
 #: Smaller shares of a number are rounding.
@@ -63,6 +70,12 @@ class Layout:
     events: Mapping[str, Mapping[str, IndexArray]]
     #: with fewer events of a cause, what they did is counted at its full size
     min_events: int = 1
+    #: with fewer units of equal weight, finer ones are the units
+    min_units: int = 2
+    #: who sends to each bundle, by cluster
+    senders: Mapping[str, Kinds] = field(default_factory=dict)
+    #: whose traffic each share is that figures over time were counted without, by cluster
+    shares: Mapping[str, Kinds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +94,14 @@ class Stratum:
     is_few: bool = False
     #: whether they might have come otherwise although the demand is as it was
     is_on_log: bool = False
+    #: what they are, if they send the demand
+    kind: SenderKind | None = None
+    #: the same by finer units of which these are made
+    within: Stratum | None = None
+
+    def at(self, depth: int) -> Stratum:
+        """Return the units so many steps finer, or the finest."""
+        return self if self.within is None or not depth else self.within.at(depth - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +112,8 @@ class Sample:
     values: FloatArray
     #: None if the metric's rows are no units
     strata: tuple[Stratum, ...] | None = ()
+    #: with fewer units of equal weight, finer ones are the units
+    min_units: int = 2
 
     @property
     def mean(self) -> float:
@@ -100,8 +123,31 @@ class Sample:
     @property
     def has_spread(self) -> bool:
         """Return whether there are at least two units of demand, so that one has something to vary against."""
-        demand = [stratum for stratum in self.strata or () if stratum.source == "demand"]
+        demand = [stratum.at(self.depth) for stratum in self.strata or () if stratum.source == "demand"]
         return any(stratum.parts.shape[1] >= 2 * (stratum.block or 1) for stratum in demand) or len(demand) > 1
+
+    @cached_property
+    def depth(self) -> int:
+        """Return how many steps the units of demand are finer than the coarsest, since of those there are too few."""
+        most = len(get_args(SenderKind)) - 1
+        return next((depth for depth in range(most) if is_enough(self.weights(depth), self.min_units)), most)
+
+    @property
+    def kind(self) -> SenderKind | None:
+        """Return what the units of demand are, None if there are none but blocks of time."""
+        kinds = (stratum.at(self.depth).kind for stratum in self.strata or () if stratum.kind is not None)
+        return next(kinds, None)
+
+    @property
+    def takes_for_granted(self) -> SenderKind | None:
+        """Return the units that have to be independent, which coarser ones might show not to be; None if they are."""
+        coarser = any(stratum.at(self.depth) is not stratum for stratum in self.strata or ())
+        return self.kind if coarser else None
+
+    def weights(self, depth: int = 0) -> FloatArray:
+        """Return how much each sender counts, at so many steps finer than the coarsest."""
+        senders = [stratum.at(depth) for stratum in self.strata or () if stratum.kind is not None]
+        return np.concatenate([np.zeros(0), *(stratum.weights for stratum in senders)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +249,25 @@ def _way(half: float, room: float) -> float:
     return room * (1 - math.exp(1 - 2 * half / room) / 2)
 
 
-def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events: int = 1) -> Layout:
+def layout_of(  # noqa: PLR0913  a run's settings and what is known of its senders, of which most may be left out
+    series: Sequence[Series],
+    *,
+    cell_s: int,
+    block_s: int,
+    min_events: int = 1,
+    min_units: int = 2,
+    senders: Mapping[str, Senders] | None = None,
+    by_tenant: bool = False,
+) -> Layout:
     """Find the units and events in which something happened under any policy.
 
     Args:
         cell_s: seconds of a cell of time.
         block_s: seconds of a block of neighbouring cells.
         min_events: with fewer events of a cause, what they did is counted at its full size.
+        min_units: with fewer units of equal weight, finer ones are the units.
+        senders: by cluster; where it is not known who sends, each bundle is a sender.
+        by_tenant: whether the namespaces of a tenant send together.
     """
     parts = [(figure, cluster, part) for figure in series for (cluster, _), part in figure.parts.items()]
     cells = [
@@ -238,7 +296,24 @@ def layout_of(series: Sequence[Series], *, cell_s: int, block_s: int, min_events
             for cause, by_cluster in sorted(events.items())
         },
         min_events=min_events,
+        min_units=min_units,
+        senders={name: _senders(known, by_tenant=by_tenant) for name, known in (senders or {}).items()},
+        shares={name: _shares(known, by_tenant=by_tenant) for name, known in (senders or {}).items()},
     )
+
+
+def _senders(known: Senders, *, by_tenant: bool) -> Kinds:
+    kinds: Kinds = [("namespaces", known.namespace), ("tenants", known.tenant)]
+    return kinds if by_tenant else kinds[:1]
+
+
+def _shares(known: Senders, *, by_tenant: bool) -> Kinds:
+    # The first bundle of a share stands for it.
+    _, first = np.unique(known.share, return_index=True)
+    coarser: Kinds = [(kind, numbers[first]) for kind, numbers in _senders(known, by_tenant=by_tenant)]
+    finest: Kinds = [("bundles", np.arange(len(first)))]
+    # Shares are bundles where namespaces are few.
+    return [*finest, *coarser] if len(first) > len(known.namespaces) else coarser
 
 
 def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample:
@@ -261,28 +336,38 @@ def sample(series: Series, layout: Layout, cluster: str | None = None) -> Sample
             cells[replicate, first : first + len(part.sums)] += part.sums
         # A single cell, like a single bundle, counts at its full size.
         is_few = cells.shape[1] == 1
-        parts_of_cells = _parts(series, cells, is_few=is_few)
-        return Sample(values, (Stratum("demand", parts_of_cells, _weights(cells), layout.block, is_few),))
+        blocks = Stratum("demand", _parts(series, cells, is_few=is_few), _weights(cells), layout.block, is_few)
+        names = tuple(layout.shares) if cluster is None else clusters
+        senders = _senders_over_time(series, names, layout, cells.sum(axis=1))
+        return Sample(values, (blocks, *senders), layout.min_units)
     totals = np.zeros((len(layout.seeds), _width(series)))
     for replicate, part in parts:
         totals[replicate] += part.sums.sum(axis=0)
     # Pooled series have strata for every cluster of the run, so that any two can be subtracted.
-    return Sample(
-        values, tuple(_strata(series, tuple(layout.bundles) if cluster is None else clusters, layout, totals))
-    )
+    names = tuple(layout.bundles) if cluster is None else clusters
+    return Sample(values, tuple(_strata(series, names, layout, totals)), layout.min_units)
 
 
 def minus(a: Sample, b: Sample) -> Sample:
     """Return the difference of two samples of one metric, replicate by replicate and unit by unit."""
     if a.strata is None or b.strata is None:
         return Sample(a.values - b.values, None)
-    strata = []
-    for x, y in zip(a.strata, b.strata, strict=True):
-        parts = x.parts - y.parts
-        # What is left of two equal numbers is no difference, and would be taken for one that drifts.
-        parts[np.abs(parts) <= _ROUNDING * (np.abs(x.parts) + np.abs(y.parts))] = 0.0
-        strata.append(replace(x, parts=parts, weights=x.weights + y.weights))
-    return Sample(a.values - b.values, tuple(strata))
+    strata = tuple(_less(x, y) for x, y in zip(a.strata, b.strata, strict=True))
+    return replace(a, values=a.values - b.values, strata=strata)
+
+
+def _less(x: Stratum, y: Stratum) -> Stratum:
+    parts = x.parts - y.parts
+    # What is left of two equal numbers is no difference, and would be taken for one that drifts.
+    parts[np.abs(parts) <= _ROUNDING * (np.abs(x.parts) + np.abs(y.parts))] = 0.0
+    within = None if x.within is None or y.within is None else _less(x.within, y.within)
+    return replace(x, parts=parts, weights=x.weights + y.weights, within=within)
+
+
+def is_enough(weights: FloatArray, min_units: int) -> bool:
+    """Return whether units of some weights are worth as many of equal weight, two at least."""
+    # Rounding makes eight equal bundles a little fewer.
+    return effective(weights) >= max(2, min_units) * (1 - 1e-9)
 
 
 def spread(sample: Sample, question: Question = "demand") -> Spread:
@@ -298,12 +383,16 @@ def spread(sample: Sample, question: Question = "demand") -> Spread:
     variances: dict[Luck, float] = {"placement": 0.0}
     #: squares of the terms that make the sum, each by its degrees of freedom
     squares, shared, is_drifting = 0.0, 0.0, False
-    for stratum in sample.strata or ():
-        blocks, length, drifts = _in_blocks(stratum)
-        freedom, correction = _freedom(stratum, length)
-        # Few units count at their full size, mean included; of many the spread around the mean, n / (n - 1) of it.
-        means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
-        interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * length) if n > 1 else 0.0
+    for coarsest in sample.strata or ():
+        stratum = coarsest.at(sample.depth)
+        means, interplay, freedom, drifts = _variance(stratum)
+        # Finer units are taken since there are few coarser ones: if these vary more than independent finer ones would,
+        # that counts.
+        coarser = coarsest
+        while coarser is not stratum and coarser.within is not None:
+            if coarser.parts.shape[1] > 1:
+                means, interplay = max((means, interplay), _variance(coarser)[:2], key=lambda pair: pair[0] - pair[1])
+            coarser = coarser.within
         shared += interplay
         if question == "demand" or stratum.is_on_log:
             is_drifting |= drifts
@@ -334,6 +423,22 @@ def replicates_for(chance: float) -> int:
     return next(n for n in count(2) if least_chance(n) <= chance)
 
 
+def _variance(stratum: Stratum) -> tuple[float, float, float, bool]:
+    """Return what the units of a stratum add to the variance of the mean over replicates.
+
+    Returns:
+        The variance of their means over replicates, the part of it that is their interplay with the placement, the
+        degrees of freedom, and whether blocks of time are too short for what drifts.
+    """
+    n = len(stratum.parts)
+    blocks, length, drifts = _in_blocks(stratum)
+    freedom, correction = _freedom(stratum, length)
+    # Few units count at their full size, mean included; of many the spread around the mean, n / (n - 1) of it.
+    means = correction * float((blocks.mean(axis=0) ** 2).sum()) / length
+    interplay = correction * float(blocks.var(axis=0, ddof=1).sum()) / (n * length) if n > 1 else 0.0
+    return means, interplay, freedom, drifts
+
+
 def _in_blocks(stratum: Stratum) -> tuple[FloatArray, int, bool]:
     """Return the parts of a stratum's units, cells of time in blocks; a block's length; and whether it is too short."""
     if stratum.block is None:
@@ -355,7 +460,10 @@ def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
     if stratum.block is None:
         # By their largest: squares of very large weights are no numbers.
         shares = stratum.weights / (stratum.weights.max(initial=0.0) or 1.0)
-        freedom = min(freedom, (effective(shares) - 1 + effective(shares**2)) / 2)
+        squares = effective(shares**2)
+        # What whole namespaces send varies by leaps: of these the smaller number is measured to be right.
+        most = squares - 1 if stratum.kind in ("namespaces", "tenants") else (effective(shares) - 1 + squares) / 2
+        freedom = min(freedom, most)
     return max(1.0, freedom), units / max(1.0, units - 1)
 
 
@@ -395,9 +503,7 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
     """Yield the strata of some clusters: their bundles, then the events of each cause, or else the registry epochs."""
     for name in clusters:
         rows = _rows(series, name, layout, _bundles_of, layout.bundles[name])
-        # A single bundle has no spread of its own and counts at its full size.
-        is_few = rows.shape[1] == 1
-        yield Stratum("demand", _parts(series, rows, totals, is_few=is_few), _weights(rows), is_few=is_few)
+        yield _nested(series, rows, totals, layout.senders.get(name, ()), layout.bundles[name])
     if series.metric.resample == "event":
         # By cause: losses of brokers are compared with each other, not with unloads.
         for by_cluster in layout.events.values():
@@ -418,6 +524,61 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
             if len(layout.epochs.get(name, ())) > 1:
                 rows = _rows(series, name, layout, lambda part: part.epochs, layout.epochs[name])
                 yield Stratum("events", _parts(series, rows, totals), _weights(rows))
+
+
+def _nested(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
+    """Return the bundles of a cluster within who sends to them; one sender has nothing to vary against, and is none."""
+    # A single bundle has no spread of its own and counts at its full size.
+    is_few = rows.shape[1] == 1
+    parts = _parts(series, rows, totals, is_few=is_few)
+    stratum = Stratum("demand", parts, _weights(rows), is_few=is_few, kind="bundles")
+    for kind, numbers in senders:
+        summed = _summed(rows, numbers[bundles])
+        if summed.shape[1] > 1:
+            parts = _parts(series, summed, totals)
+            stratum = Stratum("demand", parts, _weights(summed), kind=kind, within=stratum)
+    return stratum
+
+
+def _senders_over_time(
+    series: Series, clusters: Iterable[str], layout: Layout, totals: FloatArray
+) -> Iterator[Stratum]:
+    """Yield the senders of each cluster by what a figure over time is without them, if that was counted."""
+    for name in clusters:
+        of_seed = {seed: series.parts[name, seed] for seed in layout.seeds if (name, seed) in series.parts}
+        if not any(len(part.without) for part in of_seed.values()):
+            continue
+        shares = layout.shares[name]
+        lost = np.zeros((len(layout.seeds), len(shares[0][1]), totals.shape[1]))
+        for replicate, seed in enumerate(layout.seeds):
+            if seed in of_seed and len(of_seed[seed].without):
+                lost[replicate] = of_seed[seed].sums.sum(axis=0) - of_seed[seed].without
+        parts, weights = _parts(series, lost, totals, is_few=True), _weights(lost)
+        stratum: Stratum | None = None
+        for kind, numbers in shares:
+            summed, of_senders = _summed(parts, numbers), _summed(weights[None], numbers)[0]
+            if stratum is None or len(of_senders) > 1:
+                stratum = Stratum("demand", _centred(summed, of_senders), of_senders, kind=kind, within=stratum)
+        if stratum is not None:
+            yield stratum
+
+
+def _centred(parts: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return what units with any weight add to a figure beyond what each does: any traffic less is less balance."""
+    is_active = weights > 0
+    n = int(is_active.sum())
+    means = parts.sum(axis=1, keepdims=True) / max(1, n)
+    # The others do not stand in for a unit that was left out.
+    centred: FloatArray = np.where(is_active, (parts - means) * ((n - 1) / max(1, n)), 0.0)
+    return centred
+
+
+def _summed(columns: FloatArray, numbers: IndexArray) -> FloatArray:
+    """Add up the units of each number, along the second axis."""
+    present, places = np.unique(numbers, return_inverse=True)
+    summed = np.zeros((len(present), columns.shape[0], *columns.shape[2:]))
+    np.add.at(summed, places, columns.swapaxes(0, 1))
+    return summed.swapaxes(0, 1)
 
 
 def _rows(

@@ -138,7 +138,15 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
     series = series_of(outcome.sums, metrics, [*plan.policies, LOGGED])
     fidelity = compare_with_log(series, incumbent, outcome.logged_reason)
     replayed = [figure for figure in series if figure.policy != LOGGED]
-    layout = layout_of(replayed, cell_s=plan.evaluation.balance_s, block_s=rules.block_s, min_events=rules.min_events)
+    layout = layout_of(
+        replayed,
+        cell_s=plan.evaluation.balance_s,
+        block_s=rules.block_s,
+        min_events=rules.min_events,
+        min_units=rules.min_units,
+        senders=outcome.senders,
+        by_tenant=outcome.label_of_tenants is not None,
+    )
     estimates = estimate(replayed, layout)
     check_measured(rules, metrics, {figure.name for figure in replayed if not figure.by})
     placed_once = _placed_once(outcome, replayed, plan)

@@ -24,7 +24,19 @@ from lookup.hooks import Luck, Question
 from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import MetricSums, Number
-from lookup.score.luck import LEVEL, Estimate, Layout, Sample, Spread, least_chance, minus, pooled, sample, spread
+from lookup.score.luck import (
+    LEVEL,
+    Estimate,
+    Layout,
+    Sample,
+    Spread,
+    is_enough,
+    least_chance,
+    minus,
+    pooled,
+    sample,
+    spread,
+)
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
 from lookup.settings.evaluation import VerdictSection
@@ -35,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
-HoldsFor = Literal["policy", "placement", "hours"]
+HoldsFor = Literal["policy", "placement", "hours", "independence"]
 #: Whether it is shown that a guarded figure does not get worse, that it does, or neither.
 Guard = Literal["kept", "lost", "open"]
 
@@ -96,7 +108,8 @@ class Verdict:
     #: what counts as no difference, in the metric's unit
     margin: Number = math.nan
     #: "placement" if another draw of luck may turn it: no replicate shows how a policy would place with other names;
-    #: "hours" if the difference drifts so slowly that other hours may turn it
+    #: "hours" if the difference drifts so slowly that other hours may turn it; "independence" if so few senders have
+    #: the traffic that what they send has to be taken for independent
     holds_for: HoldsFor = "policy"
     #: probability of a difference as large between equals, NaN if there is no interval
     p_value: Number = math.nan
@@ -251,15 +264,15 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
             return replace(drawn, reason=reason)
     if not (delta or luck.error):
         return _guarded(replace(drawn, verdict="equivalent"))
-    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, case)
+    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, difference, case)
     return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
 
 
-def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
+def _pronounced(drawn: Verdict, luck: Spread, difference: Sample, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
     # Of what holds for one placement anyway it need not be said that it holds for these hours too.
-    decided = replace(drawn, holds_for="hours") if luck.is_drifting and drawn.holds_for == "policy" else drawn
+    decided = replace(drawn, holds_for=_scope(drawn, luck, difference)) if drawn.holds_for == "policy" else drawn
     # What is guarded is guarded on the log as it was replayed, under both policies with the same error.
     apart = gap if drawn.guard is None else 0.0
     if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
@@ -284,6 +297,13 @@ def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     source = luck.main_source
     remedy = _DRIFTS if luck.is_drifting and source == "demand" else _REMEDIES[source]
     return replace(drawn, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
+
+
+def _scope(drawn: Verdict, luck: Spread, difference: Sample) -> HoldsFor:
+    """Return for what a decided difference holds, if any placement shows it."""
+    if luck.is_drifting:
+        return "hours"
+    return "independence" if drawn.question == "demand" and difference.takes_for_granted else "policy"
 
 
 def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:
@@ -420,9 +440,8 @@ def too_few(a: Series, b: Series, difference: Sample, layout: Layout, rules: Ver
     parts = [(cluster, part) for series in (a, b) for (cluster, _), part in series.parts.items()]
     if a.metric.resample == "time":
         return _too_few_blocks([part for _, part in parts], layout, rules)
-    weights = np.concatenate([np.zeros(0), *(one.weights for one in difference.strata or () if one.source == "demand")])
-    # Rounding makes eight equal bundles a little fewer.
-    if effective(weights) >= max(2, rules.min_units) * (1 - 1e-9):
+    weights = difference.weights(difference.depth)
+    if is_enough(weights, rules.min_units):
         return None
     causes = _active_events(parts)
     if not causes:

@@ -22,8 +22,9 @@ _COLUMNS = ("unit", "broker", "client", "lookups", "weight")
 
 def test_broker_time_is_known_only_with_a_usage(tmp_path: Path) -> None:
     """Time counts for registered brokers with a usage, and as overloaded strictly above the threshold."""
-    plan = planned(tmp_path, [lookup()], evaluation={"overload_threshold": 0.5})
-    ledger = CellLedger(plan.run, 3)
+    brokers = [{"id": f"{name}:1"} for name in "abc"]
+    plan = planned(tmp_path, [lookup()], evaluation={"overload_threshold": 0.5}, brokers=brokers)
+    ledger = CellLedger(plan.cluster, plan.run)
     ledger.add(NOON, NOON + 60 * MICRO, np.array([True, True, False]), np.array([0.5, 0.6, 9.0]))
     ledger.add(NOON + 60 * MICRO, NOON + 90 * MICRO, np.array([True, True, True]), np.array([0.6, np.nan, np.nan]))
     cells = ledger.cells((), is_known=True)
@@ -103,7 +104,7 @@ def _parts(folder: Path, *by: str, **given: Any) -> dict[tuple[tuple[str, str], 
     plan = planned(folder, ROWS, **given)
     run = run_plan(settings(**given), by)
     replay = plan.shown_to(ExclusiveReplay(plan.cluster, run, policy(), seed=1))
-    return dict(replay.counted().parts())
+    return {name: batches for name, batches, _ in replay.counted().parts()}
 
 
 def _lookups(batches: list[Batch]) -> float:

@@ -20,7 +20,7 @@ _COLUMNS = ("unit", "broker", "client", "lookups", "weight")
 
 
 def _tally(plan: Planned) -> OwnerTally:
-    return OwnerTally(plan.cluster, plan.run, CellLedger(plan.run, len(plan.cluster.timeline.roster)))
+    return OwnerTally(plan.cluster, plan.run, CellLedger(plan.cluster, plan.run))
 
 
 def _served(groups: Sequence[Groups]) -> dict[int, float]:
