@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, MutableMapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from lookup.engine.manager import LoadManager, ManagerObserver
+from lookup.model import ClusterView, CycleLabel, CycleOutcome, CycleReason, LookupRequest, Probe, Ruling, Unload
 from lookup.replay.exclusive import ExclusiveReplay
 from lookup.replay.records import RunName, cell_table, flow_table
 from tests.replay.plans import NOON, WHOLE, Planned, lookup, planned, policy
@@ -206,3 +210,59 @@ def test_one_lost_broker_is_one_event_for_all_its_bundles(tmp_path: Path) -> Non
 
     assert set(changes.event[changes.cause == "forced"].tolist()) == {0}
     assert (changes.cause == "forced").sum() == 3
+
+
+@dataclass(frozen=True)
+class Eager:
+    """A shedder that proposes to unload the whole bundle in every cycle."""
+
+    name: ClassVar[str] = "eager"
+    reads: ClassVar[frozenset[str]] = frozenset({"view.ownership"})
+
+    destination: str | None = None
+
+    def propose(
+        self, view: ClusterView, memory: MutableMapping[str, Any]
+    ) -> Generator[Unload | Probe, Ruling, CycleOutcome]:
+        """Propose to unload the bundle from its owner, whoever that is."""
+        owner = view.ownership.owner(WHOLE)
+        if owner is not None:
+            yield Unload(WHOLE, view.brokers[owner].id, self.destination)
+        return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
+
+
+def test_a_bundle_is_still_spared_at_the_end_of_the_grace_period(tmp_path: Path) -> None:
+    """Two minutes after an unload it is not unloaded again, after three it is."""
+    plan = planned(tmp_path, [lookup(30 * half) for half in range(20)])
+    shedding = replace(policy(selector="best"), shedder=Eager(), grace_us=120 * MICRO)
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, plan.run, shedding, seed=1))
+
+    shed = [to for _, _, to, cause in _owners(replay) if cause == "shed"]
+    assert shed == [60, 240, 420]
+
+
+@pytest.mark.parametrize(("destination", "after"), [("b:1", [0.0, 0.5]), (None, [0.0, 0.0])])
+def test_a_shed_bundle_counts_for_its_old_broker_until_the_next_instant(
+    tmp_path: Path, destination: str | None, after: list[float]
+) -> None:
+    """Then all its load, of lookups before the unload too, is the new owner's, or nobody's while it has none."""
+    brokers = [{"id": f"{rack}:1", "capacity": 1.0, "properties": {"lookup.rack": rack}} for rack in ("a", "b")]
+    others = [lookup(second, topic=f"persistent://t/n{second}/x", weight=0.0) for second in (90, 121)]
+    rows = [lookup(0, properties=A, weight=60.0), *others]
+    section = {"session_s": 120, "overload_threshold": 0.4}
+    plan = planned(tmp_path, rows, brokers=brokers, evaluation=section)
+    seen: list[list[float]] = []
+
+    def look(manager: LoadManager, request: LookupRequest, ts_us: int, is_repeated: bool) -> None:
+        if request.bundle != WHOLE:
+            seen.append(manager.view().load.throughput.tolist())
+
+    shedding = replace(policy(**RACK), shedder=Eager(destination))
+    replay = ExclusiveReplay(plan.cluster, plan.run, shedding, seed=1, observer=ManagerObserver(before_decision=look))
+    cells = plan.shown_to(replay).counted().batches[0].cells
+    assert cells is not None
+    assert cells.overloaded_s is not None
+
+    assert _owners(replay)[0] == ("a:1", 0, 60, "shed")
+    assert seen == [[0.5, 0.0], after]
+    assert cells.overloaded_s.tolist() == [[60.0, 60.0 if destination else 0.0]]

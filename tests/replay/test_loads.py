@@ -47,6 +47,18 @@ def test_load_is_the_weight_of_the_last_session_s(tmp_path: Path) -> None:
     ]
 
 
+def test_load_ramps_up_during_the_first_session(tmp_path: Path) -> None:
+    """One lookup per second counts as fewer, since the weight so far is divided by the whole of `session_s`."""
+    plan = planned(tmp_path, [lookup(60 * minute, weight=60.0) for minute in range(7)], evaluation={"session_s": 240})
+    loads, found = AtomLoads(plan.cluster, plan.run), []
+    for tick in plan.ticks:
+        loads.close_cell(tick.start_us)
+        found.append(loads.weight_of(slice(0, 1)))
+        loads.add(tick.rows, tick.low, tick.high)
+
+    assert found == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
 def test_cells_are_cut_by_events_but_close_on_the_grid(tmp_path: Path) -> None:
     """Lookups before and after a cut inside a cell are one cell's weight."""
     unload = {"ts": NOON + 30 * MICRO, "cluster": "east", "bundle": WHOLE, "event": "unloaded", "by": "admin"}
