@@ -15,14 +15,14 @@ import numpy as np
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Card, Cards, Facet
-from lookup.report.comparison import alike, label, own_direction
+from lookup.report.comparison import alike, label, own_direction, scope_of
 from lookup.report.steps import confirmation, explanation
 from lookup.report.wording import aims, is_fatal, joined, locality, of_wholes, shown
 from lookup.report.words import amount_text, change_text, filled, is_share, size_text, span_text, words_of
 from lookup.score.luck import least_chance, replicates_for
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
-from lookup.score.verdict import GATE_LEVEL, HoldsFor, Verdict, Word, family
+from lookup.score.verdict import GATE_LEVEL, Verdict, Word, family
 
 __all__ = [
     "HERE", "PRICE", "about_locality", "cards", "facet_text", "nothing_told", "order_of_cards", "ranked", "sentences",
@@ -43,8 +43,6 @@ _LEAST = 5
 _PREVAILS = 0.7
 #: Greatest chances between equals of what is very sure, and of what is sure; at most LEVEL is fairly sure.
 _VERY, _SURE = 0.001, 0.01
-#: For what verdicts hold that do not hold for the policy.
-_SCOPES: Mapping[HoldsFor, str] = {"placement": "in this placement", "hours": "in these hours"}
 #: What figures of a card are called by their verdicts.
 _FACET_WORDS: Mapping[Word, str] = {
     "better": "better", "worse": "worse", "equivalent": "the same", "identical": "the same", "inconclusive": "open"
@@ -93,7 +91,7 @@ def ranked(scored: Scored) -> list[str]:
     """Return the candidates, the best first.
 
     Fewest certain losses on primary metrics come first, then most gains less losses in primary metrics and in `aims`,
-    then in all. A verdict counts 1, for this placement or these hours only a half, and as the only comparison a
+    then in all. A verdict counts 1, one with an open mark a half, and as the only comparison a
     quarter. Among equals differences in `aims` are added up, whether or not they are told from chance.
     """
     aimed, of_policy = aims(scored), defaultdict[str, list[Verdict]](list)
@@ -252,10 +250,10 @@ def _found(scored: Scored, policy: str) -> _Found:
 
 
 def _sentence(scored: Scored, found: _Found) -> str:
-    scopes = {verdict.holds_for for verdict in found.told}
+    scopes = {scope_of(verdict) for verdict in found.told}
     # What holds for all that is said is said once.
     is_mixed = len(scopes) > 1 or found.perhaps or found.open or any(verdict.primary for verdict in found.same)
-    shared = "policy" if is_mixed or not scopes else scopes.pop()
+    shared = "" if is_mixed or not scopes else scopes.pop()
 
     def clauses(verdicts: Sequence[Verdict]) -> list[str]:
         texts = []
@@ -263,8 +261,8 @@ def _sentence(scored: Scored, found: _Found) -> str:
             before, after = _values(scored, verdict)
             words = words_of(verdict.name)
             text = filled(words.more if after > before else words.less, before, after)
-            is_said = verdict.holds_for in (shared, "policy") or not verdict.is_decided
-            texts.append(text if is_said else f"{text} ({_SCOPES[verdict.holds_for]})")
+            scope = scope_of(verdict)
+            texts.append(text if scope in (shared, "") else f"{text} ({scope})")
         return texts
 
     against = found.fatal
@@ -291,7 +289,7 @@ def _sentence(scored: Scored, found: _Found) -> str:
     if same and not found.told:
         parts.append(joined(same))
     text = "; ".join(parts) or "nothing was measured by which to judge it"
-    text = f"{_SCOPES[shared]} only: {text}" if shared != "policy" else text
+    text = f"{shared}: {text}" if shared else text
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -331,10 +329,10 @@ def _certainty(scored: Scored, found: _Found) -> str:
             if chances
             else "certain on this log"
         )
-    for holds_for, scope in _SCOPES.items():
-        names = [words_of(v.name).name for v in found.told if v.holds_for == holds_for]
-        if names:
-            texts.append(f"{scope} only: {joined(names)}")
+    by_scope: dict[str, list[str]] = {}
+    for verdict in found.told:
+        by_scope.setdefault(scope_of(verdict), []).append(words_of(verdict.name).name)
+    texts += [f"{scope}: {joined(names)}" for scope, names in by_scope.items() if scope]
     if found.perhaps:
         texts.append("not sure of what is “perhaps”: among so many candidates chance may bring it")
     open_ = [verdict for verdict in found.open if not math.isnan(verdict.p_value)]

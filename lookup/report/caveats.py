@@ -9,7 +9,7 @@ from scipy import special
 
 from lookup.model.quoting import listed, quantity
 from lookup.model.time import WHOLE_NUMBERS, unlikely_span
-from lookup.report.comparison import alike, label, number_text, signed_text
+from lookup.report.comparison import alike, label, number_text, scope_of, signed_text
 from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
@@ -24,7 +24,7 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        no_answers, _unlikely_times, _clusters_that_disagree, _these_hours, _few_seeds, _this_placement, _input,
+        no_answers, _unlikely_times, _clusters_that_disagree, _units, _open_marks, _few_seeds, _this_placement, _input,
         _alike, _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
@@ -72,17 +72,33 @@ def _clusters_that_disagree(scored: Scored) -> Iterator[str]:
         yield f"{label(*verdict.name)} of {verdict.policy}: clusters disagree, {', '.join(texts)}."
 
 
-def _these_hours(scored: Scored) -> Iterator[str]:
-    drifting: dict[str, list[str]] = {}
-    for verdict in scored.verdicts:
-        if verdict.holds_for == "hours" and verdict.is_decided:
-            drifting.setdefault(label(*verdict.name), []).append(verdict.policy)
-    if drifting:
-        names = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in drifting.items())
+def _units(scored: Scored) -> Iterator[str]:
+    if scored.verdicts and (units := scored.units) is not None:
+        shared = scored.label_of_tenants
+        together = f"; namespaces of a tenant share their {shared}" if units.kind == "tenants" else ""
         yield (
-            f"For these hours only (△ ▽): {names}. These differences drift as slowly as the log is long, so they do "
-            "not decide the exit code; a longer log would say whether they last."
+            f"The demand comes from {quantity(units.count, units.kind[:-1])}, worth {units.worth:.0f} of equal weight"
+            f"{together}."
         )
+
+
+def _open_marks(scored: Scored) -> Iterator[str]:
+    figures: dict[str, dict[str, list[str]]] = {}
+    for verdict in scored.verdicts:
+        if verdict.holds_for in ("hours", "independence"):
+            names = figures.setdefault(scope_of(verdict), {})
+            names.setdefault(label(*verdict.name), []).append(verdict.policy)
+    for scope, by_name in sorted(figures.items()):
+        if scope:
+            listing = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in by_name.items())
+            why = (
+                "These differences drift as slowly as the log is long, so they do not decide the exit code; a longer "
+                "log would say whether they last."
+                if scope == "only in these hours"
+                else "So few senders above them carry traffic that the log cannot show it, so these do not decide the "
+                "exit code; a log with more namespaces would."
+            )
+            yield f"{scope.capitalize()} (△ ▽): {listing}. {why}"
 
 
 def _few_seeds(scored: Scored) -> Iterator[str]:

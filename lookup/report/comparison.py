@@ -25,7 +25,7 @@ NOTHING = "–"
 ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
 #: Marks by verdict against the incumbent.
 MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "identical": "≡", "inconclusive": "?"}
-#: The same if the verdict holds for one placement or these hours only.
+#: The same if the verdict may not hold for the policy.
 OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
 #: Marks of an inconclusive verdict by what it would be if it were the only comparison.
 LIGHT_MARKS: Mapping[Word, str] = {"better": "▴", "worse": "▾"}
@@ -110,10 +110,13 @@ def mark_of(verdict: Verdict) -> str:
 
 
 def scope_of(verdict: Verdict) -> str:
-    """Return for what a verdict holds only; empty if it holds for the policy, or decides nothing."""
-    if verdict.verdict == "inconclusive":
+    """Return when a verdict holds only; empty if it holds for the policy, or decides nothing."""
+    if verdict.verdict == "inconclusive" or verdict.holds_for == "policy":
         return ""
-    return {"policy": "", "placement": "for this placement only", "hours": "for these hours only"}[verdict.holds_for]
+    if verdict.holds_for == "independence":
+        kind = "bundles" if verdict.units is None else verdict.units.kind
+        return f"only if {kind} are independent"
+    return {"placement": "only in this placement", "hours": "only in these hours"}[verdict.holds_for]
 
 
 def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:

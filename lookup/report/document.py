@@ -47,10 +47,11 @@ ABOUT_CYCLES = Paragraph(
 #: Stands above the verdicts.
 ABOUT_VERDICTS = Paragraph(
     "Differences are candidate - incumbent: fewer moves are a negative number. Their 95 % intervals are over "
-    "replicates, over bundles or blocks of time, and over events; both policies meet the same. The margin is what "
+    "replicates, over who sends, blocks of time, and events; both policies meet the same. The margin is what "
     "counts as no difference. Answers and overload are judged on this log, everything else for demand like this; "
-    "`summary.json` has both. A verdict that holds for this placement or these hours only has an open mark, △ or ▽: "
-    "other luck may turn it. A light one, ▴ or ▾, is none among so many comparisons.",
+    "`summary.json` has both. A verdict that holds only in this placement, in these hours, or if bundles "
+    "are independent has an open mark, △ or ▽: other luck may turn it. A light one, ▴ or ▾, is none among so many "
+    "comparisons.",
     is_wrapped=True,
 )
 #: Stands above the comparison with the log.

@@ -24,7 +24,7 @@ from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.replay.outcome import InputFacts, Number
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
-from lookup.score.luck import Estimate
+from lookup.score.luck import Estimate, Units
 from lookup.score.scoring import Best, Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
@@ -100,6 +100,7 @@ class _Notes(_Record):
 
     placed_once: dict[str, str]
     cannot_act: dict[str, str]
+    label_of_tenants: str | None = None
 
 
 class _Summary(_Record):
@@ -109,6 +110,7 @@ class _Summary(_Record):
 
     metrics: list[_MetricRow]
     verdicts: list[Verdict]
+    units: Units | None = None
     winners: list[Winner] = []
     guarded: frozenset[str] = frozenset()
     fidelity: list[Fidelity]
@@ -266,6 +268,8 @@ def _restored(summary: _Summary, manifest: Mapping[str, Any]) -> Scored:
         cannot_act=summary.notes.cannot_act,
         exit_code=manifest["exit_code"],
         at_best=summary.at_best,
+        units=summary.units,
+        label_of_tenants=summary.notes.label_of_tenants,
     )
 
 

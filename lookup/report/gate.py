@@ -41,6 +41,7 @@ EXCEEDED = 5
 _OPEN = {
     "placement": "it holds for one placement only: another draw of luck may turn it",
     "hours": "it holds for these hours only: the difference drifts as slowly as the log is long",
+    "independence": "it holds only if its senders are independent, and the log has too few to show that",
 }
 #: Heads of the table of checks.
 CHECK_HEADS = ("result", "policy", "figure", "change", "interval", "budget")

@@ -56,7 +56,8 @@ def legend() -> str:
     marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
     open_marks = (
         f"{UNJUDGED} not judged  {LIGHT_MARKS['better']} {LIGHT_MARKS['worse']} if it were the only comparison  "
-        f"{OPEN_MARKS['better']} {OPEN_MARKS['worse']} for this placement or these hours only"
+        f"{OPEN_MARKS['better']} {OPEN_MARKS['worse']} only in this placement, in these hours, or if bundles are "
+        "independent"
     )
     return f"against the incumbent: {marks}  {open_marks};  ↑ ↓ which direction is better;  * decides the exit code"
 
@@ -115,10 +116,10 @@ def differing(scored: Scored, policy: str) -> str:
 
 
 def is_open(verdict: Verdict, scored: Scored) -> bool:
-    """Return whether a verdict holds for this placement or these hours only, and so decides nothing."""
+    """Return whether a verdict may not hold for the policy, and so decides nothing."""
     if verdict.holds_for == "placement":
         return not scored.plan.rules.accept_placement
-    return verdict.holds_for == "hours"
+    return verdict.holds_for != "policy"
 
 
 def is_fatal(verdict: Verdict, scored: Scored) -> bool:
@@ -221,14 +222,14 @@ def _decision(scored: Scored) -> str:
         if unguarded:
             return f"{unguarded[:-1]} (exit code 4)."
         return (
-            "A decision was required and at least one primary metric is inconclusive, or decided for this placement "
-            "or these hours only (exit code 4)."
+            "A decision was required and at least one primary metric is inconclusive, or its verdict has an open mark "
+            "(exit code 4)."
         )
-    # Exit code 0 in spite of a primary "worse": it holds for one placement only, so it does not decide.
+    # Exit code 0 in spite of a primary "worse": its mark is open, so it does not decide.
     if any(verdict.primary and verdict.verdict == "worse" for verdict in scored.verdicts):
         return (
-            "No candidate is worse than the incumbent on a primary metric as far as policies go; where one is worse "
-            "for this placement or these hours only (▽), other luck may turn it, so it does not count (exit code 0)."
+            "No candidate is worse than the incumbent on a primary metric as far as policies go; where one has an open "
+            "mark (▽), other luck may turn it, so it does not count (exit code 0)."
         )
     return "No candidate is worse than the incumbent on a primary metric."
 
@@ -343,13 +344,17 @@ _WORDS = {
         "the figure if every bundle of a policy were, in every tick, on the broker that is nearest to most of its "
         "clients; owners would have to move freely for it"
     ),
-    "for this placement only, △ ▽": (
+    "only in this placement, △ ▽": (
         "one placement was replayed, or the policy places bundles in one way only, so that another draw of luck, like "
         "a broker of another name, may turn the verdict; it does not decide"
     ),
-    "for these hours only, △ ▽": (
+    "only in these hours, △ ▽": (
         "the difference drifts as slowly as the log is long, so that other hours may turn the verdict; it does not "
         "decide"
+    ),
+    "only if bundles are independent, △ ▽": (
+        "the log has so few namespaces that it cannot show whether their bundles send independently; if they do not, "
+        "another week may turn the verdict; it does not decide"
     ),
     "▴ ▾": (
         "better or worse if it were the only comparison, but among so many candidates chance brings such differences"

@@ -30,8 +30,8 @@ from lookup.score.blocks import block_length, in_blocks
 from lookup.score.series import Series
 
 __all__ = [
-    "LEVEL", "Estimate", "Layout", "Sample", "SenderKind", "Spread", "Stratum", "around", "estimate", "is_enough",
-    "layout_of", "least_chance", "minus", "pooled", "replicates_for", "sample", "spread",
+    "LEVEL", "Estimate", "Layout", "Sample", "SenderKind", "Spread", "Stratum", "Units", "around", "estimate",
+    "is_enough", "layout_of", "least_chance", "minus", "pooled", "replicates_for", "sample", "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -78,6 +78,18 @@ class Layout:
     shares: Mapping[str, Kinds] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of demand that a figure rests on."""
+
+    kind: SenderKind
+    count: int
+    #: how many of equal weight are worth as much
+    worth: float
+    #: whether there were too few coarser units to show that these are independent
+    is_taken_for_granted: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Stratum:
     """Contribution of the units of one kind to a figure."""
@@ -96,6 +108,8 @@ class Stratum:
     is_on_log: bool = False
     #: what they are, if they send the demand
     kind: SenderKind | None = None
+    #: whether the figure was counted again without each of them, which overstates how much it varies
+    is_recounted: bool = False
     #: the same by finer units of which these are made
     within: Stratum | None = None
 
@@ -133,16 +147,15 @@ class Sample:
         return next((depth for depth in range(most) if is_enough(self.weights(depth), self.min_units)), most)
 
     @property
-    def kind(self) -> SenderKind | None:
-        """Return what the units of demand are, None if there are none but blocks of time."""
-        kinds = (stratum.at(self.depth).kind for stratum in self.strata or () if stratum.kind is not None)
-        return next(kinds, None)
-
-    @property
-    def takes_for_granted(self) -> SenderKind | None:
-        """Return the units that have to be independent, which coarser ones might show not to be; None if they are."""
-        coarser = any(stratum.at(self.depth) is not stratum for stratum in self.strata or ())
-        return self.kind if coarser else None
+    def units(self) -> Units | None:
+        """Return what the units of demand are; None if there are none but blocks of time."""
+        senders = [stratum for stratum in self.strata or () if stratum.kind is not None]
+        kind = next((stratum.at(self.depth).kind for stratum in senders), None)
+        if kind is None:
+            return None
+        weights = self.weights(self.depth)
+        is_finer = any(stratum.at(self.depth) is not stratum for stratum in senders)
+        return Units(kind, int(np.count_nonzero(weights)), effective(weights), is_taken_for_granted=is_finer)
 
     def weights(self, depth: int = 0) -> FloatArray:
         """Return how much each sender counts, at so many steps finer than the coarsest."""
@@ -462,7 +475,8 @@ def _freedom(stratum: Stratum, length: int) -> tuple[float, float]:
         shares = stratum.weights / (stratum.weights.max(initial=0.0) or 1.0)
         squares = effective(shares**2)
         # What whole namespaces send varies by leaps: of these the smaller number is measured to be right.
-        most = squares - 1 if stratum.kind in ("namespaces", "tenants") else (effective(shares) - 1 + squares) / 2
+        has_leaps = stratum.kind in ("namespaces", "tenants") and not stratum.is_recounted
+        most = squares - 1 if has_leaps else (effective(shares) - 1 + squares) / 2
         freedom = min(freedom, most)
     return max(1.0, freedom), units / max(1.0, units - 1)
 
@@ -527,16 +541,16 @@ def _strata(series: Series, clusters: Iterable[str], layout: Layout, totals: Flo
 
 
 def _nested(series: Series, rows: FloatArray, totals: FloatArray, senders: Kinds, bundles: IndexArray) -> Stratum:
-    """Return the bundles of a cluster within who sends to them; one sender has nothing to vary against, and is none."""
-    # A single bundle has no spread of its own and counts at its full size.
+    """Return the bundles of a cluster within who sends to them."""
+    # A single bundle or sender has no spread of its own and counts at its full size.
     is_few = rows.shape[1] == 1
     parts = _parts(series, rows, totals, is_few=is_few)
     stratum = Stratum("demand", parts, _weights(rows), is_few=is_few, kind="bundles")
     for kind, numbers in senders:
         summed = _summed(rows, numbers[bundles])
-        if summed.shape[1] > 1:
-            parts = _parts(series, summed, totals)
-            stratum = Stratum("demand", parts, _weights(summed), kind=kind, within=stratum)
+        is_few = summed.shape[1] == 1
+        parts = _parts(series, summed, totals, is_few=is_few)
+        stratum = Stratum("demand", parts, _weights(summed), is_few=is_few, kind=kind, within=stratum)
     return stratum
 
 
@@ -557,8 +571,8 @@ def _senders_over_time(
         stratum: Stratum | None = None
         for kind, numbers in shares:
             summed, of_senders = _summed(parts, numbers), _summed(weights[None], numbers)[0]
-            if stratum is None or len(of_senders) > 1:
-                stratum = Stratum("demand", _centred(summed, of_senders), of_senders, kind=kind, within=stratum)
+            parts_of = _centred(summed, of_senders)
+            stratum = Stratum("demand", parts_of, of_senders, kind=kind, is_recounted=True, within=stratum)
         if stratum is not None:
             yield stratum
 

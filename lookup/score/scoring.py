@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from scipy import special
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, around, estimate, layout_of, least_chance, pooled
+from lookup.score.luck import LEVEL, Estimate, Units, around, estimate, layout_of, least_chance, pooled
 from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
@@ -83,6 +83,10 @@ class Scored:
     cannot_act: Mapping[str, str]
     exit_code: int
     at_best: Sequence[Best] = ()
+    #: what the demand is made of by lookups, or else by the first figure that has units; None if there are none
+    units: Units | None = None
+    #: the property by which the namespaces of a tenant send together, None if each is on its own
+    label_of_tenants: str | None = None
 
     @property
     def incumbent(self) -> str:
@@ -174,7 +178,16 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, rules),
         at_best=[Best(*name, value) for name, value in outcome.at_best.items()],
+        units=_units(estimates, incumbent),
+        label_of_tenants=outcome.label_of_tenants,
     )
+
+
+def _units(estimates: Iterable[Estimate], incumbent: str) -> Units | None:
+    figures = [figure for (policy, *_), figure in pooled(estimates).items() if policy == incumbent]
+    figures.sort(key=lambda figure: figure.series.metric.name != "answered_ratio")
+    samples = (figure.sample for figure in figures if figure.sample is not None)
+    return next((sample.units for sample in samples if sample.units is not None), None)
 
 
 def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: str | None) -> list[Fidelity]:

@@ -30,7 +30,7 @@ METRICS = pa.schema(
 )
 _VERDICT_KEYS = (
     "policy against metric key verdict reason delta low high margin primary holds_for p_value p_family alone question "
-    "guard on_log for_demand clusters"
+    "guard units on_log for_demand clusters"
 ).split()
 _WINNER_KEYS = "metric key candidates value advantage".split()
 _FIDELITY_KEYS = "metric key logged resimulated low high gap seeds reason".split()
@@ -39,13 +39,18 @@ _FIDELITY_KEYS = "metric key logged resimulated low high gap seeds reason".split
 def summary(scored: Scored) -> dict[str, Any]:
     """Return the whole summary; NaN becomes None."""
     together, alone, figures = family(scored.verdicts, scored.plan.rules)
-    notes = {"placed_once": dict(scored.placed_once), "cannot_act": dict(scored.cannot_act)}
+    notes = {
+        "placed_once": dict(scored.placed_once),
+        "cannot_act": dict(scored.cannot_act),
+        "label_of_tenants": scored.label_of_tenants,
+    }
     return {
         "schema": SCHEMA,
         "metrics": metric_rows(scored),
         # Keys are listed, not taken from the classes: a new field of a class must not change the file by itself.
         "verdicts": [{key: _plain(getattr(verdict, key)) for key in _VERDICT_KEYS} for verdict in scored.verdicts],
         "comparisons": {"together": together, "alone": alone, "expected_by_chance": round(LEVEL * figures, 2)},
+        "units": _plain(scored.units),
         "guarded": sorted(metric.name for metric in scored.metrics if question_of(metric) == "log"),
         "winners": [{key: _plain(getattr(winner, key)) for key in _WINNER_KEYS} for winner in scored.winners],
         "fidelity": [{key: _plain(getattr(figure, key)) for key in _FIDELITY_KEYS} for figure in scored.fidelity],

@@ -30,6 +30,7 @@ from lookup.score.luck import (
     Layout,
     Sample,
     Spread,
+    Units,
     is_enough,
     least_chance,
     minus,
@@ -122,6 +123,8 @@ class Verdict:
     question: Question = "demand"
     #: of a metric that is judged on this log: whether nothing is lost; None of others
     guard: Guard | None = None
+    #: what the demand is made of that it rests on; None if it is judged on this log, or has no interval
+    units: Units | None = None
     #: the answers to both questions
     on_log: Span = Span(math.nan, math.nan, math.nan)
     for_demand: Span = Span(math.nan, math.nan, math.nan)
@@ -257,6 +260,7 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
     drawn = replace(
         drawn, low=span.low, high=span.high, on_log=spans["log"], for_demand=spans["demand"],
         clusters=_disagreeing(a, b, case, drawn.question),
+        units=difference.units if drawn.question == "demand" else None,
     )  # fmt: skip
     if drawn.question == "demand":
         reason = too_few(a, b, difference, case.layout, case.rules)
@@ -264,15 +268,15 @@ def _measured(blank: Verdict, candidate: Estimate | None, incumbent: Estimate | 
             return replace(drawn, reason=reason)
     if not (delta or luck.error):
         return _guarded(replace(drawn, verdict="equivalent"))
-    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, difference, case)
+    pronounced = _pronounced(replace(drawn, p_value=span.p_value), luck, case)
     return _guarded(pronounced, delta - luck.half_width(2 * LEVEL), max(drawn.margin, _handful(b)))
 
 
-def _pronounced(drawn: Verdict, luck: Spread, difference: Sample, case: Case) -> Verdict:
+def _pronounced(drawn: Verdict, luck: Spread, case: Case) -> Verdict:
     """Give the word on a difference with an interval, or the reason why there is none."""
     gap = float(np.nan_to_num(case.gaps.get(drawn.name, 0.0)))
     # Of what holds for one placement anyway it need not be said that it holds for these hours too.
-    decided = replace(drawn, holds_for=_scope(drawn, luck, difference)) if drawn.holds_for == "policy" else drawn
+    decided = replace(drawn, holds_for=_scope(drawn, luck)) if drawn.holds_for == "policy" else drawn
     # What is guarded is guarded on the log as it was replayed, under both policies with the same error.
     apart = gap if drawn.guard is None else 0.0
     if -drawn.margin <= drawn.low - apart and drawn.high + apart <= drawn.margin:
@@ -299,11 +303,11 @@ def _pronounced(drawn: Verdict, luck: Spread, difference: Sample, case: Case) ->
     return replace(drawn, reason=f"{reason}; smallest detectable effect {half:.3g}, {remedy}")
 
 
-def _scope(drawn: Verdict, luck: Spread, difference: Sample) -> HoldsFor:
+def _scope(drawn: Verdict, luck: Spread) -> HoldsFor:
     """Return for what a decided difference holds, if any placement shows it."""
     if luck.is_drifting:
         return "hours"
-    return "independence" if drawn.question == "demand" and difference.takes_for_granted else "policy"
+    return "independence" if drawn.units is not None and drawn.units.is_taken_for_granted else "policy"
 
 
 def _guarded(verdict: Verdict, at_worst: float = 0.0, tolerated: float = 0.0) -> Verdict:

@@ -73,7 +73,7 @@ class TestSentence:
         """Beside differences that hold for the policy."""
         _, new = cards(varied()).items
 
-        assert "; balances worse (in these hours) and " in new.sentence
+        assert "; balances worse (only in these hours) and " in new.sentence
         assert new.style == "inconclusive"
         assert "load of the busiest broker" in new.certainty
 

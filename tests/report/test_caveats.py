@@ -93,11 +93,11 @@ def test_clusters_disagree_in_the_direction_of_their_metric() -> None:
 
 def test_differences_that_drift_are_a_caveat() -> None:
     """By figure and candidate; a log without a drift has none."""
-    (said,) = [text for text in caveats(varied()) if "hours only" in text]
+    (said,) = [text for text in caveats(varied()) if "these hours (△ ▽)" in text]
 
     assert "(△ ▽): imbalance_max_mean of new. " in said
     assert "do not decide the exit code" in said
-    assert not [text for text in caveats(result()) if "hours only" in text]
+    assert not [text for text in caveats(result()) if "these hours (△ ▽)" in text]
 
 
 @pytest.mark.parametrize(

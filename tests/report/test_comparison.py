@@ -105,7 +105,12 @@ def test_hours_have_open_marks_beside_those_of_policies() -> None:
 
 @pytest.mark.parametrize(
     ("scope", "text"),
-    [("policy", ""), ("placement", "for this placement only"), ("hours", "for these hours only")],
+    [
+        ("policy", ""),
+        ("placement", "only in this placement"),
+        ("hours", "only in these hours"),
+        ("independence", "only if bundles are independent"),
+    ],
 )
 def test_a_scope_is_said_of_what_is_decided(scope: HoldsFor, text: str) -> None:
     """Of a policy's verdict there is nothing to add, and what is inconclusive holds for nothing."""

@@ -89,7 +89,7 @@ def test_the_scope_stands_in_the_table_of_verdicts() -> None:
         "answered_ratio *": "▲ better",
         "match_ratio[rack]": "▼ worse",
         "match_ratio[zone]": "▴ inconclusive",
-        "imbalance_max_mean *": "▽ worse, for these hours only",
+        "imbalance_max_mean *": "▽ worse, only in these hours",
         "moves": "▾ inconclusive",
         "waiting[lock]": "▼ worse",
     }

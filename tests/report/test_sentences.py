@@ -22,14 +22,14 @@ SENTENCES = [
     ),
     (
         _card(placed_once(), 0),
-        "In this placement only: answers 20 points more of the lookups; moves twice as many bundles.",
+        "Only in this placement: answers 20 points more of the lookups; moves twice as many bundles.",
     ),
     (_card(wide(2), 0), "Decides as policy-0, the incumbent, does: on this log they are one policy."),
     (nothing_told(wide(3)), "Every candidate did what policy-0 did, in every bundle and event."),
     (outcomes(result())[0], "new: 1 better, 1 worse, 1 inconclusive; worse on primary moves"),
     (
         outcomes(placed_once())[0],
-        "new: 1 better, 1 worse, 1 inconclusive, 2 of these for this placement only; worse on primary moves",
+        "new: 1 better, 1 worse, 1 inconclusive, 2 of these only in this placement; worse on primary moves",
     ),
     (alarm(result()), "Exit code 3: new is worse in moved bundles."),
     (alarm(varied()), "Exit code 4: old is not shown to keep answered lookups."),

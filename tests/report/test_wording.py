@@ -209,7 +209,7 @@ def test_the_conclusion_says_what_the_exit_code_means() -> None:
 
 def test_the_conclusion_on_one_placement_says_so() -> None:
     """A loss with one draw of luck does not pass in silence, and fails the run if settings accept that."""
-    assert "for this placement or these" in conclusion(placed_once())
+    assert "has an open mark" in conclusion(placed_once())
     assert "exit code 3" in conclusion(placed_once(accept_placement=True))
 
 
@@ -219,7 +219,7 @@ def test_a_loss_in_these_hours_does_not_fail_a_run(accept: bool, code: int) -> N
     found = varied(primary=("imbalance_max_mean",), accept_placement=accept)
 
     assert found.exit_code == code
-    assert "these hours only (▽)" in conclusion(found)
+    assert "open mark (▽)" in conclusion(found)
     assert conclusion(found).endswith("Undecided: 1 of 2 primary comparisons.")
 
 
@@ -247,7 +247,7 @@ def test_a_decision_on_one_placement_is_none() -> None:
 
     text = conclusion(scored(parts, plan(require_decision=True)))
 
-    assert "for this placement or these hours only (exit code 4)" in text
+    assert "its verdict has an open mark (exit code 4)" in text
 
 
 def test_the_luck_of_the_winner_ends_the_opening() -> None:
@@ -315,7 +315,7 @@ def test_every_verdict_is_explained() -> None:
         *(f"{mark} {word}" for word, mark in MARKS.items()),
         f"{UNJUDGED} not judged",
     ]
-    assert "△ ▽ for this placement" in legend()
+    assert "△ ▽ only in this placement" in legend()
     assert "▴ ▾ if it were" in legend()
 
 
@@ -366,7 +366,7 @@ def test_words_of_verdicts_are_explained() -> None:
     """Those that a reader who did not write the settings asks about."""
     words = " ".join(word for word, _ in terms(result()))
 
-    for word in ("primary metric", "margin", "fidelity", "at best", "for this placement only", "undecided"):
+    for word in ("primary metric", "margin", "fidelity", "at best", "only in this placement", "undecided"):
         assert word in words
 
 
@@ -374,6 +374,6 @@ def test_scopes_questions_and_marks_are_explained() -> None:
     """Every mark that is neither of a whole verdict, and both questions that a verdict may answer."""
     explained = dict(terms(result()))
 
-    assert {"for these hours only, △ ▽", "▴ ▾"} <= set(explained)
+    assert {"only in these hours, △ ▽", "▴ ▾"} <= set(explained)
     assert "guarded" in explained[_DEMAND]
     assert all(any(mark in word for word in explained) for mark in (*LIGHT_MARKS.values(), "△", "▽"))

@@ -39,9 +39,9 @@ def result() -> Scored:
 
 
 def test_sections(result: Scored) -> None:
-    """The nine promised ones, schema 1."""
-    sections = ["schema", "metrics", "verdicts", "comparisons", "guarded", "winners", "fidelity", "at_best", "inputs"]
-    assert list(summary(result)) == sections
+    """The ten promised ones, schema 1."""
+    judged = ["metrics", "verdicts", "comparisons", "units", "guarded", "winners", "fidelity", "at_best"]
+    assert list(summary(result)) == ["schema", *judged, "inputs"]
     assert summary(result)["schema"] == 1
 
 
@@ -92,7 +92,7 @@ def test_verdicts(result: Scored) -> None:
     better, moved = summary(result)["verdicts"]
 
     keys = ["policy", "against", "metric", "key", "verdict", "reason", "delta", "low", "high", "margin", "primary"]
-    beside = ["alone", "question", "guard", "on_log", "for_demand", "clusters"]
+    beside = ["alone", "question", "guard", "units", "on_log", "for_demand", "clusters"]
     assert list(better) == [*keys, "holds_for", "p_value", "p_family", *beside]
     assert (better["policy"], better["against"], better["metric"]) == ("new", "stock", "answered_ratio")
     assert (better["verdict"], better["reason"], better["primary"]) == ("better", None, True)

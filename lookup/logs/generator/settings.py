@@ -66,7 +66,7 @@ class GenerateSettings:
     unloads: int = _figure(2, 0, 10_000)
     splits: int = _figure(2, 0, 10_000)
     #: exponent of the popularity of topics, 0 is uniform; partitions divide what their topic draws
-    zipf: float = _figure(1.0, 0.0, 3.0)
+    zipf: float = _figure(0.7, 0.0, 3.0)
     #: share of a topic's lookups that come from the rack its team lives in, on top of those that come by chance
     rack_affinity: float = _figure(0.6, 0.0, 1.0)
     #: seconds between load reports; 0 writes none, and the policy sees no load

@@ -128,9 +128,9 @@ def _zone_name(rack: int) -> str:
     return f"z{1 + rack // 2}"
 
 
-def _uneven(count: int) -> NDArray[np.float64]:
-    """Return shares that fall like 1, 1/2, 1/3, ..., shape (count,), adding up to 1."""
-    shares = 1.0 / np.arange(1, count + 1)
+def _uneven(count: int, exponent: float = 1.0) -> NDArray[np.float64]:
+    """Return shares that fall like 1, 1/2, 1/3, ... raised to an exponent, shape (count,), adding up to 1."""
+    shares = 1.0 / np.arange(1, count + 1) ** exponent
     return np.asarray(shares / shares.sum())
 
 
@@ -162,7 +162,7 @@ def _make_topics(settings: GenerateSettings, brokers: tuple[BrokerSite, ...], di
     turns = islice(cycle(tenants), settings.namespaces)
     namespaces = tuple(f"{tenant}/ns-{number // settings.tenants + 1:02}" for number, tenant in enumerate(turns))
     partitions, ranks = _partitions_and_ranks(settings, dice)
-    namespace_of = dice.choice(len(namespaces), p=dice.permutation(_uneven(len(namespaces))), size=len(partitions))
+    namespace_of = dice.choice(len(namespaces), p=dice.permutation(_uneven(len(namespaces), 0.5)), size=len(partitions))
     # The first base topics, which have no partitions, see to it that no namespace is empty.
     namespace_of[: len(namespaces)] = np.arange(len(namespaces))
     # A few are not persistent.

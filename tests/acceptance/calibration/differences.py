@@ -12,7 +12,7 @@ from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import LOGGED
 from lookup.replay.run import replay
-from lookup.score.luck import Sample, layout_of, minus, sample, spread
+from lookup.score.luck import Sample, Stratum, layout_of, minus, sample, spread
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
 from lookup.settings import load_evaluation
@@ -30,7 +30,7 @@ REPLICATES = (2, 3, 5, 10, 15, 30)
 KNOWN = (
     ("rack-then-load", "match_ratio", "rack", "better"),
     ("rendezvous", "imbalance_max_mean", None, "worse"),
-    ("stock-modular-5.0", "overload_ratio", None, "better"),
+    ("stock-modular-5.0", "moves", None, "worse"),
 )
 
 
@@ -106,7 +106,14 @@ def covered_in(
     for seed in seeds:
         outcome = replayed(world, seed, [{**KINDS[kind], "name": kind} for kind in kinds], truth)
         series = series_of([part for part in outcome.sums if part.policy != LOGGED], METRICS, kinds)
-        layout = layout_of(series, cell_s=900, block_s=RULES.block_s, min_events=RULES.min_events)
+        layout = layout_of(
+            series,
+            cell_s=900,
+            block_s=RULES.block_s,
+            min_events=RULES.min_events,
+            min_units=RULES.min_units,
+            senders=outcome.senders,
+        )
         for name, (incumbent, candidate) in _pairs(series, kinds).items():
             _count(counts[name], minus(sample(candidate, layout), sample(incumbent, layout)))
     return counts
@@ -135,8 +142,13 @@ def _groups(drawn: Sample, size: int) -> Iterator[Sample]:
     """Divide a sample into groups of replicates."""
     for first in range(0, len(drawn.values), size):
         part = slice(first, first + size)
-        strata = tuple(replace(stratum, parts=stratum.parts[part]) for stratum in drawn.strata or ())
-        yield Sample(drawn.values[part], strata)
+        strata = tuple(_in_replicates(stratum, part) for stratum in drawn.strata or ())
+        yield replace(drawn, values=drawn.values[part], strata=strata)
+
+
+def _in_replicates(stratum: Stratum, part: slice) -> Stratum:
+    within = None if stratum.within is None else _in_replicates(stratum.within, part)
+    return replace(stratum, parts=stratum.parts[part], within=within)
 
 
 def _count(coverage: Coverage, drawn: Sample) -> None:
