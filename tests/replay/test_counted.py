@@ -163,3 +163,31 @@ def test_demand_is_told_apart_by_what_there_is() -> None:
         check_by(("city",), 1)
     with pytest.raises(SettingsError, match=r"by='hour': .*evaluation\.balance_s .* 7200"):
         check_by(("hour",), 7_200_000_000)
+
+
+def test_cells_are_counted_without_one_sender_after_the_other(tmp_path: Path) -> None:
+    """What is left is the whole less what each namespace was served, also where that is nothing; parts have it too."""
+    rows = [lookup(700 * number, topic=f"persistent://t/n{number % 9}/x", weight=1.5 + number) for number in range(40)]
+    plan = planned(tmp_path, rows)
+    replay = plan.shown_to(ExclusiveReplay(plan.cluster, run_plan(settings(), ("namespace", "hour")), policy(), seed=1))
+    served: dict[Any, Any] = {}
+    left: dict[Any, list[Any]] = {}
+    for name, batches, rest in replay.counted().parts():
+        served[name] = _served(batches[-1])
+        left[name] = [None if batch is None else _served(batch) for batch in rest]
+
+    namespaces = [served[("namespace", f"t/n{number}"),] for number in range(9)]
+    assert len(left[()]) == 9
+    np.testing.assert_allclose(served[()] - namespaces, left[()], atol=1e-9)
+    # Of its own part a namespace leaves nothing, and is missed in no other.
+    assert [rest is None for rest in left[("namespace", "t/n3"),]] == [number != 3 for number in range(9)]
+    assert not np.any(left[("namespace", "t/n3"),][3])
+    hours = [name for name in left if name and name[0][0] == "hour"]
+    for number, whole in enumerate(left[()]):
+        parts = [served[name] if left[name][number] is None else left[name][number] for name in hours]
+        np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-9)
+
+
+def _served(batch: Batch) -> Any:
+    assert batch.cells is not None
+    return batch.cells.served

@@ -18,6 +18,7 @@ from tests.acceptance.calibration.differences import covered_in, elsewhere, foun
 from tests.acceptance.calibration.drift import DRIFTS, Drift, drifting
 from tests.acceptance.calibration.equals import best_of, equals_in, few_seeds_in
 from tests.acceptance.calibration.tables import Findings, page
+from tests.acceptance.calibration.tenants import PAIRS, TENANTS, compared_by_tenants
 from tests.acceptance.calibration.worlds import KINDS, WORLDS, World
 
 _PAGE = Path(__file__).parents[3] / "docs" / "calibration.md"
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--truths", type=int, default=5, help="logs on which a true difference is known (default: 5)")
     parser.add_argument("--elsewhere", type=int, default=60, help="logs whose mean difference is known (default: 60)")
     parser.add_argument("--redrawn", type=int, default=100, help="logs of each kind of demand (default: 100)")
+    parser.add_argument("--tenants", type=int, default=60, help="logs of each kind of tenants (default: 60)")
     parser.add_argument("--drifts", type=int, default=1000, help="drifts of each kind (default: 1000)")
     parser.add_argument("--few", type=int, default=4, help="logs of each kind of policy with few seeds (default: 4)")
     parser.add_argument("--days", type=int, default=30, help="pairs of days of one demand (default: 30)")
@@ -63,6 +65,7 @@ def _jobs(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
             for seed in itertools.islice(logs, round(given.logs / world.cost) or 1):
                 yield partial(equals_in, world, kind, [seed]), partial(findings.add_equals, (kind, world))
     yield from _about_demand(findings, given)
+    yield from _about_tenants(findings, given)
     for kinds in _DIFFERENT:
         for seed in range(1, given.truths + 1):
             yield partial(covered_in, World(), kinds, [seed]), partial(findings.add_coverage, kinds)
@@ -93,6 +96,15 @@ def _about_demand(findings: Findings, given: argparse.Namespace) -> Iterator[_Jo
         yield partial(same_luck, seed), findings.same_days.append
     for drift in DRIFTS:
         yield partial(_drifts_of, drift, given.drifts), partial(findings.add_drifts, drift)
+
+
+def _about_tenants(findings: Findings, given: argparse.Namespace) -> Iterator[_Job]:
+    """Yield what is to be done with demand that comes from whole namespaces and tenants at once."""
+    for place, world in enumerate(TENANTS):
+        for pair in PAIRS:
+            for seed in range(given.tenants if pair == "mirror" else given.tenants * 2 // 3):
+                number = 1_000_000 + 10_000 * place + 1_000 * list(PAIRS).index(pair) + seed
+                yield partial(compared_by_tenants, world, pair, number), partial(findings.add_tenants, pair, world)
 
 
 def _drifts_of(drift: Drift, count: int) -> Counter[str]:

@@ -158,7 +158,7 @@ def best_of(world: World, kind: str, seed: int, *, candidates: int = 16) -> Scor
     ]
     evaluation = EvaluationSection.model_validate({"incumbent": "incumbent", "seeds": SEEDS, "balance_s": 900})
     plan = Plan(("incumbent", *names), evaluation, RULES, labels=("rack",))
-    return score(ReplayOutcome(sums, outcome.inputs, "left out"), METRICS, plan)
+    return score(replace(outcome, sums=sums, logged_reason="left out", unsalted={}), METRICS, plan)
 
 
 def compared(
@@ -173,7 +173,7 @@ def compared(
         for name, policy in (("incumbent", incumbent[0]), ("candidate", candidate[0]))
         if policy in outcome.unsalted
     }
-    found = ReplayOutcome(sums, outcome.inputs, outcome.logged_reason, unsalted)
+    found = replace(outcome, sums=sums, unsalted=unsalted)
     return score(found, METRICS, Plan(("incumbent", "candidate"), evaluation, RULES, labels=("rack",)))
 
 

@@ -22,6 +22,8 @@ from tests.acceptance.calibration.differences import REPLICATES, TRUTH, Coverage
 from tests.acceptance.calibration.drift import Drift
 from tests.acceptance.calibration.equals import SEEDS, Counts, is_kept, upper_bound
 from tests.acceptance.calibration.markdown import state, table
+from tests.acceptance.calibration.tenants import Found, Tenants
+from tests.acceptance.calibration.tenants_sections import by_label_section, mirror_section, same_places_section
 from tests.acceptance.calibration.worlds import World
 
 __all__ = ["Findings", "page"]
@@ -57,6 +59,15 @@ class Findings:
     winners: list[Scored] = field(default_factory=list)
     #: by log, the difference between two kinds and its interval, by figure
     elsewhere: list[dict[str, tuple[float, float, float]]] = field(default_factory=list)
+
+    #: by pair of policies and kind of log
+    tenants: dict[str, dict[Tenants, list[Found]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add_tenants(self, pair: str, world: Tenants, found: Found) -> None:
+        """Add a comparison over a log in which tenants have a rack."""
+        self.tenants[pair][world].append(found)
 
     def add_equals(self, key: tuple[str, World], counts: tuple[Counts, Counts]) -> None:
         """Add comparisons of equals."""
@@ -115,6 +126,10 @@ def page(findings: Findings) -> tuple[str, bool]:
         (["## Redrawn demand"], True),
         redrawn_section(findings.redrawn),
         redrawn_by_metric_section(findings.redrawn),
+        (["## Tenants"], True),
+        mirror_section(findings.tenants["mirror"]),
+        by_label_section(findings.tenants["first label"]),
+        same_places_section(findings.tenants["equals"]),
         (["## Drift"], True),
         drifting_section(findings.drifts),
         (["## Few seeds"], True),

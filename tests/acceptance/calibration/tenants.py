@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from lookup.logs.jobs import InProcess
 from lookup.logs.schema import CANONICAL, write_parquet
 from lookup.model.time import moment_at
-from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
+from lookup.score.scoring import Plan, score
+from lookup.score.verdict import Word
 from lookup.settings.evaluation import EvaluationFile
+from tests.acceptance.calibration.equals import METRICS, RULES
 from tests.acceptance.calibration.worlds import PLUGIN
 
-__all__ = ["PAIRS", "TENANTS", "Tenants", "replayed_by_tenants"]
+__all__ = ["PAIRS", "TENANTS", "Found", "Tenants", "compared_by_tenants"]
 
 #: 2026-01-05T00:00:00Z, and an hour.
 _START_US, _HOUR_US = 1_767_571_200_000_000, 3_600_000_000
@@ -86,8 +88,19 @@ PAIRS = {
 }
 
 
-def replayed_by_tenants(world: Tenants, pair: str, seed: int, seeds: int = 7) -> ReplayOutcome:
-    """Replay a pair of policies over a log of a world; the first is the incumbent."""
+@dataclass(frozen=True)
+class Found:
+    """The verdicts on the second policy of a pair, over one log."""
+
+    #: word, difference and its interval, by figure
+    verdicts: Mapping[str, tuple[Word, float, float, float]]
+    exit_code: int
+    #: how many units of equal weight the demand is worth
+    worth: float
+
+
+def compared_by_tenants(world: Tenants, pair: str, seed: int) -> Found:
+    """Replay a pair of policies over a log of a world, and judge the second against the first."""
     rng = np.random.default_rng(seed)
     with TemporaryDirectory(prefix="calibration-") as folder:
         table, restarts = _log(world, rng)
@@ -100,7 +113,6 @@ def replayed_by_tenants(world: Tenants, pair: str, seed: int, seeds: int = 7) ->
                 "balance_s": 900,
                 "tick_s": 300,
                 "session_s": 600,
-                "seeds": seeds,
             },
             "inputs": {"lookups": str(path)},
             "brokers": [
@@ -117,7 +129,16 @@ def replayed_by_tenants(world: Tenants, pair: str, seed: int, seeds: int = 7) ->
             "policies": [dict(policy) for policy in PAIRS[pair]],
             "plugin_files": [PLUGIN],
         }
-        return replay(InProcess(), EvaluationFile.model_validate(settings), f"{folder}/out")
+        file = EvaluationFile.model_validate(settings)
+        outcome = replay(InProcess(), file, f"{folder}/out")
+    names = tuple(policy.name for policy in file.policies)
+    evaluation = file.evaluation.model_copy(update={"seeds": outcome.seeds})
+    scored = score(outcome, METRICS, Plan(names, evaluation, RULES, labels=("rack",)))
+    verdicts = {
+        one.metric if one.key is None else f"{one.metric}[{one.key}]": (one.verdict, one.delta, one.low, one.high)
+        for one in scored.verdicts
+    }
+    return Found(verdicts, scored.exit_code, 0.0 if scored.units is None else scored.units.worth)
 
 
 def _log(world: Tenants, rng: np.random.Generator) -> tuple[pa.Table, Mapping[tuple[str, int], Mapping[str, Any]]]:

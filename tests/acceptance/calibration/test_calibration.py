@@ -11,6 +11,7 @@ from tests.acceptance.calibration.demand import Demand, deaf, redrawn, same_luck
 from tests.acceptance.calibration.differences import KNOWN, covered_in, demo
 from tests.acceptance.calibration.drift import Drift, drifting
 from tests.acceptance.calibration.equals import SEEDS, Counts, compared, equals_in, few_seeds_in
+from tests.acceptance.calibration.tenants import Tenants, compared_by_tenants
 from tests.acceptance.calibration.worlds import KINDS, World, replayed
 
 
@@ -64,7 +65,7 @@ def test_a_hash_without_salt_is_judged_by_its_placement_only(selector: object) -
 
 
 def test_known_differences_are_found() -> None:
-    """The demo's log shows locality gained by racks, balance lost to a hash, and overload spared by 5.0's defaults."""
+    """The demo's log shows locality gained by racks, balance lost to a hash, and moves of 5.0's defaults."""
     verdicts = {(one.policy, one.metric, one.key): one for one in demo(1).verdicts}
 
     assert [verdicts[policy, metric, key].verdict for policy, metric, key, _ in KNOWN] == [word for *_, word in KNOWN]
@@ -95,6 +96,26 @@ def test_one_bundle_with_most_of_the_traffic_is_no_evidence() -> None:
 
     assert verdict.verdict == "inconclusive"
     assert "60 bundles are worth 2." in str(verdict.reason)
+
+
+def test_tenants_that_live_in_one_rack_are_no_merit() -> None:
+    """Of twenty logs whose namespaces have a rack each at most two have a locality that is told apart, none by much."""
+    world = Tenants(namespaces=24)
+    found = [compared_by_tenants(world, "mirror", seed) for seed in range(20)]
+
+    words = [one.verdicts["match_ratio[rack]"][0] for one in found]
+    assert sum(word in ("better", "worse") for word in words) <= 2
+    assert sum(one.exit_code == 3 for one in found) <= 1
+    assert all(8 <= one.worth <= 24 for one in found)
+
+
+def test_a_policy_that_goes_by_labels_is_worth_its_locality() -> None:
+    """It is better there, and in balance its intervals hold the mean difference in eight of ten logs."""
+    found = [compared_by_tenants(Tenants(namespaces=24), "first label", seed).verdicts for seed in range(10)]
+
+    assert all(one["match_ratio[rack]"][0] == "better" for one in found)
+    mean = np.mean([one["imbalance_max_mean"][1] for one in found])
+    assert sum(one["imbalance_max_mean"][2] <= mean <= one["imbalance_max_mean"][3] for one in found) >= 8
 
 
 def _locality(demand: Demand, seed: int) -> Verdict:

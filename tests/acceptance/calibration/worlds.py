@@ -66,8 +66,8 @@ class World:
             brokers=self.brokers,
             policy="random",
             topics=600,
-            namespaces=8,
-            bundles_per_namespace=12,
+            namespaces=24,
+            bundles_per_namespace=4,
             load_report_s=0,
         )
 
