@@ -39,7 +39,7 @@ def mirror_section(logs: Logs) -> tuple[list[str], bool]:
     kept = shares[0] <= _TOLD and bounds[0] <= _TOLD_UPPER and shares[1] <= _MISSED and bounds[1] <= _MISSED_UPPER
     text = [
         "All clients of a namespace, or of a tenant with several, stand in a rack that is drawn anew for each log;",
-        "15 % of the lookups come from any. One policy keeps to rack a and one to rack b, so that over all logs they are",
+        "15 % of the lookups come from any. One policy keeps to rack a and one to rack b. Over all logs they are then",
         f"equal in `{_LOCALITY}`. Worth is the median number of units of equal weight.",
         "",
         *table(("log", "worth", "logs", "told apart", "intervals that miss the true 0", "exit code 3"), rows),
