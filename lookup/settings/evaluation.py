@@ -167,7 +167,7 @@ class VerdictSection(Strict):
     block_s: PositiveS = 3600
     """Seconds of neighbouring cells that count as one observation at least; more where the difference drifts."""
     min_units: Positive = 8
-    """With fewer bundles of equal weight, or blocks of time, than this a comparison is inconclusive."""
+    """With fewer senders of equal weight finer ones are counted; with fewer bundles, or blocks, nothing is decided."""
     min_events: Positive = 5
     """With fewer lost brokers (unloads, splits) than this, what only they caused is inconclusive."""
 
