@@ -95,6 +95,8 @@ class FactsWalk(ClusterWalk):
         self._best.settle(ticks[-1].rows)
 
     def _count_senders(self, rows: SliceRows, span: slice) -> None:
+        if span.start == span.stop:
+            return
         keys = column_keys(self._namespace[rows.column("atom", span)], size=len(self._cluster.senders.namespaces))
         (namespace, client), lookups, _ = keys.by(
             rows.column("properties", span), size=len(self._cluster.clients)

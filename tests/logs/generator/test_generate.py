@@ -175,7 +175,7 @@ def test_bundles_follow_the_traffic(sample: Path, lookups: pd.DataFrame) -> None
     carried = mean.groupby(lambda bundle: bundle.rpartition("/")[0]).sum()
     steps = bundles.groupby("bundle")["rate"].pct_change().abs()
 
-    assert np.corrcoef(namespaces, carried.reindex(namespaces.index))[0, 1] > 0.99
+    assert np.corrcoef(namespaces, carried.reindex(namespaces.index))[0, 1] > 0.95
     assert 0.05 < steps.median() < 0.3
     assert all(each.msg_throughput_out == 2 * each.msg_throughput_in > 0 for each in stats)
 
