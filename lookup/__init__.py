@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lookup.api.moving import verify as verify
     from lookup.api.results import open_run as open_run
     from lookup.api.simulating import simulate as simulate
-    from lookup.api.simulating import simulate_matrix as simulate_matrix
     from lookup.api.tuning import open_tuning as open_tuning
     from lookup.api.tuning import tune as tune
     from lookup.hooks import *
@@ -61,7 +60,6 @@ _FUNCTIONS = {
     "verify": "lookup.api.moving",
     "open_run": "lookup.api.results",
     "simulate": "lookup.api.simulating",
-    "simulate_matrix": "lookup.api.simulating",
     "open_tuning": "lookup.api.tuning",
     "tune": "lookup.api.tuning",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ from lookup.engine.build import build_policies
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
-from lookup.errors import Argument, InputError, SettingsError
+from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings.advice import policy_warnings
 from lookup.settings.files import anchored
@@ -24,7 +24,6 @@ from lookup.simulation import (
     AssertionResult,
     ScenarioFile,
     Trend,
-    TrendFigures,
     checked_scenario,
     findings,
     read_scenario,
@@ -36,15 +35,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "NO_SHEDDER", "ScenarioMatrix", "ScenarioRun", "SimulatedMatrix", "Simulation", "matrix_of", "policies_of",
-    "read_scenarios", "run_scenario", "selectors_of", "simulate", "simulate_matrix",
+    "ScenarioRun", "Simulation", "policies_of", "read_scenarios", "run_scenario", "simulate",
 ]  # fmt: skip
 
 #: A scenario: the path of its file, `shipped:NAME`, or what would stand in the file.
 Written: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
 
-#: Stands in a matrix for no shedder.
-NO_SHEDDER = "none"
 #: Figures of a minute that a trend has.
 _OF_MINUTE = "minute balance usage_max unloads moves moved_load splits unowned idle matched".split()
 
@@ -155,47 +151,6 @@ class Simulation:
         return ((run, result) for run in self.runs for result in run.assertions)
 
 
-@dataclass(frozen=True)
-class ScenarioMatrix:
-    """A scenario that was run with every pair of a selector and a shedder."""
-
-    file: ScenarioFile
-    #: by selector, then by shedder; `NO_SHEDDER` for none
-    figures: Mapping[str, Mapping[str, TrendFigures]]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SimulatedMatrix:
-    """Scenarios that were run with every pair of a selector and a shedder."""
-
-    matrices: tuple[ScenarioMatrix, ...]
-
-    @property
-    def figures(self) -> pd.DataFrame:
-        """Return the figures of each scenario, selector and shedder, a row for each; the shedder may be "none"."""
-        return data_frame(self._rows())
-
-    def document(self) -> list[dict[str, Any]]:
-        """Return the same as JSON has it; None for what cannot be computed."""
-        return [json_row(row) for row in self._rows()]
-
-    def __repr__(self) -> str:
-        """Return how many scenarios and pairs there are."""
-        pairs = sum(len(row) for matrix in self.matrices for row in matrix.figures.values())
-        return f"<Matrix of {quantity(len(self.matrices), 'scenario')}: {quantity(pairs, 'run')}>"
-
-    def _repr_html_(self) -> str:
-        """Return the figures, for a notebook."""
-        return as_html(repr(self), self.figures)
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        for matrix in self.matrices:
-            for selector, row in matrix.figures.items():
-                for shedder, figures in row.items():
-                    names = {"scenario": matrix.file.path.stem, "selector": selector, "shedder": shedder}
-                    yield names | asdict(figures)
-
-
 def simulate(
     scenarios: Written | Sequence[Written],
     *,
@@ -223,35 +178,6 @@ def simulate(
         progress(f"running {file.path} with {quantity(len(built), 'policy', 'policies')}")
         runs.append(run_scenario(file, built))
     return Simulation(tuple(runs))
-
-
-def simulate_matrix(
-    scenarios: Written | Sequence[Written],
-    *,
-    selectors: str | Sequence[str] = (),
-    plugin_files: str | Sequence[str] = (),
-    progress: Callable[[str], None] = lambda message: None,
-) -> SimulatedMatrix:
-    """Run scenarios with every shedder, and without one, and every selector; the rest is that of their first policy.
-
-    Args:
-        scenarios: as for `simulate`.
-        selectors: only these, or only this one.
-        plugin_files: Python files that register parts, or one of them.
-        progress: called with one short sentence before each scenario.
-
-    Raises:
-        SettingsError: with all mistakes of a scenario.
-        PluginError: naming a selector that there is not.
-        InputError: if a selector or a shedder has no defaults.
-    """
-    files, registry = read_scenarios(scenarios), load_plugins(names_of("plugin_files", plugin_files))
-    chosen = selectors_of(registry, names_of("selectors", selectors))
-    matrices = []
-    for file in files:
-        progress(f"running {file.path} with {quantity(len(chosen), 'selector')}")
-        matrices.append(matrix_of(file, registry, chosen))
-    return SimulatedMatrix(tuple(matrices))
 
 
 def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]:
@@ -301,35 +227,6 @@ def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], No
 def run_scenario(file: ScenarioFile, policies: Sequence[Policy]) -> ScenarioRun:
     """Run a scenario against its policies."""
     return ScenarioRun(file, tuple(run_policy(file.scenario, policy) for policy in policies))
-
-
-def selectors_of(registry: Registry, names: Sequence[str]) -> list[str]:
-    """Return the selectors of a matrix: those that are named, else all."""
-    return [registry.find("selectors", name).name for name in names] or list(registry.classes["selectors"])
-
-
-def matrix_of(file: ScenarioFile, registry: Registry, selectors: Sequence[str]) -> ScenarioMatrix:
-    """Run a scenario with every pair of a selector and a shedder.
-
-    Filters, scorers and splitter are those of the scenario's first policy.
-    """
-    base = build_policies(registry, file.scenario.policies[:1])[0]
-    matrix: dict[str, dict[str, TrendFigures]] = {}
-    for selector in selectors:
-        matrix[selector] = {}
-        for shedder in (None, *registry.classes["shedders"]):
-            try:
-                policy = replace(
-                    base,
-                    name=f"{shedder or NO_SHEDDER} x {selector}",
-                    # New parts for every run, so that none carries state from another.
-                    selector=registry.find("selectors", selector)(),
-                    shedder=None if shedder is None else registry.find("shedders", shedder)(),
-                )
-            except TypeError as error:
-                raise InputError(f"selector {selector!r} or shedder {shedder!r} has no defaults: {error}") from None
-            matrix[selector][shedder or NO_SHEDDER] = run_policy(file.scenario, policy).figures
-    return ScenarioMatrix(file, matrix)
 
 
 def _of_mapping(written: Mapping[str, object], name: str) -> ScenarioFile:

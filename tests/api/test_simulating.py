@@ -1,4 +1,4 @@
-"""`lookup.simulate` and `lookup.simulate_matrix`: scenarios for programs, as the command runs them."""
+"""`lookup.simulate`: scenarios for programs, as the command runs them."""
 
 from __future__ import annotations
 
@@ -67,19 +67,6 @@ def test_what_a_file_expects_decides_as_well(tmp_path: Path) -> None:
 
     assert found.exit_code == 1
     assert {"-policy goes", "+policy stays"} <= set(found.document()["differences"][str(path)])
-
-
-def test_the_matrix_has_a_row_for_every_pair() -> None:
-    """Every shedder and none, with the selectors that are named."""
-    found = lookup.simulate_matrix(WRITTEN, selectors=["random", "round-robin"])
-
-    figures = found.figures
-    assert sorted(figures["selector"].unique()) == ["random", "round-robin"]
-    assert {"none", "threshold", "uniform"} <= set(figures["shedder"])
-    assert len(figures) == len(figures[["selector", "shedder"]].drop_duplicates()) == len(found.document())
-    alone = figures.query("selector == 'round-robin' and shedder == 'none'")["balance"].tolist()
-    assert alone == lookup.simulate(WRITTEN).figures["balance"].tolist()
-    assert repr(found) == f"<Matrix of 1 scenario: {len(figures)} runs>"
 
 
 def test_progress_and_warnings_are_sentences(tmp_path: Path) -> None:

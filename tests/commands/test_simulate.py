@@ -13,7 +13,6 @@ from tests.commands.projects import Run
 from tests.simulation.scenarios import SMALL, written
 
 _ROOT = Path(__file__).parents[2]
-_PAGE = _ROOT / "docs" / "scenarios.md"
 _SHIPPED = sorted((_ROOT / "configs" / "scenarios").glob("*.scenario"))
 
 
@@ -62,63 +61,9 @@ def test_an_assertion_that_fails_is_told(lookup: Run, tmp_path: Path) -> None:
     assert "policy 'stays': balance is 1.71429" in ran.err
 
 
-def test_the_matrix_has_every_pair(lookup: Run, tmp_path: Path) -> None:
-    """Every shedder, and none, with the selectors that are named."""
-    ran = lookup("simulate", written(tmp_path), "--matrix", "--selectors", "random,round-robin")
-    heads = [line for line in ran.out.splitlines() if "none" in line]
-    rows = [line for line in ran.out.splitlines() if "random" in line or "round-robin" in line]
-
-    assert ran.code == 0
-    assert [head.split("|")[1].strip() for head in heads] == ["balance", "usage_peak", "moves"]
-    assert len(rows) == 6
-
-
-_PLACEMENTS = (
-    "least-resource-usage,least-resource-usage-with-weight,least-long-term-message-rate,round-robin,avg-placement"
-)
-
-
-@pytest.mark.parametrize("path", [path for path in _SHIPPED if "pip-364" in path.stem], ids=lambda path: path.stem)
-def test_the_matrix_of_the_docs_is_what_is_printed(lookup: Run, path: Path) -> None:
-    """Every shedder, and none, with Pulsar's five placements."""
-    ran = lookup("simulate", path, "--matrix", "--format", "markdown", "--selectors", _PLACEMENTS)
-
-    assert ran.code == 0
-    assert ran.out.strip() in _PAGE.read_text(encoding="utf-8")
-
-
-def test_figures_of_the_matrix_may_be_named(lookup: Run, tmp_path: Path) -> None:
-    """One table each, under the name of the scenario."""
-    flags = ("--matrix", "--format", "markdown", "--selectors", "random", "--figures", "moves,idle")
-    lines = lookup("simulate", written(tmp_path), *flags).out.splitlines()
-
-    assert [line for line in lines if line.startswith("`")] == ["`small`, `moves`:", "`small`, `idle`:"]
-    assert [line.split("|")[1].strip() for line in lines if line.startswith("| `")] == ["`random`", "`random`"]
-
-
-def test_every_selector_has_a_place_in_the_matrix(lookup: Run, tmp_path: Path) -> None:
-    """Without names all registered ones run."""
-    assert lookup("simulate", written(tmp_path), "--matrix").code == 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ((), "SCENARIO must be given"),
-        (("--matrix", "--rewrite"), "--matrix and --rewrite"),
-        (("--matrix", "--selectors", "bset"), "no selector named 'bset'"),
-        (("--matrix", "--figures", "move"), "--figures: there is no figure"),
-        (("--matrix", "--format", "yaml"), "--format: there is no 'yaml'"),
-        (("--selectors", "best"), "--selectors needs --matrix"),
-        (("--figures", "moves"), "--figures needs --matrix"),
-        (("--format", "table"), "--format needs --matrix"),
-    ],
-)
-def test_flags_have_to_go_together(lookup: Run, tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
+def test_scenarios_have_to_be_named(lookup: Run) -> None:
     """A mistake is a sentence."""
-    scenarios = (written(tmp_path),) if flags else ()
-
-    assert sentence in lookup("simulate", *scenarios, *flags).mistakes[0]
+    assert "SCENARIO must be given" in lookup("simulate").mistakes[0]
 
 
 def test_a_missing_file_is_told_as_everywhere(lookup: Run, tmp_path: Path) -> None:
