@@ -40,7 +40,7 @@ from lookup.settings.shipped import shipped_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "planning_policy", "verify"]
+__all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan", "verify"]
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
@@ -279,15 +279,6 @@ def _limits(max_moves: int | None, max_weight: float | None, only: tuple[str, ..
     if max_weight is not None and not 0.0 < max_weight < float("inf"):
         raise SettingsError(Argument("max_weight"), f": {max_weight} is no limit; give bytes per second above 0")
     return Limits(max_moves=max_moves, max_weight=max_weight, only=only, drain=drain)
-
-
-def planning_policy(given: str | os.PathLike[str] | Mapping[str, object], plugin_files: Sequence[str] = ()) -> Policy:
-    """Build the policy that plans.
-
-    Raises:
-        SettingsError: if there is none, or not one with a shedder.
-    """
-    return _with_shedder(_specs(given, None, None), plugin_files)
 
 
 def _with_shedder(specs: Sequence[PolicySpec], plugin_files: Sequence[str]) -> Policy:

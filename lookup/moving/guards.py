@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import urlencode
 
 from lookup.collect.collector import Endpoints
@@ -26,16 +25,18 @@ _METRIC = re.compile(rf"^(?P<name>{_LATENCY}|{_BACKLOG})\{{(?P<labels>.*)\}} (?P
 _QUANTILE = 'quantile="0.99"'
 
 
-class Guard(Protocol):
-    """One thing that is looked at."""
+@dataclass(frozen=True)
+class Guard:
+    """One thing that is looked at, by what should hold of it."""
 
-    def look(self) -> str | None:
-        """Return why to stop, None to go on.
+    #: what should hold, in words
+    text: str
+    #: returns why to stop, None to go on; raises OSError if it cannot be looked at, which is a reason as well, and
+    #: ValueError if what was looked at is not what it should be
+    look: Callable[[], str | None]
 
-        Raises:
-            OSError: if it cannot be looked at, which is a reason as well.
-            ValueError: if what was looked at is not what it should be.
-        """
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,6 @@ def _door(url: str, endpoints: Endpoints) -> AdminRest:
     return AdminRest(url, credentials if is_given else bare)
 
 
-@dataclass(frozen=True)
-class _Sentence:
-    """A guard by what should hold, in words, and the look at it."""
-
-    text: str
-    look: Callable[[], str | None]
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def _registered(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: dict[str, AdminRest]) -> Guard:
     # Behind a proxy no broker can be reached by itself.
     reached = {broker: door for broker, door in doors.items() if _answers(door) is None}
@@ -125,7 +115,7 @@ def _registered(rest: AdminRest, cluster: str, brokers: Sequence[str], doors: di
                 return f"lost: {broker} does not answer any more: {reason}"
         return None
 
-    return _Sentence("all brokers of the plan are registered and answer", look)
+    return Guard("all brokers of the plan are registered and answer", look)
 
 
 def _answers(door: AdminRest) -> str | None:
@@ -142,7 +132,7 @@ def _followed(watch: OwnerWatch) -> Guard:
         trouble = watch.trouble
         return None if trouble is None else f"the state topic cannot be read: {trouble}"
 
-    return _Sentence("the state topic can be read", look)
+    return Guard("the state topic can be read", look)
 
 
 def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> Guard:
@@ -155,7 +145,7 @@ def _reporting(watch: OwnerWatch, brokers: Sequence[str], max_age_s: float) -> G
             return None
         return f"{oldest} has not reported its load for {ages[oldest]:.0f} s; {max_age_s:g} s are allowed"
 
-    return _Sentence(f"no broker's latest load report is older than {max_age_s:g} s", look)
+    return Guard(f"no broker's latest load report is older than {max_age_s:g} s", look)
 
 
 def _measured(doors: dict[str, AdminRest], latency_ms: float | None, backlog: float | None) -> Guard:
@@ -179,7 +169,7 @@ def _measured(doors: dict[str, AdminRest], latency_ms: float | None, backlog: fl
         return None
 
     allowed = (f"{name} of every broker is at most {limit:g}" for name, limit in limits.items() if limit)
-    return _Sentence("; ".join(allowed), look)
+    return Guard("; ".join(allowed), look)
 
 
 def _metrics(content: bytes) -> dict[str, float]:
@@ -203,7 +193,7 @@ def _queried(prometheus: AdminRest, query: str) -> Guard:
                 return f"the query {query} gives {value:g}{where}; it should give nothing, or 0"
         return None
 
-    return _Sentence(f"the query {query} gives nothing, or 0", look)
+    return Guard(f"the query {query} gives nothing, or 0", look)
 
 
 def _samples(content: bytes) -> list[tuple[str, float]]:
