@@ -12,7 +12,6 @@ from lookup.commands.options import (
     Command,
     Parser,
     add_format,
-    add_master,
     add_plugin_files,
     duration,
     moment,
@@ -54,7 +53,6 @@ def _add_arguments(parser: Parser) -> None:
     add_lookups(parser)
     # What else a plan is made of.
     parser.set_defaults(namespaces=None)
-    add_master(parser, "verify decisions on Spark, with this master, like local[*]; default: in this process")
     parser.add_argument(
         "--wait",
         type=duration,
@@ -81,20 +79,7 @@ def _verify_decisions(arguments: argparse.Namespace) -> int:
     require_extra("verify", "pyarrow", extra="serve")
     from lookup.serve.verifying import verify
 
-    files = tuple(arguments.plugin_file)
-    if arguments.master is None:
-        verified = verify(arguments.recorded, plugin_files=files)
-    else:
-        require_extra("verify", "pyspark", "pandas")
-        from lookup.commands.sessions import spark_session
-        from lookup.logs.jobs import run_tasks
-
-        with spark_session(arguments.master) as spark:
-            verified = verify(
-                arguments.recorded,
-                plugin_files=files,
-                run_tasks=lambda chunks, job, task: run_tasks(spark, chunks, job, task),
-            )
+    verified = verify(arguments.recorded, plugin_files=arguments.plugin_file)
     _print_verified(verified, arguments.format)
     return 0 if verified.agree == verified.decisions else 1
 
@@ -153,7 +138,7 @@ COMMAND = Command(
     summary="take recorded decisions of a live cluster again, or measure what a plan of moves predicted",
     examples=(
         ("lookup verify record", "everything that `lookup serve` recorded there; 1 if a decision differs"),
-        ("lookup verify record --master 'local[*]' --format json", "a large record on Spark, for a program"),
+        ("lookup verify record --format json", "for a program"),
         (
             "lookup verify --plan plan.json.journal --admin http://b0:8080 --service-url pulsar://b0:6650",
             "after `lookup apply`: each figure before, as predicted and as measured",

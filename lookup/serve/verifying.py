@@ -1,13 +1,12 @@
 """Verify a record: decide again on the recorded views, and compare odds, dice and choice to the last digit.
 
-A task takes some files of DECISIONS and the views these name, so that Spark can divide a large record among workers.
-Nothing in here knows Spark: the caller brings what runs the tasks.
+Some files of DECISIONS are read at a time, and the views that these name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lookup.engine.ballots import Ballot, roll
-from lookup.engine.plugins import PluginContents, Registry, contents_of, load_contents, load_plugins
+from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError, PolicyError, SettingsError
 from lookup.logs.schema import SERVED_DECISIONS
@@ -30,14 +29,14 @@ from lookup.serve.owners import Owners
 from lookup.serve.policies import built_again, document_of, plugin_versions
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 
-__all__ = ["CAUSES", "Disagreement", "RunTasks", "Verified", "VerifyJob", "verify", "verify_files"]
+__all__ = ["CAUSES", "Disagreement", "Verified", "verify"]
 
 #: By broker id a pair of JSON texts, of `BrokerLookupData` and of `BrokerLoadData`.
 ViewRecords = dict[str, tuple[str, str | None]]
 #: Causes for which a decision cannot be repeated, in the order in which they are looked for.
 CAUSES = ("view", "ownership", "load", "registry", "plug-in version", "settings", "policy")
-#: Rows of DECISIONS that one task takes.
-_ROWS_PER_TASK = 200_000
+#: Rows of DECISIONS that are held at a time.
+_ROWS_AT_ONCE = 200_000
 #: Disagreements that are kept with their names; all are counted.
 _EXAMPLES = 20
 _MOST_BALLOTS = 50_000
@@ -78,30 +77,12 @@ class Verified:
         self.examples = (self.examples + other.examples)[:_EXAMPLES]
 
 
-@dataclass(frozen=True)
-class VerifyJob:
-    """What every task needs besides its files."""
-
-    record: str
-    #: plug-in files by their contents: workers have others, or none
-    plugins: PluginContents
-    #: version of every plug-in, by its name
-    versions: Mapping[str, str]
-
-
-#: Runs a function on every list of files and returns the outcomes, in any order.
-RunTasks = Callable[
-    [Sequence[Sequence[str]], VerifyJob, Callable[[Sequence[str], VerifyJob], Verified]], list[Verified]
-]
-
-
-def verify(record: str, *, plugin_files: Sequence[str] = (), run_tasks: RunTasks | None = None) -> Verified:
+def verify(record: str, *, plugin_files: Sequence[str] = ()) -> Verified:
     """Verify the record of a decision server.
 
     Args:
         record: path or URI of its folder.
         plugin_files: Python files with parts that the policies are made of.
-        run_tasks: None: all files are read in this process.
 
     Raises:
         InputError: if the folder is no record, or a file of it cannot be read.
@@ -109,7 +90,6 @@ def verify(record: str, *, plugin_files: Sequence[str] = (), run_tasks: RunTasks
     """
     record = record.rstrip("/")
     registry = load_plugins(plugin_files)
-    job = VerifyJob(record, contents_of(plugin_files), plugin_versions(registry))
     chunks: list[list[str]] = []
     room = 0
     try:
@@ -121,24 +101,16 @@ def verify(record: str, *, plugin_files: Sequence[str] = (), run_tasks: RunTasks
             rows = parquet.metadata.num_rows
         if rows > room:
             chunks.append([])
-            room = _ROWS_PER_TASK
+            room = _ROWS_AT_ONCE
         chunks[-1].append(file)
         room -= rows
-    outcomes = (
-        run_tasks(chunks, job, verify_files) if run_tasks else [_verified(chunk, job, registry) for chunk in chunks]
-    )
     total = Verified()
-    for outcome in outcomes:
-        total.add(outcome)
+    for chunk in chunks:
+        total.add(_verified(chunk, record, registry))
     return total
 
 
-def verify_files(files: Sequence[str], job: VerifyJob) -> Verified:
-    """Verify some files of DECISIONS, on a worker."""
-    return _verified(files, job, load_contents(job.plugins))
-
-
-def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verified:
+def _verified(files: Sequence[str], record: str, registry: Registry) -> Verified:
     rows: list[dict[str, Any]] = []
     for file in files:
         with open_parquet(file) as parquet:
@@ -151,10 +123,10 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
             read = parquet.read(names, use_threads=False).cast(schema)
         ts = names.index("ts")
         rows += read.set_column(ts, "ts", read.column("ts").cast("int64")).to_pylist()
-    recorded = _recorded_views(job.record, {row["view"] for row in rows} - {None})
+    recorded = _recorded_views(record, {row["view"] for row in rows} - {None})
     # Records of servers without a collector may lack the column.
     references = {row["owners"] for row in rows if row.get("owners") is not None}
-    owners = _RecordedOwners(job.record, references)
+    owners = _RecordedOwners(record, references)
     # A series is applied from its beginning: in the order of its states, each change once.
     rows.sort(key=lambda row: ("", 0) if row.get("owners") is None else _state_of(row["owners"])[:2])
     described: dict[str, _Described] = {}
@@ -162,7 +134,7 @@ def _verified(files: Sequence[str], job: VerifyJob, registry: Registry) -> Verif
     for row in rows:
         reference = row["settings"]
         if reference not in described:
-            described[reference] = _Described(job, reference, registry)
+            described[reference] = _Described(record, reference, registry)
         outcome.decisions += 1
         difference = described[reference].difference(row, recorded, owners)
         if difference is None:
@@ -245,7 +217,7 @@ class _RecordedOwners:
 class _Described:
     """The policies that one document of settings describes, and views as they are seen under it."""
 
-    def __init__(self, job: VerifyJob, reference: str, registry: Registry) -> None:
+    def __init__(self, record: str, reference: str, registry: Registry) -> None:
         self._views: dict[str, View] = {}
         self._ballots: dict[Any, Ballot] = {}
         #: why nothing can be decided under these settings
@@ -256,17 +228,18 @@ class _Described:
         document: Mapping[str, Any] = {}
         before: Mapping[str, str] = {}
         try:
-            document = document_of(job.record, reference)
+            document = document_of(record, reference)
             before = texts(document.get("plugins", {}), "plugins")
             self.seed = whole_number(document.get("seed"), "seed")
             self.policies, self.surroundings = built_again(document, registry)
         except (InputError, SettingsError) as error:
             self.failure = str(error)
         self.is_changed = digest_of(document) != reference
-        changed = [name for name, found in before.items() if job.versions.get(name) != found]
+        versions = plugin_versions(registry)
+        changed = [name for name, found in before.items() if versions.get(name) != found]
         #: plug-ins that are others than they were, as a clause
         self.other_plugins = ", ".join(
-            f"{name} was {before[name]} and is {job.versions.get(name, 'absent')}" for name in changed
+            f"{name} was {before[name]} and is {versions.get(name, 'absent')}" for name in changed
         )
 
     def difference(

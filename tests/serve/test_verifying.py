@@ -295,20 +295,6 @@ def test_folder_that_is_no_record_is_a_sentence(tmp_path: Path) -> None:
         verify(str(tmp_path))
 
 
-@pytest.mark.spark
-def test_spark_verifies_the_same(folder: Path, capsys: pytest.CaptureFixture[str], spark: object) -> None:
-    """On Spark the outcome is the same, and workers get the plug-in files."""
-    words = ["verify", str(folder / "record"), "--plugin-file", str(folder / "plugin.py"), "--master", "local[2]"]
-
-    assert main(words) == 0
-    assert capsys.readouterr().out == "120 of 120 decisions agree, 100.00%\n"
-    changed(
-        folder, "views", lambda row: row.update(load='{"weightedMaxEMA":0.9}') if row["broker"] == "b1:8080" else None
-    )
-    assert main([*words, "--format", "json"]) == 1
-    assert json.loads(capsys.readouterr().out)["causes"] == causes(folder)
-
-
 def test_recorded_tables_are_inputs_of_an_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A log that a server recorded is evaluated as it is, while the server runs, with the registry it recorded."""
     with started(settings_file(tmp_path)) as server:
