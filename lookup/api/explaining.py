@@ -1,4 +1,4 @@
-"""Explain how policies answer one lookup, and what would have to change for another answer; without Spark."""
+"""Explain how policies answer one lookup; without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from lookup.api.arguments import names_of, require_mapping, require_path
 from lookup.api.given import BrokerTable, given_tables
 from lookup.api.selection import Selection, registrations_in
-from lookup.engine.edits import Change, cost_of, smallest_changes
 from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
 from lookup.engine.ledger import capacities
@@ -84,19 +83,10 @@ class Explained:
     answered_without_policy: str | None
     #: by policy
     policies: Mapping[str, Explanation]
-    #: by policy, the smallest changes after which the broker that was asked for is preferred; empty if none was
-    changes: Mapping[str, Sequence[Change]]
 
     def document(self) -> dict[str, Any]:
         """Return the explanation as JSON has it."""
         request = self.scene.request
-        policies = [explanation.document() for explanation in self.policies.values()]
-        for document in policies:
-            if document["policy"] in self.changes:
-                document["smallest_changes"] = [
-                    {"cost": cost_of(change), "edits": [edit.document() for edit in change]}
-                    for change in self.changes[document["policy"]]
-                ]
         return {
             "request": {
                 "topic": request.topic,
@@ -107,7 +97,7 @@ class Explained:
             "cluster": self.scene.cluster,
             "at": time_text(self.scene.at_us),
             "answered_without_policy": self.answered_without_policy,
-            "policies": policies,
+            "policies": [explanation.document() for explanation in self.policies.values()],
         }
 
 
@@ -122,7 +112,6 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     at_us: int | None = None,
     usage: Mapping[str, float] | None = None,
     policy: str | Sequence[str] = (),
-    wins: str | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Explained:
     """Explain one lookup, policy by policy.
@@ -137,7 +126,6 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
         at_us: moment that decides who is registered, µs since the Unix epoch; default: when a broker last was.
         usage: load / capacity by broker, under "*" of all others.
         policy: names of the policies to explain, or one of them; default: all.
-        wins: a broker; also find the smallest changes after which it is preferred.
         overrides: settings by key path, which win over those given.
 
     Raises:
@@ -156,7 +144,6 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
             at_us=at_us,
             usage=usage or {},
             policy=names_of("policy", policy),
-            wins=wins,
         )
 
 
@@ -170,7 +157,6 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     at_us: int | None,
     usage: Mapping[str, float],
     policy: Sequence[str],
-    wins: str | None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Explained:
     """Explain one lookup by an evaluation that was read before; otherwise like `explain`."""
@@ -190,12 +176,6 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
     scene = Scene(settings, asked, at_us, request, roster, registered, load)
     special = _answered_without_policy(scene.request)
     chosen = () if special else [by_name[name] for name in dict.fromkeys(policy)] or selection.policies
-    if wins is not None and chosen:
-        number = scene.roster.number(wins)
-        if number is None or not scene.registered[number]:
-            known = [one.id for one, there in zip(scene.roster, scene.registered, strict=True) if there]
-            sentence = f": there is no registered broker {wins!r}; {suggestion(wins, known)}"
-            raise SettingsError(Argument("wins"), sentence)
     view, asked_of = scene.view(), dict.fromkeys((one.name for one in chosen), request)
     for one in chosen:
         if one.bundles is not None:
@@ -203,12 +183,7 @@ def explain_selected(  # noqa: PLR0913  what a lookup and its cluster consist of
             asked_of[one.name] = replace(request, bundle=own)
             if own != bundle:
                 warn(f"policy {one.name!r} begins with other bundles, and is asked about {own}")
-    return Explained(
-        scene,
-        special,
-        {one.name: explained(one, asked_of[one.name], view) for one in chosen},
-        {} if wins is None else {one.name: smallest_changes(one, asked_of[one.name], view, wins) for one in chosen},
-    )
+    return Explained(scene, special, {one.name: explained(one, asked_of[one.name], view) for one in chosen})
 
 
 def _bundle_in(namespaces: NamespacePolicies, topic: TopicName) -> str:

@@ -33,8 +33,6 @@ from lookup.commands.options import (
 )
 from lookup.commands.streams import data_console, note, plain, print_json, warn
 from lookup.commands.tune import explain_candidate
-from lookup.engine.edits import Change, Edit
-from lookup.engine.explain import Explanation
 from lookup.engine.policy import Policy
 from lookup.errors import SettingsError
 from lookup.model.quoting import closest, listed
@@ -89,11 +87,6 @@ def _add_arguments(parser: Parser) -> None:
         metavar="BROKER=USAGE",
         help="load of a broker, 1.0 is full, of all others as *=0.5; repeatable; without it no broker has reported any",
     )
-    parser.add_argument(
-        "--wins",
-        metavar="BROKER",
-        help="also find the smallest change of a property, load or weight after which this broker is preferred",
-    )
     parser.add_argument("--bundle", metavar="BUNDLE", help="of a run: the owners of this bundle, and why they changed")
     parser.add_argument(
         "--decision", metavar="ID", help="of a run: one decision, CLUSTER/POLICY/SEED/NUMBER, its row in its file"
@@ -107,7 +100,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 #: Destinations of flags that are about a lookup that is made up, and about a run.
-_OF_LOOKUP = ("config", "set", "property", "client", "usage", "wins")
+_OF_LOOKUP = ("config", "set", "property", "client", "usage")
 _OF_RUN = ("bundle", "decision", "seed", "candidate", "master")
 
 
@@ -146,7 +139,6 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
         at_us=arguments.at_us,
         usage=usage,
         policy=arguments.policy,
-        wins=arguments.wins,
         warn=warn,
     )
     if arguments.format == "json":
@@ -156,11 +148,8 @@ def _explain_lookup(arguments: argparse.Namespace) -> int:
     _print_request(console, found.scene)
     if found.answered_without_policy:
         console.print(plain(found.answered_without_policy))
-    for name, explanation in found.policies.items():
+    for explanation in found.policies.values():
         print_explanation(console, explanation)
-        if arguments.wins is not None:
-            for line in _about_changes(explanation, arguments.wins, found.changes[name]):
-                console.print(plain(line), soft_wrap=not console.is_terminal)
     by_name = {policy.name: policy for policy in selection.policies}
     policies = [by_name[name] for name in found.policies]
     for sentence in _unread(found.scene, policies, properties):
@@ -212,34 +201,6 @@ def _print_request(console: Console, scene: Scene) -> None:
         console.print(plain(f"{name + ':':<12}{value}"))
 
 
-def _about_changes(explanation: Explanation, broker: str, changes: Sequence[Change]) -> Iterator[str]:
-    best = explanation.chosen[:2]
-    if best and best[0].broker == broker and (len(best) == 1 or best[0].probability > best[1].probability):
-        yield f"{broker} is preferred as it is."
-    elif not changes:
-        yield f"No change of a property, a load or a weight that was tried makes {broker} preferred."
-    else:
-        yield f"{broker} would be preferred with any one of these, the smallest change first:"
-    for change in changes:
-        yield f"  {' and '.join(map(_edit_text, change))}"
-
-
-def _edit_text(edit: Edit) -> str:
-    before, after = _value_text(edit.before), _value_text(edit.after)
-    if edit.kind == "load":
-        return f"usage {after} of {edit.broker} (is {before})"
-    if edit.kind == "weight":
-        return f"weight {after} of {edit.key} (is {before})"
-    who = "the client sends" if edit.kind == "client property" else f"{edit.broker} publishes"
-    return f"{who} {edit.key}={after} (is {before})"
-
-
-def _value_text(value: str | float | None) -> str:
-    if value is None:
-        return "none"
-    return f"{value:.4g}" if isinstance(value, float) else value
-
-
 COMMAND = Command(
     name="explain",
     summary="explain how one lookup is decided, or what happened in a finished run",
@@ -257,8 +218,8 @@ COMMAND = Command(
             "with a supposed load, for a program",
         ),
         (
-            "lookup explain --config evaluation.toml --topic orders --policy rack --usage '*=0.5' --wins broker-b:8080",
-            "one policy, all brokers half full, and what would have to change for another broker",
+            "lookup explain --config evaluation.toml --topic orders --policy rack --usage '*=0.5'",
+            "one policy, all brokers half full",
         ),
         (
             "lookup explain report --topic persistent://shop/team-1/orders",

@@ -1,38 +1,26 @@
-"""Find the smallest change after which a policy prefers another broker, or a cycle of its shedder ends in another way.
+"""Find the smallest change after which a cycle of a policy's shedder ends in another way.
 
-Of a decision, changes of a property, a load or a weight are tried, which follow from what the policy declares to read;
-of a cycle, every number and every switch among the shedder's parameters, and the policy's grace period. Each change is
-put to the policy itself: what is returned is what the engine would decide, not a guess about the parts.
+Every number and every switch among the shedder's parameters is tried, and the policy's grace period. Each change is put
+to the policy itself: what is returned is what the engine would decide, not a guess about the parts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import attrgetter
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 from lookup.engine.build import parameters_of
 from lookup.engine.ledger import MICRO
-from lookup.engine.policy import Instant, Policy
-from lookup.errors import PolicyError
+from lookup.engine.policy import Policy
 from lookup.hooks.protocols import Conf, Ge, Le
-from lookup.model import Broker, ClusterView, LookupRequest, Roster
-from lookup.model.topology import LEVELS
 
-__all__ = ["Change", "Edit", "SettingEdit", "changes", "cheapest", "cost_of", "edits_that_change", "smallest_changes"]
+__all__ = ["SettingEdit", "edits_that_change"]
 
 Number = float | int
-Kind = Literal["client property", "broker property", "load", "weight"]
-#: A property is changed or not; a load of 1.0, and a weight that is left out, are changed as much as a property.
-_PROPERTY = 1.0
-#: Loads and weights are tried in so many steps from 0 to 1, or to twice what a weight is.
-_STEPS = 100
-#: Odds this close are equal.
-_CLOSE = 1e-9
-#: Of a setting: steps away from a value, as shares of it; a value of 0 is left by powers of ten.
+#: Steps away from a value, as shares of it; a value of 0 is left by powers of ten.
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0)
 _FACTORS = (1.5, 2.0, 4.0, 9.0, 99.0, 999.0, 1e6)
 _FROM_ZERO = tuple(10.0**power for power in range(-3, 10))
@@ -40,183 +28,6 @@ _FROM_ZERO = tuple(10.0**power for power in range(-3, 10))
 _HALVINGS = 12
 #: Changes of two settings that are returned.
 _MOST_PAIRS = 3
-
-
-def cheapest(
-    changes: Iterable[tuple[Any, ...]],
-    is_enough: Callable[[tuple[Any, ...]], bool],
-    subject_of: Callable[[Any], Hashable],
-) -> list[tuple[Any, ...]]:
-    """Return the cheapest change of each subject that is enough, the cheapest first.
-
-    Several edits are no answer if a cheaper one with the subject of one of them is.
-
-    Args:
-        changes: all that are tried, tuples of edits with a `cost`; of equally cheap ones the first is tried first.
-        subject_of: returns what an edit changes.
-    """
-    found: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
-    for change in sorted(changes, key=cost_of):
-        subjects = tuple(map(subject_of, change))
-        if subjects not in found and not any((subject,) in found for subject in subjects) and is_enough(change):
-            found[subjects] = change
-    return list(found.values())
-
-
-def cost_of(change: Iterable[Any]) -> float:
-    """Return how much is changed, in all edits together."""
-    return float(sum(edit.cost for edit in change))
-
-
-@dataclass(frozen=True)
-class Edit:
-    """One change of a scene: of the request, of the brokers and their load, or of the policy."""
-
-    kind: Kind
-    #: the property's key, the broker whose property or load changes, the scorer and its place among the scorers
-    key: str | None
-    broker: str | None
-    place: int | None
-    #: None: absent, or no report
-    before: str | float | None
-    after: str | float | None
-    #: how much is changed, 1.0 for a property
-    cost: float
-
-    def applied(
-        self, policy: Policy, request: LookupRequest, view: ClusterView
-    ) -> tuple[Policy, LookupRequest, ClusterView]:
-        """Return the scene after the change."""
-        if self.kind == "client property":
-            kept = {key: value for key, value in request.properties.items() if key != self.key}
-            given = {} if self.after is None else {str(self.key): str(self.after)}
-            return policy, replace(request, properties={**kept, **given}), view
-        if self.kind == "broker property":
-            roster = [_labelled(b, str(self.key), str(self.after)) if b.id == self.broker else b for b in view.brokers]
-            return policy, request, replace(view, brokers=Roster(roster))
-        if self.kind == "load":
-            return policy, request, _loaded(view, str(self.broker), float(self.after or 0.0))
-        scorers = tuple(
-            replace(term, weight=float(self.after or 0.0)) if place == self.place else term
-            for place, term in enumerate(policy.scorers)
-        )
-        return replace(policy, scorers=scorers), request, view
-
-    def document(self) -> dict[str, object]:
-        """Return the change as JSON has it."""
-        names = ("kind", "key", "broker", "before", "after", "cost")
-        return {name: getattr(self, name) for name in names}
-
-
-#: One edit, or two that are made together.
-Change = tuple[Edit, ...]
-
-
-def smallest_changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> list[Change]:
-    """Return the cheapest change of each kind after which a policy prefers a broker, the cheapest first.
-
-    Returns:
-        Empty if the broker is preferred as it is, or none of the changes that are tried makes it so.
-
-    Raises:
-        PolicyError: if the policy cannot decide the request as it is.
-    """
-
-    def prefers(policy: Policy, request: LookupRequest, view: ClusterView) -> bool:
-        odds = policy.ballot(request, Instant(policy, view)).odds
-        others = max((share for other, share in odds.items() if other != broker), default=0.0)
-        return odds.get(broker, 0.0) > others + _CLOSE
-
-    def is_enough(change: Change) -> bool:
-        scene = policy, request, view
-        for edit in change:
-            scene = edit.applied(*scene)
-        try:
-            return prefers(*scene)
-        except PolicyError:
-            # A part need not stand a scene that nobody has asked it about.
-            return False
-
-    if prefers(policy, request, view):
-        return []
-    return cheapest(changes(policy, request, view, broker), is_enough, attrgetter("kind", "broker"))
-
-
-def changes(policy: Policy, request: LookupRequest, view: ClusterView, broker: str) -> Iterator[Change]:
-    """Yield every change that is tried, in no order of cost: single edits, and a property with the broker's load."""
-    target = view.brokers[number] if (number := view.brokers.number(broker)) is not None else Broker(broker)
-    properties = list(_of_properties(policy, request, view, target))
-    loads = list(_of_load(broker, view)) if "view.load" in policy.reads else []
-    odds = policy.ballot(request, Instant(policy, view)).odds
-    rivals = sorted((other for other in odds if other != broker), key=lambda other: (-odds[other], other))
-    of_rival = _of_load(rivals[0], view) if rivals and "view.load" in policy.reads else ()
-    for edit in (*properties, *loads, *of_rival, *_of_weights(policy)):
-        yield (edit,)
-    for one in properties:
-        for other in loads:
-            yield (one, other)
-
-
-def _of_properties(policy: Policy, request: LookupRequest, view: ClusterView, target: Broker) -> Iterator[Edit]:
-    keys = {name.partition(".")[2] for name in policy.reads if name.startswith("properties.")}
-    if "properties" in policy.reads:
-        # All are read: those that either side has can make a difference.
-        published = {key.removeprefix(b.property_prefix) for b in view.brokers for key in b.lookup_data.properties}
-        keys |= {*request.properties, *published}
-    for key in sorted(keys):
-        wanted = request.property_of(key)
-        labels = sorted({str(label) for label in view.brokers.labels(key).tolist() if label is not None})
-        for value in (*labels, None):
-            if value != wanted:
-                yield Edit("client property", key, None, None, wanted, value, _PROPERTY)
-        if wanted is not None and wanted != target.property_of(key):
-            yield Edit("broker property", key, target.id, None, target.property_of(key), wanted, _PROPERTY)
-
-
-def _of_weights(policy: Policy) -> Iterator[Edit]:
-    for place, term in enumerate(policy.scorers):
-        for after in _steps(2.0 * term.weight):
-            # The engine has no weight of 0: a scorer that counts for nothing is left out in the settings.
-            if after not in (0.0, term.weight):
-                cost = abs(after - term.weight) / term.weight
-                yield Edit("weight", term.scorer.name, None, place, term.weight, after, cost)
-
-
-def _of_load(broker: str, view: ClusterView) -> Iterator[Edit]:
-    number = view.brokers.number(broker)
-    used = math.nan if number is None else float(view.load.usage[number])
-    known = None if math.isnan(used) else used
-    for after in _steps(1.0):
-        # Of a broker that has not reported, half is taken to be its load, as parts do by default.
-        cost = abs(after - (0.5 if known is None else known))
-        if after != known:
-            yield Edit("load", None, broker, None, known, after, cost)
-
-
-def _steps(most: float) -> Iterable[float]:
-    return (most * step / _STEPS for step in range(_STEPS + 1))
-
-
-def _labelled(broker: Broker, key: str, value: str) -> Broker:
-    """Return a broker that publishes a label; its place follows if it was that of its label."""
-    properties = {**broker.lookup_data.properties, broker.property_prefix + key: value}
-    changed = replace(broker, lookup_data=replace(broker.lookup_data, properties=properties))
-    follows = key in LEVELS and getattr(broker.location, key) == broker.property_of(key)
-    return replace(changed, location=replace(broker.location, **{key: value})) if follows else changed
-
-
-def _loaded(view: ClusterView, broker: str, usage: float) -> ClusterView:
-    """Return a view in which one broker has another usage, and as much throughput as belongs to it."""
-    number, load = view.brokers.number(broker), view.load
-    usage_of, throughput = load.usage.copy(), load.throughput.copy()
-    usage_of[number], throughput[number] = usage, usage * view.capacity[number]
-    changed: dict[str, Any] = {"usage": usage_of, "throughput": throughput}
-    for name, factor in (("max_usage", 1.0), ("weighted_usage", 1.0), ("resources", 100.0)):
-        figures = getattr(load, name)
-        if figures is not None:
-            changed[name] = figures.copy()
-            changed[name][number] = factor * usage
-    return replace(view, load=replace(load, **changed).read_only())
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,11 +119,27 @@ def edits_that_change(policy: Policy, is_other: Callable[[Policy], bool]) -> lis
     edits = [edit for setting in settings for edit in setting.edits()]
     least = [edit for setting in settings for edit in setting.least()]
     pairs = ((first, edit) for first in least for edit in edits if edit.setting != first.setting)
-    subject = attrgetter("setting")
-    found = cheapest(((edit,) for edit in edits), is_enough, subject)
+    found = _cheapest(((edit,) for edit in edits), is_enough)
     if found:
-        return sorted(map(narrowed, found), key=cost_of)
-    return sorted(map(narrowed, cheapest(pairs, is_enough, subject)), key=cost_of)[:_MOST_PAIRS]
+        return sorted(map(narrowed, found), key=_cost_of)
+    return sorted(map(narrowed, _cheapest(pairs, is_enough)), key=_cost_of)[:_MOST_PAIRS]
+
+
+def _cheapest(
+    changes: Iterable[tuple[SettingEdit, ...]], is_enough: Callable[[Sequence[SettingEdit]], bool]
+) -> list[tuple[SettingEdit, ...]]:
+    """Return the cheapest change of each setting, or pair of settings, that is enough, the cheapest first."""
+    found: dict[tuple[str, ...], tuple[SettingEdit, ...]] = {}
+    for change in sorted(changes, key=_cost_of):
+        settings = tuple(edit.setting for edit in change)
+        # Two edits are no answer if a cheaper one of the same setting is.
+        if settings not in found and not any((setting,) in found for setting in settings) and is_enough(change):
+            found[settings] = change
+    return list(found.values())
+
+
+def _cost_of(change: Iterable[SettingEdit]) -> float:
+    return sum(edit.cost for edit in change)
 
 
 def _narrowed(before: Number, value: Number, is_enough: Callable[[Number], bool]) -> Number:

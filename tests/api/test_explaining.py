@@ -29,22 +29,12 @@ def test_every_policy_is_explained() -> None:
     assert found.answered_without_policy is None
 
 
-def test_what_must_change_is_found() -> None:
-    """For the policies that are named alone; a label that makes a tie is not enough."""
-    found = lookup.explain(_SETTINGS, "orders", properties={"rack": "b"}, policy=["rack"], wins="b0:8080")
-
-    assert {change[0].kind for change in found.changes["rack"]} == {"client property"}
-    assert list(found.changes) == ["rack"]
-
-
 def test_mistakes_name_arguments() -> None:
     """Not flags."""
     with pytest.raises(SettingsError, match=r"^policy: .*'rak'; did you mean 'rack'\?"):
         lookup.explain(_SETTINGS, "orders", policy=["rak"])
     with pytest.raises(SettingsError, match=r"^usage: .*'b9:8080'"):
         lookup.explain(_SETTINGS, "orders", usage={"b9:8080": 0.5})
-    with pytest.raises(SettingsError, match=r"^wins: .*'x'"):
-        lookup.explain(_SETTINGS, "orders", wins="x")
 
 
 def test_a_topic_of_the_load_managers_own_asks_no_policy() -> None:

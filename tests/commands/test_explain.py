@@ -309,26 +309,6 @@ def test_a_load_is_supposed_of_all_brokers(lookup: Run, tmp_path: Path) -> None:
     }
 
 
-def test_what_must_change_is_named(lookup: Run, tmp_path: Path) -> None:
-    """`--wins` names the smallest changes, in text and for a program; an unknown broker is a mistake."""
-    path = evaluation(tmp_path)
-    flags = ("--property", "rack=a", "--at", AT, "--policy", "rack", "--usage", "*=0.5", "--wins")
-
-    ran = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-b:8080")
-    found = _policy(_asked(lookup, path, *flags, "broker-b:8080"), "rack")["smallest_changes"]
-
-    assert "broker-b:8080 would be preferred" in ran.out
-    assert " rack=b (is a)\n" in ran.out
-    assert [change["cost"] for change in found] == sorted(change["cost"] for change in found)
-    assert {"kind": "client property", "key": "rack", "broker": None, "before": "a", "after": "b", "cost": 1.0} in [
-        edit for change in found for edit in change["edits"]
-    ]
-    as_it_is = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-a:8080").out
-    assert "broker-a:8080 is preferred" in as_it_is
-    never = lookup("explain", "--config", path, "--topic", "orders", *flags, "broker-late:8080")
-    assert never.mistakes[0].startswith("--wins: ")
-
-
 def test_a_property_that_no_policy_reads_is_noted(lookup: Run, tmp_path: Path) -> None:
     """With the one that was probably meant."""
     ran = lookup("explain", "--config", evaluation(tmp_path), "--topic", "t", "--property", "rakc=a")
