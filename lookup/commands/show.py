@@ -6,7 +6,6 @@ What is shown is TOML that reads back to the same settings, with the source of e
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -19,12 +18,9 @@ from lookup.commands.streams import data_console, plain_table, print_json, stdou
 from lookup.engine.build import build_policies, policy_table
 from lookup.engine.plugins import load_plugins
 from lookup.model.quoting import one_line, toml_text
-from lookup.model.time import time_text
 from lookup.settings import (
-    BrokerInterval,
     EvaluationFile,
     TopicsFile,
-    broker_intervals,
     describe,
     load_evaluation,
     load_manager_keys,
@@ -57,7 +53,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--resolved",
         action="store_true",
-        help="defaults too, what set each value, and what the brokers register; without it only what is set",
+        help="defaults too, and what set each value; without it only what is set",
     )
     add_format(parser, "toml", "json")
 
@@ -81,15 +77,13 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     sources = {path: source for path, _, source in describe(settings)}
     if is_json:
-        registered = {"registered": _records_of(settings)} if isinstance(settings, EvaluationFile) else {}
-        print_json({"settings": values, "sources": sources, **registered})
+        print_json({"settings": values, "sources": sources})
     elif isinstance(settings, EvaluationFile):
         for entry in values["brokers"]:
             if entry["count"] is None:
                 # Settings refuse `first` without `count`, and what is printed must read back.
                 del entry["first"]
-        toml = to_toml(values, _sources_of(settings, sources))
-        stdout().write(_INTRODUCTION + toml + _registered(settings))
+        stdout().write(_INTRODUCTION + to_toml(values, _sources_of(settings, sources)))
     else:
         stdout().write(_OTHERS + to_toml(values, lambda loc: _set_by(sources, loc)))
     return 0
@@ -128,40 +122,6 @@ def _with_parts(values: dict[str, Any], settings: EvaluationFile) -> dict[str, A
             for policy, entry in zip(settings.policies, values["policies"], strict=True)
         ]
     return values
-
-
-def _records_of(settings: EvaluationFile) -> list[dict[str, Any]]:
-    return [
-        {
-            "cluster": cluster,
-            "broker": interval.broker.id,
-            "from": time_text(interval.from_us),
-            "until": time_text(interval.until_us),
-            "capacity": interval.broker.capacity,
-            "lookup_data": json.loads(interval.broker.lookup_data.to_json()),
-        }
-        for cluster, interval in _intervals(settings)
-    ]
-
-
-def _registered(settings: EvaluationFile) -> str:
-    lines = []
-    for cluster, interval in _intervals(settings):
-        begin = "" if interval.from_us is None else f" from {time_text(interval.from_us)}"
-        end = "" if interval.until_us is None else f" until {time_text(interval.until_us)}"
-        registered = f"{interval.broker.id} in {cluster or 'every cluster'}{begin}{end}"
-        # Comments, since a broker's lookup data is derived and no setting.
-        lines.append(f"# {one_line(f'{registered}: {interval.broker.lookup_data.to_json()}')}")
-    return "\n".join(["", "# What the brokers register:", *lines, ""]) if lines else ""
-
-
-def _intervals(settings: EvaluationFile) -> Iterator[tuple[str | None, BrokerInterval]]:
-    """Yield brokers by cluster; None stands for all clusters if no broker is tied to one."""
-    # A broker without clusters is listed in each of those that others name, and registers in all.
-    clusters: list[str | None] = [*sorted({name for entry in settings.brokers for name in entry.clusters or ()})]
-    for cluster in clusters or [None]:
-        for interval in broker_intervals(settings, cluster or ""):
-            yield cluster, interval
 
 
 def to_toml(values: Mapping[str, Any], comment: Comment = lambda loc: "") -> str:

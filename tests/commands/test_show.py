@@ -71,15 +71,6 @@ def test_resolved_says_what_set_each_value(lookup: Run, tmp_path: Path, monkeypa
     assert "session_s = 60  # default" in lines
 
 
-def test_resolved_lists_what_brokers_register(lookup: Run, tmp_path: Path) -> None:
-    """Every broker's record is printed, with its interval."""
-    ran = lookup("config", "show", "--config", evaluation(tmp_path), "--resolved", "--format", "json")
-
-    late = next(one for one in json.loads(ran.out)["registered"] if one["broker"] == "broker-late:8080")
-    assert (late["from"], late["until"]) == ("2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z")
-    assert late["lookup_data"]["properties"] == {"lookup.rack": "a"}
-
-
 def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
     """Without `--resolved` defaults are left out."""
     ran = lookup("config", "show", "--config", evaluation(tmp_path), "--format", "json")
