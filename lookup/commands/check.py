@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -33,11 +31,9 @@ from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, polic
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.quoting import quantity
 from lookup.settings import (
-    CollectSection,
     EvaluationFile,
     ServingFile,
-    ServingSection,
-    examine_settings,
+    load_serving,
     load_topics,
     obstacles_of,
     warnings_of,
@@ -110,63 +106,46 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
 def _check_serving(arguments: argparse.Namespace) -> int:
     """Check settings of the decision server as far as `lookup serve` does before it listens."""
     require_extra("serve", "pyarrow", extra="serve")
-    findings = examine_settings(ServingFile, arguments.config, settings_flags(arguments))
-    settings = findings.settings
-    if settings is not None:
-        for sentence in settings.serving.warnings:
-            warn(sentence)
-    problems = [*findings.problems, *_unserved(findings.sound), *_unusable(findings.sound)]
-    if problems or settings is None:
-        raise SettingsError(problems)
+    settings = load_serving(arguments.config, settings_flags(arguments))
+    for sentence in settings.serving.warnings:
+        warn(sentence)
+    problems: list[str] = []
+    for check in (_served, _listed, lambda file: file.serving.token(), _recorded, _collected):
+        try:
+            check(settings)
+        except (SettingsError, PluginError, InputError) as error:
+            problems += getattr(error, "problems", (str(error),))
+    if problems:
+        # A plug-in that cannot be loaded is found by two of them.
+        raise SettingsError([*dict.fromkeys(problems)])
     policies = quantity(len(settings.policies), "policy", "policies")
     about = f"the settings of the decision server; {policies}; the cluster was not asked"
     stdout().write(f"{arguments.config}: no mistakes in {about}\n")
     return 0
 
 
-def _unserved(sound: Mapping[str, Any]) -> list[str]:
-    """Return a mistake for every part that cannot be built of what is right in the server's settings, and warn."""
-    from lookup.serve.policies import examined_policies
+def _served(settings: ServingFile) -> None:
+    """Refuse policies that the server could not serve, and warn of the others."""
+    from lookup.serve.policies import served_policies
 
-    try:
-        registry = load_plugins(sound.get("plugin_files", ()))
-    except PluginError as error:
-        return [str(error)]
-    # If the collector's table is wrong it is not known whether there will be owners: one mistake causes no others.
-    collect = sound.get("collect", SimpleNamespace())
-    has_owners = collect is not None and getattr(collect, "service_url", "") is not None
-    masked = getattr(sound.get("serving"), "masked", ())
-    policies = sound.get("policies", ())
-    _, problems, warnings = examined_policies(registry, policies, masked, has_owners=has_owners)
-    for sentence in warnings:
+    for sentence in served_policies(settings).warnings:
         warn(sentence)
-    lister = getattr(sound.get("topics"), "lister", None)
-    if lister is not None:
-        try:
-            build_lister(registry, lister, "topics.lister")
-        except SettingsError as error:
-            problems += error.problems
-    return problems
 
 
-def _unusable(sound: Mapping[str, Any]) -> list[str]:
-    """Return a mistake for every file and folder that the server's settings name and that it could not use."""
-    problems: list[str] = []
-    # Of a table that is wrong only the right keys are known; for the others stands what counts without them.
-    section, collect = vars(sound.get("serving") or SimpleNamespace()), sound.get("collect")
-    try:
-        ServingSection.model_construct(**section).token()
-    except SettingsError as error:
-        problems += error.problems
-    record = Path(section.get("record", "."))
+def _listed(settings: ServingFile) -> None:
+    if settings.topics is not None:
+        build_lister(load_plugins(settings.plugin_files), settings.topics.lister, "topics.lister")
+
+
+def _recorded(settings: ServingFile) -> None:
+    record = Path(settings.serving.record)
     if record.exists() and not (record.is_dir() and os.access(record, os.W_OK)):
-        problems.append(f"serving.record: {record} is no folder that can be written to")
-    if collect is not None:
-        try:
-            credentials_of(CollectSection.model_construct(**vars(collect)))
-        except (SettingsError, InputError) as error:
-            problems += getattr(error, "problems", (str(error),))
-    return problems
+        raise SettingsError(f"serving.record: {record} is no folder that can be written to")
+
+
+def _collected(settings: ServingFile) -> None:
+    if settings.collect is not None:
+        credentials_of(settings.collect)
 
 
 def _problems_of_conf(path: str) -> list[str]:

@@ -21,7 +21,7 @@ from lookup.model.topology import Edge
 from lookup.serve.views import Surroundings, digest_of
 from lookup.settings import PolicySpec, ServingFile, namespace_policies, policy_warnings, topology
 
-__all__ = ["ServedPolicies", "built_again", "document_of", "examined_policies", "plugin_versions", "served_policies"]
+__all__ = ["ServedPolicies", "built_again", "document_of", "plugin_versions", "served_policies"]
 
 _OWNERS = "view.ownership"
 #: What a policy may read that a server does not have; owners only without a collector.
@@ -60,7 +60,20 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
         raise SettingsError(str(error)) from None
     section = settings.serving
     has_owners = settings.collect is not None and settings.collect.service_url is not None
-    policies, problems, warnings = examined_policies(registry, settings.policies, section.masked, has_owners=has_owners)
+    policies: list[Policy] = []
+    problems: list[str] = []
+    for spec in settings.policies:
+        try:
+            policies += build_policies(registry, [spec])
+        except SettingsError as error:
+            problems += error.problems
+    warnings = policy_warnings(settings.policies)
+    for policy in policies:
+        problems += _unserved(policy, section.masked, provided=(_OWNERS,) if has_owners else ())
+        idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
+        if idle:
+            what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
+            warnings.append(f"{what}: the server chooses first owners only, the brokers' own manager does the rest")
     if problems:
         raise SettingsError(problems)
     surroundings = Surroundings(section.cluster, section.prefix, topology(settings), namespace_policies(settings))
@@ -77,32 +90,6 @@ def served_policies(settings: ServingFile) -> ServedPolicies:
     active = next((policy for policy in policies if policy.name == section.active), None)
     shadows = tuple(policy for policy in policies if policy is not active)
     return ServedPolicies(active, shadows, section.seed, surroundings, document, digest_of(document), tuple(warnings))
-
-
-def examined_policies(
-    registry: Registry, specs: Sequence[PolicySpec], masked: Sequence[str], *, has_owners: bool
-) -> tuple[list[Policy], list[str], list[str]]:
-    """Return the policies that can be built, all mistakes and all warnings.
-
-    Args:
-        masked: `serving.masked`.
-        has_owners: a collector provides the owners of bundles.
-    """
-    problems: list[str] = []
-    policies: list[Policy] = []
-    for spec in specs:
-        try:
-            policies += build_policies(registry, [spec])
-        except SettingsError as error:
-            problems += error.problems
-    warnings = policy_warnings(specs)
-    for policy in policies:
-        problems += _unserved(policy, masked, provided=(_OWNERS,) if has_owners else ())
-        idle = [name for name in ("shedder", "splitter") if getattr(policy, name) is not None]
-        if idle:
-            what = f"policy {policy.name!r} has a {' and a '.join(idle)}"
-            warnings.append(f"{what}: the server chooses first owners only, the brokers' own manager does the rest")
-    return policies, problems, warnings
 
 
 def _unserved(policy: Policy, masked: Sequence[str], provided: Sequence[str]) -> list[str]:
