@@ -13,7 +13,6 @@ import pytest
 
 from lookup.settings.pulsar_keys import LOAD_MANAGER_KEYS
 from lookup.settings.releases import RELEASES
-from lookup.settings.topics import PULSAR_KEYS
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -103,7 +102,7 @@ def test_the_page_of_keys_has_every_key_and_the_defaults_of_the_code() -> None:
     """`docs/pulsar/configuration.md`; of a cell the text before `;` or `(` is the default of 4.2."""
     rows = dict(_ROW.findall((ROOT / "docs/pulsar/configuration.md").read_text(encoding="utf-8")))
     defaults = RELEASES["4.2"].defaults
-    missing = {*LOAD_MANAGER_KEYS, *defaults, *PULSAR_KEYS.values(), "lookupPropertyPrefix"} - rows.keys()
+    missing = {*LOAD_MANAGER_KEYS, *defaults, "lookupPropertyPrefix"} - rows.keys()
     shown = {key: re.split(r"[;(]", rows[key])[0].strip(" `") for key in defaults if key in rows}
 
     assert missing == set()

@@ -29,8 +29,8 @@ from lookup.settings.files import read_toml
 from lookup.settings.releases import release_of_all
 
 __all__ = [
-    "Examined", "Selection", "examine", "fit_to_brokers", "given_inputs", "is_about_serving", "is_about_topics",
-    "is_about_tuning", "registrations_in", "select", "unreadable_inputs",
+    "Examined", "Selection", "examine", "fit_to_brokers", "given_inputs", "is_about", "registrations_in", "select",
+    "unreadable_inputs",
 ]  # fmt: skip
 
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
@@ -58,24 +58,10 @@ class Examined:
     problems: Sequence[str]
 
 
-def is_about_topics(path: str) -> bool:
-    """Return if a file holds settings of topics: a `broker.conf`, or TOML with a table `[topics]`."""
-    return Path(path).suffix == ".conf" or _has_table(path, "topics")
-
-
-def is_about_serving(path: str) -> bool:
-    """Return if a file holds settings of the decision server: TOML with a table `[serving]`."""
-    return Path(path).suffix != ".conf" and _has_table(path, "serving")
-
-
-def is_about_tuning(path: str) -> bool:
-    """Return if a file holds a search for settings: TOML with a table `[tune]`."""
-    return Path(path).suffix != ".conf" and _has_table(path, "tune")
-
-
-def _has_table(path: str, name: str) -> bool:
+def is_about(path: str, table: str) -> bool:
+    """Return whether a file of settings has a table, such as `serving`, that an evaluation does not have."""
     try:
-        return name in read_toml(Path(path))
+        return table in read_toml(Path(path))
     except SettingsError:
         return False  # it is then read as an evaluation, which reports what is wrong with it
 

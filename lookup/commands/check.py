@@ -13,9 +13,7 @@ from pydantic import ValidationError
 from lookup.api.selection import (
     examine,
     given_inputs,
-    is_about_serving,
-    is_about_topics,
-    is_about_tuning,
+    is_about,
     registrations_in,
     select,
     unreadable_inputs,
@@ -53,11 +51,13 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if is_about_serving(arguments.config):
+    if Path(arguments.config).suffix == ".conf":
+        return _check_conf(arguments)
+    if is_about(arguments.config, "serving"):
         return _check_serving(arguments)
-    if is_about_tuning(arguments.config):
+    if is_about(arguments.config, "tune"):
         return _check_tuning(arguments)
-    if is_about_topics(arguments.config):
+    if is_about(arguments.config, "topics"):
         return _check_topics(arguments)
     examined = examine(arguments.config, settings_flags(arguments), source=COMMAND_LINE)
     settings = examined.findings.settings
@@ -72,19 +72,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_topics(arguments: argparse.Namespace) -> int:
-    """Check settings of topics, or a `broker.conf`."""
-    is_conf = Path(arguments.config).suffix == ".conf"
-    problems = _problems_of_conf(arguments.config) if is_conf else []
-    try:
-        lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
-    except SettingsError as error:
-        raise SettingsError([*problems, *(other for other in error.problems if other not in problems)]) from None
-    if problems:
-        raise SettingsError(problems)
-    about = f"the settings of topics; lister {lister.name!r}"
-    if is_conf:
-        about = f"what is read of it: its keys of the load manager, and {about}; other keys are not looked at"
-    stdout().write(f"{arguments.config}: no mistakes in {about}\n")
+    lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
+    stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
     return 0
 
 
@@ -148,9 +137,11 @@ def _collected(settings: ServingFile) -> None:
         credentials_of(settings.collect)
 
 
-def _problems_of_conf(path: str) -> list[str]:
-    """Return the mistakes in what a `broker.conf` says of the load manager, and warn of what Pulsar would ignore."""
-    written = {"name": "today", "from_broker_conf": path}
+def _check_conf(arguments: argparse.Namespace) -> int:
+    """Check what a `broker.conf` says of the load manager, and warn of what Pulsar would ignore."""
+    if arguments.set:
+        arguments.parser.error("--set: a broker.conf is checked as it stands")
+    written = {"name": "today", "from_broker_conf": arguments.config}
     problems: list[str] = []
     specs: Sequence[PolicySpec]
     try:
@@ -166,7 +157,10 @@ def _problems_of_conf(path: str) -> list[str]:
         build_policies(load_plugins(()), specs)
     except SettingsError as error:
         problems += error.problems
-    return problems
+    if problems:
+        raise SettingsError(problems)
+    stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager; other keys are not looked at\n")
+    return 0
 
 
 def _unreadable(settings: EvaluationFile) -> list[str]:
@@ -236,7 +230,7 @@ COMMAND = Command(
     summary="find every mistake in an evaluation and the files it names, or in settings of topics or the server",
     examples=(
         ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
-        ("lookup config check --config topics.toml", "the same of settings of topics, or of a broker.conf"),
+        ("lookup config check --config broker.conf", "the same of what brokers are told about their load manager"),
         ("lookup config check --config serving.toml", "and of the decision server's, before `lookup serve` has them"),
     ),
     add_arguments=_add_arguments,

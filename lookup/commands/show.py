@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from lookup.api.selection import fit_to_brokers, is_about_topics, is_about_tuning
+from lookup.api.selection import fit_to_brokers, is_about
 from lookup.commands.options import Command, Parser, add_config, add_format, settings_flags
 from lookup.commands.streams import data_console, plain_table, print_json, stdout, warn
 from lookup.engine.build import build_policies, policy_table
@@ -40,16 +40,13 @@ Comment = Callable[[tuple[str | int, ...]], str]
 
 _INTRODUCTION = "# Settings as resolved; behind each value stands what set it. Paths are absolute.\n\n"
 _OTHERS = "# Settings as resolved; behind each value stands what set it.\n\n"
-#: What reads a file of settings, by what it is about; else it is an evaluation.
-_READERS: tuple[tuple[Callable[[str], bool], Callable[..., TopicsFile | TuneFile]], ...] = (
-    (is_about_topics, load_topics),
-    (is_about_tuning, load_tuning),
-)
+#: What reads a file of settings, by the table that it has; else it is an evaluation.
+_READERS: Mapping[str, Callable[..., TopicsFile | TuneFile]] = {"topics": load_topics, "tune": load_tuning}
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def _add_arguments(parser: Parser) -> None:
-    add_config(parser, "the evaluation or settings of topics, a TOML file; or a broker.conf")
+    add_config(parser, "the evaluation or settings of topics, a TOML file")
     parser.add_argument(
         "--resolved",
         action="store_true",
@@ -59,7 +56,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    read = next((read for is_about, read in _READERS if is_about(arguments.config)), load_evaluation)
+    read = next((read for table, read in _READERS.items() if is_about(arguments.config, table)), load_evaluation)
     settings = read(arguments.config, settings_flags(arguments))
     if isinstance(settings, EvaluationFile):
         settings = fit_to_brokers(settings)
@@ -196,10 +193,7 @@ COMMANDS = (
         examples=(
             ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
             ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
-            (
-                "lookup config show --config topics.toml --resolved",
-                "the same of settings of topics, or of a broker.conf",
-            ),
+            ("lookup config show --config topics.toml --resolved", "the same of settings of topics"),
             (
                 "LOOKUP_EVALUATION__TICK_S=30 lookup config show --config evaluation.toml --resolved",
                 "what a variable does",

@@ -67,9 +67,7 @@ def add_catalog(parser: Parser, *, server: bool = False) -> None:
         )
         parser.add_argument("--token-file", metavar="FILE", help="file with the token that the server wants")
     parser.add_argument("--catalog", metavar="FILE", help="the SQLite file that holds the topics; default: topics.db")
-    parser.add_argument(
-        "--config", type=settings_path, metavar="FILE", help="settings: a TOML file with [topics], or a broker.conf"
-    )
+    parser.add_argument("--config", type=settings_path, metavar="FILE", help="settings: a TOML file with [topics]")
     add_set(parser, "topics.lister=indexed")
 
 

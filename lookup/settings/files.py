@@ -51,7 +51,6 @@ _PATHS = (
     "serving.record",
     "serving.token_file",
     "topics.catalog",
-    "topics.from_broker_conf",
 )
 
 

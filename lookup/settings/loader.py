@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -43,7 +42,6 @@ from lookup.settings.layers import (
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import (
     Loc,
-    choices_at,
     key_path,
     place,
     place_meant,
@@ -54,7 +52,7 @@ from lookup.settings.problems import (
 )
 from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
-from lookup.settings.topics import TopicsFile, read_topics_conf
+from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
 
 __all__ = ["Findings", "describe", "examine_settings", "load_evaluation", "load_serving", "load_topics", "load_tuning"]
@@ -106,10 +104,10 @@ def load_topics(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> TopicsFile:
-    """Read the settings of topics, what `from_broker_conf` names included.
+    """Read the settings of topics.
 
     Args:
-        path: a TOML file with `[topics]`; a name that does not end in .toml is a `broker.conf`; None: no file.
+        path: a TOML file with `[topics]`; None: no file.
         overrides: flags by key path, `{"topics.catalog": "t.db"}`, as for `load_evaluation`, like the next.
         environ: variables.
     """
@@ -161,24 +159,16 @@ def examine_settings(
     flags, problems = flag_layers(overrides or {}, model, source)
     variables, misspelt = variable_layers(os.environ if environ is None else environ, model)
     problems += misspelt
-    conf = None
     try:
         if isinstance(path, Mapping):
             file, written = "settings", sourced(anchored(path, Path.cwd()), "settings")
-        elif model is TopicsFile and Path(path).suffix != ".toml":
-            # A `broker.conf` says less than a file of settings, and is laid under all else.
-            file, written, conf = str(path), {}, str(path)
         else:
             toml = Path(shipped_path(os.fspath(path)))
             file, written = str(path), sourced(anchored(read_toml(toml), toml.parent), str(toml))
         tree = joined(*flags, *variables, written)
     except SettingsError as error:
         return Findings(None, {}, (*problems, *error.problems))
-    return _Reading(model, file, problems).finish(tree, conf)
-
-
-def _topology_values(path: str) -> Mapping[str, Any]:
-    return load_topology(path).model_dump(exclude_unset=True)
+    return _Reading(model, file, problems).finish(tree)
 
 
 @dataclass
@@ -195,13 +185,9 @@ class _Reading(Generic[File]):
     #: position in the list as written, by position among all policies: a file may stand for several
     written: dict[int, int] = field(default_factory=dict)
 
-    def finish(self, tree: Tree, conf: str | None) -> Findings[File]:
-        """Read the files that are named, validate everything and gather the mistakes.
-
-        Args:
-            conf: path of a `broker.conf` that counts before one that the settings name.
-        """
-        tree = self._over_files(tree, conf)
+    def finish(self, tree: Tree) -> Findings[File]:
+        """Read the files that are named, validate everything and gather the mistakes."""
+        tree = self._over_topology(tree)
         self.origins = origins_of(tree)
         values = values_of(tree)
         # What files hold comes in the places of their paths.
@@ -229,21 +215,15 @@ class _Reading(Generic[File]):
         sources = {key_path(loc): origin for loc, _ in leaves(values) if (origin := origin_at(loc, self.origins))}
         return Findings(settings.note_sources(sources), sound, ())
 
-    def _over_files(self, tree: Tree, conf: str | None) -> Tree:
-        for table, key in (("topology", "file"), ("topics", "from_broker_conf")):
-            if key not in choices_at(self.model, (table,)):
-                continue
-            section = tree.get(table, {})
-            named = values_of(section).get(key) if isinstance(section, dict) else None
-            for file in (conf, named):
-                section = tree.get(table, {})
-                if not isinstance(file, str) or not isinstance(section, dict):
-                    continue
-                # Of a `broker.conf` only what the keys of the table leave open.
-                load = _topology_values if table == "topology" else partial(read_topics_conf, written=section)
-                below = self._read(load, file, table)
-                tree = joined(tree, {table: sourced(below or {}, file)})
-        return tree
+    def _over_topology(self, tree: Tree) -> Tree:
+        """Lay what the settings say of the topology over the file that they name."""
+        section = tree.get("topology", {}) if "topology" in self.model.model_fields else {}
+        file = values_of(section).get("file") if isinstance(section, dict) else None
+        if not isinstance(file, str):
+            return tree
+        topology = self._read(load_topology, file, "topology")
+        below = {} if topology is None else topology.model_dump(exclude_unset=True)
+        return joined(tree, {"topology": sourced(below, file)})
 
     def _validated(self, values: Mapping[str, Any]) -> tuple[File | None, Mapping[str, Any], set[Loc]]:
         """Return settings or None, the values without unknown keys, and the places that are wrong even so."""

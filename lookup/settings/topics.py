@@ -1,35 +1,19 @@
-"""Model the table `[topics]` and the file it stands in, and read the same settings from a `broker.conf`.
+"""Model the table `[topics]` and the file it stands in.
 
-The keys are Pulsar's under shorter names; `PULSAR_KEYS` maps them. Source: `docs/pulsar/configuration.md`;
-`allowedCustomLabelKeys`: PIP-451, which was not merged.
+Source: `docs/pulsar/configuration.md`; `allowedCustomLabelKeys`: PIP-451, which was not merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from lookup.errors import SettingsError
-from lookup.model.quoting import shown
 from lookup.settings.base import Positive, ShareS, Strict, Text, Truth, WholeFile, refuse
-from lookup.settings.broker_conf import conf_values
 from lookup.settings.policy import PartSpec
 
-__all__ = ["PULSAR_KEYS", "ListingSection", "TopicsFile", "TopicsSection", "read_topics_conf"]
-
-#: Pulsar's keys, by setting.
-PULSAR_KEYS: Mapping[str, str] = {
-    "lister": "pulsarResourcesExtendedClassName",
-    "pattern_filtering": "enableBrokerSideSubscriptionPatternEvaluation",
-    "pattern_max_length": "subscriptionPatternMaxLength",
-    "topic_list_watcher": "enableBrokerTopicListWatcher",
-    "allowed_label_keys": "allowedCustomLabelKeys",
-}
-
-#: Pulsar's own class, and the lister that does the same.
-_CLASSES = {"org.apache.pulsar.broker.DefaultPulsarResourcesExtended": "default"}
+__all__ = ["ListingSection", "TopicsFile", "TopicsSection"]
 
 
 class ListingSection(Strict):
@@ -68,10 +52,12 @@ class ListingSection(Strict):
 class TopicsSection(ListingSection):
     """The same, and what a command needs beside."""
 
+    retired: ClassVar[Mapping[str, str]] = {
+        "from_broker_conf": "write the settings that stand for Pulsar's keys, docs/settings.md has them"
+    }
+
     namespace: Text = "public/default"
     """Namespace of a query that names none: one's own."""
-    from_broker_conf: str | None = None
-    """Path of a `broker.conf` whose keys fill what is not written here."""
 
 
 class TopicsFile(WholeFile):
@@ -81,44 +67,3 @@ class TopicsFile(WholeFile):
     """Rules by which topics are listed, labelled and watched."""
     plugin_files: tuple[str, ...] = ()
     """Paths of Python files that register listers through the hooks."""
-
-
-def read_topics_conf(path: str, written: Collection[str]) -> Mapping[str, Any]:
-    """Return the settings that a `broker.conf` has a value for.
-
-    Args:
-        written: settings that are set elsewhere; those of the file are ignored.
-
-    Raises:
-        SettingsError: all mistakes together, each under Pulsar's key.
-    """
-    values = conf_values(path)
-    given = {name: values.get(key, "").strip() for name, key in PULSAR_KEYS.items() if name not in written}
-    problems: list[str] = []
-    settings = {}
-    for name, text in given.items():
-        if text:
-            try:
-                settings[name] = _value(name, text)
-            except ValueError as error:
-                problems.append(f"{PULSAR_KEYS[name]}: {error}")
-    if problems:
-        raise SettingsError([f"{path}: {problem}" for problem in problems])
-    return settings
-
-
-def _value(name: str, text: str) -> Any:
-    if name == "lister":
-        if "." in text and text not in _CLASSES:
-            raise ValueError(f"{text} is a Java class, which only a broker loads; write the lister that stands for it")
-        return _CLASSES.get(text, text)
-    if name == "allowed_label_keys":
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if name == "pattern_max_length":
-        # int() would also take "+5", "1_0" and digits of other scripts.
-        if not text.isascii() or not text.isdigit() or int(text) < 1:
-            raise ValueError(f"should be a whole number of at least 1, not {shown(text)}")
-        return int(text)
-    if text.lower() not in ("true", "false"):  # in any case, as Java has it
-        raise ValueError(f"should be true or false, not {shown(text)}")
-    return text.lower() == "true"

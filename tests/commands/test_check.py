@@ -140,41 +140,35 @@ def test_a_broken_plug_in_file_is_one_sentence(lookup: Run, tmp_path: Path) -> N
 
 
 def test_settings_of_topics_are_checked(lookup: Run, tmp_path: Path) -> None:
-    """A file with `[topics]` and a `broker.conf` are read as `config show` reads them, flags over them."""
-    toml, conf = tmp_path / "topics.toml", tmp_path / "broker.conf"
-    toml.write_text('[topics]\nlister = "indexed"\n', encoding="utf-8")
-    conf.write_text("subscriptionPatternMaxLength=80\n", encoding="latin-1")
+    """A file with `[topics]` is read as `config show` reads it, flags over it."""
+    path = tmp_path / "topics.toml"
+    path.write_text("[topics]\n", encoding="utf-8")
 
-    for path, flags, lister in (
-        (toml, (), "indexed"),
-        (conf, (), "default"),
-        (conf, ("--set", "topics.lister=indexed"), "indexed"),
-    ):
+    for flags, lister in (((), "default"), (("--set", "topics.lister=indexed"), "indexed")):
         ran = lookup("config", "check", "--config", path, *flags)
         assert ran.out.startswith(f"{path}: no mistakes")
         assert f"lister '{lister}'" in ran.out
 
 
-def test_a_broker_conf_is_checked_for_the_load_manager_as_well(lookup: Run, tmp_path: Path) -> None:
+def test_a_broker_conf_is_checked_for_the_load_manager(lookup: Run, tmp_path: Path) -> None:
     """All mistakes at once, of classes, kinds and ranges; what Pulsar would ignore is a warning."""
     conf = tmp_path / "broker.conf"
     wrong = {
         "loadBalancerLoadSheddingStrategy": ("x.NoSuchShedder", "there is no class 'x.NoSuchShedder'"),
         "loadBalancerBrokerMaxTopics": ("abc", "should be a valid number"),
         "loadBalancerNamespaceBundleMaxTopics": ("-5", "equal to 0"),
-        "subscriptionPatternMaxLength": ("long", "should be a whole number"),
     }
     conf.write_text("".join(f"{key}={value}\n" for key, (value, _) in wrong.items()))
     mistakes = lookup("config", "check", "--config", conf).mistakes
     evaluation(tmp_path, f'[[brokers]]\nid = "b:8080"\n[[policies]]\nname = "p"\nfrom_broker_conf = "{conf}"\n')
     inside = lookup("config", "check", "--config", tmp_path / "evaluation.toml").mistakes
+    (flag,) = lookup("config", "check", "--config", conf, "--set", "topics.lister=indexed").mistakes
 
-    assert len(mistakes) == len(wrong)
+    assert flag.startswith("--set: ")
+    assert len(mistakes) == len(inside) == len(wrong)
     for found, (key, (_, sentence)) in zip(mistakes, wrong.items(), strict=True):
         assert found.startswith(f"{conf}: {key}")
         assert sentence in found
-    # An evaluation does not read the settings of topics.
-    assert len(inside) == len(wrong) - 1
 
     conf.write_text("loadBalancerBrokerThresholdShedderPercentge=10\n")
     ran = lookup("config", "check", "--config", conf)
@@ -182,26 +176,13 @@ def test_a_broker_conf_is_checked_for_the_load_manager_as_well(lookup: Run, tmp_
     assert (ran.code, "Pulsar would ignore loadBalancerBrokerThresholdShedderPercentge" in ran.err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("topics.toml", '[topics]\nlister = "nobody"\n', "topics.lister: no lister named"),
-        (
-            "broker.conf",
-            "subscriptionPatternMaxLength=long\n",
-            "{file}: subscriptionPatternMaxLength: ",
-        ),
-    ],
-)
-def test_a_mistake_in_settings_of_topics_is_found(
-    lookup: Run, tmp_path: Path, name: str, text: str, sentence: str
-) -> None:
+def test_a_mistake_in_settings_of_topics_is_found(lookup: Run, tmp_path: Path) -> None:
     """The lister is built, so that a name nobody registered is found as well."""
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
+    path = tmp_path / "topics.toml"
+    path.write_text('[topics]\nlister = "nobody"\n', encoding="utf-8")
 
     (mistake,) = lookup("config", "check", "--config", path).mistakes
-    assert mistake.startswith(sentence.format(file=path))
+    assert mistake.startswith("topics.lister: no lister named")
 
 
 _WITH_TABLE = """

@@ -1,4 +1,4 @@
-"""`lookup config show`, of evaluations, of settings of topics and of a `broker.conf`, and the TOML that it writes."""
+"""`lookup config show`, of evaluations and of settings of topics, and the TOML that it writes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ _TOPICS = """
 lister = { use = "tenant-scope", key = "owner" }
 queue_max = 5
 max_properties = 7
-from_broker_conf = "broker.conf"
 """
 
 
@@ -80,8 +79,7 @@ def test_json_has_what_is_set_alone(lookup: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def topics(tmp_path: Path) -> Path:
-    """Return a file of settings with a `broker.conf` beside it."""
-    (tmp_path / "broker.conf").write_text("subscriptionPatternMaxLength=80\n", encoding="utf-8")
+    """Return a file of settings."""
     (tmp_path / "topics.toml").write_text(_TOPICS, encoding="utf-8")
     return tmp_path / "topics.toml"
 
@@ -101,27 +99,25 @@ def test_shown_settings_of_topics_read_back(lookup: Run, topics: Path, flags: tu
 
 
 def test_resolved_shows_every_setting_of_topics_with_what_set_it(lookup: Run, topics: Path) -> None:
-    """A file, a `broker.conf`, a flag, or its default."""
+    """A file, a flag, or its default."""
     lines = lookup(
         "config", "show", "--config", topics, "--resolved", "--set", "topics.max_properties=3"
     ).out.splitlines()
 
     assert any(line.startswith("lister = ") and line.endswith(f"# {topics}") for line in lines)
-    assert f"pattern_max_length = 80  # {topics.with_name('broker.conf')}" in lines
     assert "max_properties = 3  # command line" in lines
     assert "watchers_max = 10000  # default" in lines
     shown = {line.partition(" = ")[0] for line in lines}
     assert shown >= set(TopicsSection.model_fields) - {"allowed_label_keys"}
 
 
-def test_a_broker_conf_is_shown_as_settings_of_topics(lookup: Run, topics: Path) -> None:
-    """JSON has what is set alone, and with `--resolved` what set it."""
-    conf = topics.with_name("broker.conf")
-    plain = json.loads(lookup("config", "show", "--config", conf, "--format", "json").out)
-    resolved = json.loads(lookup("config", "show", "--config", conf, "--format", "json", "--resolved").out)
+def test_json_of_settings_of_topics_has_what_is_set(lookup: Run, topics: Path) -> None:
+    """And with `--resolved` what set it."""
+    plain = json.loads(lookup("config", "show", "--config", topics, "--format", "json").out)
+    resolved = json.loads(lookup("config", "show", "--config", topics, "--format", "json", "--resolved").out)
 
-    assert plain == {"settings": {"topics": {"pattern_max_length": 80}}}
-    assert resolved["sources"]["topics.pattern_max_length"] == str(conf)
+    assert plain["settings"]["topics"].keys() == {"lister", "queue_max", "max_properties"}
+    assert resolved["sources"]["topics.queue_max"] == str(topics)
 
 
 def _without_none(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The table `[topics]`: its layers, its counterpart in `broker.conf`, and its mistakes."""
+"""The table `[topics]`: its layers and its mistakes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,7 @@ import pytest
 
 from lookup.errors import SettingsError
 from lookup.settings import PartSpec, TopicsFile, TopicsSection, describe, load_evaluation, load_topics
-from lookup.settings.topics import PULSAR_KEYS
 from tests.settings.files import MINIMAL, write
-
-_CONF = """
-# what a broker says
-pulsarResourcesExtendedClassName = org.apache.pulsar.broker.DefaultPulsarResourcesExtended
-enableBrokerSideSubscriptionPatternEvaluation = False
-subscriptionPatternMaxLength = 80
-enableBrokerTopicListWatcher = false
-allowedCustomLabelKeys = env, tier ,
-loadBalancerEnabled = true
-"""
 
 
 def _mistakes(path: Path | None, overrides: dict[str, object] | None = None, **environ: str) -> list[str]:
@@ -45,74 +34,14 @@ def test_a_file_is_read_with_its_paths(tmp_path: Path) -> None:
     assert found.allowed_label_keys == ("env",)
 
 
-def test_flags_count_over_variables_over_the_file_over_broker_conf(tmp_path: Path) -> None:
+def test_flags_count_over_variables_over_the_file(tmp_path: Path) -> None:
     """Each layer shows through where those above it say nothing."""
-    write(tmp_path, "broker.conf", _CONF)
-    text = '[topics]\nfrom_broker_conf = "broker.conf"\npattern_max_length = 60\nlister = "indexed"'
-    path = write(tmp_path, "topics.toml", text)
+    path = write(tmp_path, "topics.toml", '[topics]\npattern_max_length = 60\nlister = "indexed"')
     variables = {"LOOKUP_TOPICS__PATTERN_MAX_LENGTH": "70", "LOOKUP_TOPICS__MAX_PROPERTIES": "7"}
 
     found = load_topics(path, {"topics.max_properties": 9, "topics.catalog": None}, variables).topics
 
     assert (found.max_properties, found.pattern_max_length, found.lister.use) == (9, 70, "indexed")
-    assert (found.pattern_filtering, found.topic_list_watcher) == (False, False)
-    assert found.allowed_label_keys == ("env", "tier")
-
-
-def test_a_broker_conf_may_be_all_there_is(tmp_path: Path) -> None:
-    """Every setting with a key of Pulsar's is read under that key."""
-    found = load_topics(write(tmp_path, "broker.conf", _CONF), environ={}).topics
-
-    assert found == TopicsSection(
-        pattern_filtering=False, pattern_max_length=80, topic_list_watcher=False, allowed_label_keys=("env", "tier")
-    )
-
-
-@pytest.mark.parametrize("key", PULSAR_KEYS.values())
-def test_an_empty_value_is_pulsar_s_default(key: str, tmp_path: Path) -> None:
-    """A key without value says nothing."""
-    assert load_topics(write(tmp_path, "broker.conf", f"{key} = "), environ={}) == TopicsFile()
-
-
-def test_a_lister_may_stand_in_broker_conf(tmp_path: Path) -> None:
-    """A name without dots is a lister's, not a class's."""
-    path = write(tmp_path, "broker.conf", "pulsarResourcesExtendedClassName=indexed")
-
-    assert load_topics(path, environ={}).topics.lister.use == "indexed"
-
-
-def test_mistakes_in_broker_conf_stand_under_pulsar_s_keys(tmp_path: Path) -> None:
-    """All of them are told together."""
-    text = """
-    pulsarResourcesExtendedClassName=com.acme.Listing
-    enableBrokerTopicListWatcher=maybe
-    subscriptionPatternMaxLength=0
-    """
-    path = write(tmp_path, "broker.conf", text)
-
-    assert [sentence.rpartition(": ")[0] for sentence in _mistakes(path)] == [
-        f"{path}: pulsarResourcesExtendedClassName",
-        f"{path}: subscriptionPatternMaxLength",
-        f"{path}: enableBrokerTopicListWatcher",
-    ]
-
-
-def test_a_lister_that_is_written_stands_for_a_java_class(tmp_path: Path) -> None:
-    """What the file says of a setting that is written is not looked at."""
-    write(tmp_path, "broker.conf", "pulsarResourcesExtendedClassName=com.acme.Listing")
-    path = write(tmp_path, "topics.toml", '[topics]\nfrom_broker_conf = "broker.conf"\nlister = "indexed"')
-
-    assert load_topics(path, environ={}).topics.lister.use == "indexed"
-
-
-def test_a_broker_conf_that_is_given_counts_over_one_that_is_named(tmp_path: Path) -> None:
-    """Neither is passed over: what the first leaves open the second fills."""
-    given = write(tmp_path, "given.conf", "subscriptionPatternMaxLength=80")
-    named = write(tmp_path, "named.conf", "subscriptionPatternMaxLength=90\nenableBrokerTopicListWatcher=false")
-
-    found = load_topics(given, {"topics.from_broker_conf": str(named)}, {}).topics
-
-    assert (found.pattern_max_length, found.topic_list_watcher) == (80, False)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +58,7 @@ def test_a_broker_conf_that_is_given_counts_over_one_that_is_named(tmp_path: Pat
         ('[topics]\nallowed_label_keys = [""]', "topics.allowed_label_keys[0]: "),
         ("topics = 1", "topics: should be a table"),
         ('plugin_files = ["no.py"]', "there is no file"),
-        ('[topics]\nfrom_broker_conf = "no.conf"', "no.conf: there is no"),
+        ('[topics]\nfrom_broker_conf = "broker.conf"', "topics.from_broker_conf: is gone; "),
         ("[topics", "is no valid TOML"),
     ],
 )
@@ -163,15 +92,12 @@ def test_variables_of_the_other_kind_of_file_are_left_alone(tmp_path: Path) -> N
 
 def test_what_set_a_value_is_known(tmp_path: Path) -> None:
     """A value that has no source has its default."""
-    conf = write(tmp_path, "broker.conf", "subscriptionPatternMaxLength=80")
-    path = write(tmp_path, "topics.toml", '[topics]\nfrom_broker_conf = "broker.conf"\nqueue_max = 5')
+    path = write(tmp_path, "topics.toml", "[topics]\nqueue_max = 5")
 
     found = load_topics(path, {"topics.max_properties": 3}, {"LOOKUP_TOPICS__MAX_PROPERTY_LENGTH": "5"})
 
     assert found.sources == {
-        "topics.from_broker_conf": str(path),
         "topics.queue_max": str(path),
-        "topics.pattern_max_length": str(conf),
         "topics.max_properties": "command line",
         "topics.max_property_length": "environment variable LOOKUP_TOPICS__MAX_PROPERTY_LENGTH",
     }
