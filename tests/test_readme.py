@@ -51,7 +51,7 @@ def test_the_comparison_in_the_readme_is_that_of_the_demo(
     assert code == 0, captured.err
     # Of the candidates that do not fit beside the first ones there is a second table.
     assert shown == list(dict.fromkeys(line for line in printed if line in shown))
-    assert len(shown) == 14
+    assert len(shown) == 15
     _assert_interval_is_quoted(tmp_path / "report" / "summary.json")
 
 

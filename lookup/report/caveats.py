@@ -95,8 +95,8 @@ def _open_marks(scored: Scored) -> Iterator[str]:
                 "These differences drift as slowly as the log is long, so they do not decide the exit code; a longer "
                 "log would say whether they last."
                 if scope == "only in these hours"
-                else "So few senders above them carry traffic that the log cannot show it, so these do not decide the "
-                "exit code; a log with more namespaces would."
+                else "Too few namespaces, or tenants, have a part in these figures to show it, so they do not decide the "
+                "exit code; a log with more of them would say."
             )
             yield f"{scope.capitalize()} (△ ▽): {listing}. {why}"
 
