@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 
 from lookup.replay.outcome import Finding, InputFacts
+from lookup.replay.senders import senders_of
 from lookup.report.caveats import caveats, what_cannot_act
+from lookup.report.gate import gate_of
 from lookup.report.markdown import markdown_report
+from lookup.score.scoring import Scored
 from tests.report.results import INPUTS, placed_once, result, varied
 from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread
 
@@ -185,3 +188,25 @@ def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> Non
     texts = caveats(result(inputs=replace(INPUTS, first_us=first_us)))
 
     assert any("January 1970" in text for text in texts) is told
+
+
+def _of_few(namespaces: int) -> Scored:
+    """Compare with a candidate whose locality is worse by as much in each of sixty bundles."""
+    bundles = [f"t/n{number % namespaces:02}/{number}" for number in range(60)]
+    parts = [ratios(name, spread(share, 0.1, 60), "match_ratio") for name, share in (("stock", 0.6), ("new", 0.4))]
+    how = plan(seeds=SEEDS, primary=("match_ratio",))
+    return scored(replicated(parts), how, senders={"c": senders_of(sorted(bundles))})
+
+
+def test_few_namespaces_are_named_with_what_rests_on_them() -> None:
+    """Two leave it open whether their bundles are independent, in every output; twenty are the units."""
+    few, many = _of_few(2), _of_few(20)
+
+    assert "The demand comes from 60 bundles, worth 60 of equal weight." in caveats(few)
+    assert "The demand comes from 20 namespaces, worth 20 of equal weight." in caveats(many)
+    (said,) = [text for text in caveats(few) if text.startswith("Only if bundles are independent (△ ▽): ")]
+    assert "match_ratio of new" in said
+    assert "▽ worse, only if bundles are independent" in markdown_report(few)
+    assert "too few to show that" in gate_of(few).checks[0].reason
+    assert "independent (△" not in "".join(caveats(many))
+    assert [one.exit_code for one in (few, many)] == [0, 3]
