@@ -60,6 +60,8 @@ def _homes(racks: Mapping[str, str]) -> list[tuple[Senders, Mapping[str, Mapping
     [
         ({"t": "aaaa", "u": "bbbb", "v": "cccc"}, "rack"),
         ({"t": "aaab", "u": "bbbb", "v": "cccc"}, "rack"),
+        # They live together more often than chance would bring, but not for the most part.
+        ({"t": "aaab", "u": "bbbc", "v": "ccca"}, None),
         # Each lives on its own.
         ({"t": "abca", "u": "bcab", "v": "cabc"}, None),
         # All live in one rack: tenants have nothing of their own.

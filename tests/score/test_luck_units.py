@@ -13,7 +13,7 @@ from scipy import stats
 
 from lookup.replay.outcome import MetricSums
 from lookup.replay.senders import Senders, senders_of
-from lookup.score.luck import Sample, Units, layout_of, sample
+from lookup.score.luck import Sample, Stratum, Units, layout_of, sample
 from lookup.score.luck import spread as spread_of
 from tests.score.cases import SEEDS, plan, ratios, replicated, scored, series, sums
 
@@ -115,6 +115,25 @@ class TestVariance:
 
         one, many = (spread_of(_drawn(parts, _senders(*sizes))) for sizes in ((1, 40), (40, 1)))
         assert one.variances["demand"] == pytest.approx(many.variances["demand"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ({"kind": "namespaces"}, 40**2 / 196 - 1),
+        ({"kind": "tenants"}, 40**2 / 196 - 1),
+        ({"kind": "bundles"}, (26**2 / 40 - 1 + 40**2 / 196) / 2),
+        # What is counted again without each is too wide already.
+        ({"kind": "namespaces", "is_recounted": True}, (26**2 / 40 - 1 + 40**2 / 196) / 2),
+    ],
+)
+def test_what_whole_namespaces_send_varies_by_leaps(kind: dict[str, Any], expected: float) -> None:
+    """Of sizes that differ they have Satterthwaite's degrees of freedom less one, and bundles some more."""
+    weights = np.array([1.0] * 18 + [2.0, 3.0, 3.0])
+    parts = np.random.default_rng(1).normal(size=(1, len(weights)))
+
+    found = spread_of(Sample(np.zeros(1), (Stratum("demand", parts, weights, **kind),)))
+    assert found.freedom == pytest.approx(expected)
 
 
 def _over_time(policy: str, without: Sequence[float], value: float = 1.5, **where: Any) -> MetricSums:
