@@ -250,10 +250,7 @@ def _found(scored: Scored, policy: str) -> _Found:
 
 
 def _sentence(scored: Scored, found: _Found) -> str:
-    scopes = {scope_of(verdict) for verdict in found.told}
-    # What holds for all that is said is said once.
-    is_mixed = len(scopes) > 1 or found.perhaps or found.open or any(verdict.primary for verdict in found.same)
-    shared = "" if is_mixed or not scopes else scopes.pop()
+    shared = _shared_scope(found)
 
     def clauses(verdicts: Sequence[Verdict]) -> list[str]:
         texts = []
@@ -291,6 +288,15 @@ def _sentence(scored: Scored, found: _Found) -> str:
     text = "; ".join(parts) or "nothing was measured by which to judge it"
     text = f"{shared}: {text}" if shared else text
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _shared_scope(found: _Found) -> str:
+    """Return when all that is told holds only; empty if that is not the same, or has to be said of each."""
+    scopes = {scope_of(verdict) for verdict in found.told}
+    scope = scopes.pop() if len(scopes) == 1 else ""
+    # What is not told does not depend on a placement or on hours.
+    is_mixed = found.perhaps or found.open or any(verdict.primary for verdict in found.same)
+    return "" if is_mixed and scope.startswith("only in") else scope
 
 
 def _values(scored: Scored, verdict: Verdict) -> tuple[float, float]:

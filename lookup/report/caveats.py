@@ -17,6 +17,8 @@ from lookup.score.verdict import GATE_LEVEL, family
 
 __all__ = ["caveats", "no_answers", "what_cannot_act"]
 
+#: What units are parts of.
+_ABOVE = {"bundles": "namespaces", "namespaces": "tenants"}
 #: With fewer replicates it is said what that costs.
 _FEW_SEEDS = 5
 
@@ -74,18 +76,24 @@ def _clusters_that_disagree(scored: Scored) -> Iterator[str]:
 
 def _units(scored: Scored) -> Iterator[str]:
     if scored.verdicts and (units := scored.units) is not None:
-        shared = scored.label_of_tenants
-        together = f"; namespaces of a tenant share their {shared}" if units.kind == "tenants" else ""
-        yield (
-            f"The demand comes from {quantity(units.count, units.kind[:-1])}, worth {units.worth:.0f} of equal weight"
-            f"{together}."
-        )
+        count = quantity(units.count, units.kind[:-1])
+        text = f"The demand comes from {count}, worth {units.worth:.0f} of equal weight"
+        if units.kind == "tenants":
+            text += f"; namespaces of a tenant share their {scored.label_of_tenants}"
+        elif units.is_taken_for_granted:
+            text += (
+                f". These are of too few {_ABOVE[units.kind]} to show that they are independent: open marks (△ ▽) hold "
+                f"only if they are, and decide no exit code; a log with more {_ABOVE[units.kind]} would say"
+            )
+        yield f"{text}."
 
 
 def _open_marks(scored: Scored) -> Iterator[str]:
     figures: dict[str, dict[str, list[str]]] = {}
+    # Where it is so of the lookups as a whole, the units say it.
+    is_said = scored.units is not None and scored.units.is_taken_for_granted
     for verdict in scored.verdicts:
-        if verdict.holds_for in ("hours", "independence"):
+        if verdict.holds_for == "hours" or (verdict.holds_for == "independence" and not is_said):
             names = figures.setdefault(scope_of(verdict), {})
             names.setdefault(label(*verdict.name), []).append(verdict.policy)
     for scope, by_name in sorted(figures.items()):
@@ -95,8 +103,8 @@ def _open_marks(scored: Scored) -> Iterator[str]:
                 "These differences drift as slowly as the log is long, so they do not decide the exit code; a longer "
                 "log would say whether they last."
                 if scope == "only in these hours"
-                else "Too few namespaces, or tenants, have a part in these figures to show it, so they do not decide the "
-                "exit code; a log with more of them would say."
+                else "Too few namespaces, or tenants, have a part in these figures to show it, so they do not decide "
+                "the exit code; a log with more of them would say."
             )
             yield f"{scope.capitalize()} (△ ▽): {listing}. {why}"
 
