@@ -3,6 +3,7 @@
     python benchmarks/searches.py equals --logs 100
     python benchmarks/searches.py power --logs 20
     python benchmarks/searches.py coverage --logs 100
+    python benchmarks/searches.py stable --pairs 10
 
 A line for each log, and a sum; seven seconds of one core each, or ten. Coverage asks whether intervals of what is
 recommended hold what it brings on other logs of the same kind; these are replayed for all recommendations together,
@@ -182,9 +183,10 @@ def restarts(seed: int, folder: Path, way: Way) -> tuple[pd.DataFrame, dict[str,
     return log, {"evaluation": {"incumbent": "today", **rules}, "policies": [today], "brokers": brokers}
 
 
-def _power(seed: int, way: Way, folder: Path) -> tuple[str, dict[str, Any]]:
+def _power(seed: int, way: Way, folder: Path, draw: int = 0) -> tuple[str, dict[str, Any]]:
     """Search from an incumbent with one value bad on purpose."""
     log, evaluation = restarts(seed, folder, way)
+    evaluation["evaluation"]["draw"] = draw
     tune: dict[str, Any] = {"evaluation": evaluation, "candidates": 32}
     if way.objectives is not None:
         tune["objectives"] = list(way.objectives)
@@ -250,6 +252,22 @@ def _gains(seed: int, promises: Sequence[_Promise], days: str) -> list[float]:
     return [gains[promise.sealed_s, repr(promise.changes)] for promise in promises]
 
 
+def _stable(pairs: int, ways: Sequence[str]) -> None:
+    """Search each log with two draws of seeds, and count the pairs whose first answers change the same keys."""
+    same = 0
+    for seed in range(1, pairs + 1):
+        way = ways[(seed - 1) % len(ways)]
+        answers = []
+        for draw in (0, 1):
+            with tempfile.TemporaryDirectory() as folder:
+                _, found = _power(seed, _WAYS[way], Path(folder), draw)
+            answers.append([one["changes"] for one in found["recommended"]])
+        a, b = (set(answer[0]) if answer else set() for answer in answers)
+        same += a == b
+        print(seed, way, a == b, *answers, flush=True)
+    print(f"{pairs} pairs of draws: {same} with the same keys first")
+
+
 def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int, str, dict[str, Any]]]:
     for seed in logs:
         for way in ways if kind == "power" else [""]:
@@ -261,12 +279,16 @@ def _searched(kind: str, logs: range, ways: Sequence[str]) -> Iterator[tuple[int
 def main() -> None:
     """Search, print a line for each, and a sum."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("equals", "power", "coverage"))
+    parser.add_argument("kind", choices=("equals", "power", "coverage", "stable"))
     parser.add_argument("--logs", type=int, default=20)
+    parser.add_argument("--pairs", type=int, default=10, help="of `stable`")
     parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=list(_WAYS), help="of `power`")
     options = parser.parse_args()
     if options.kind == "coverage":
         _coverage(options.logs)
+        return
+    if options.kind == "stable":
+        _stable(options.pairs, options.ways)
         return
     searches = recommended = right = finalists = apart = sealed_apart = 0
     for seed, key, found in _searched(options.kind, range(1, options.logs + 1), options.ways):
