@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.api.arguments import names_of, require_mapping, require_path
-from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
+from lookup.api.files import OUTPUTS, PAGE, draw_page
 from lookup.api.given import FRAME, BrokerTable, Table, given_tables
 from lookup.api.outputs import result_folder
 from lookup.api.results import Evaluation
@@ -214,12 +213,16 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         versions={} if (version := java()) is None else {"java": version},
     )
     written = manifest_json(facts, selection.registry)
-    if all(find_spec(package) for package in PAGE_PACKAGES):
+
+    def report() -> str:
         from lookup.report.page import html_report
 
         progress("drawing the page")
-        page = html_report(read_run(target.path, manifest=written), folder=target.output)
-        target.write(PAGE, page.encode())
+        return html_report(read_run(target.path, manifest=written), folder=target.output)
+
+    page = draw_page(PAGE, report, warn)
+    if page is not None:
+        target.write(PAGE, page)
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
     for sentence in no_answers(scored):

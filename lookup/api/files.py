@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES"]
+from collections.abc import Callable
+from importlib.util import find_spec
+
+__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES", "draw_page"]
 
 #: The page's file beside `summary.json`.
 PAGE = "report.html"
@@ -22,3 +25,17 @@ OUTPUTS = (
     "report.md",
     PAGE,
 )
+
+
+def draw_page(name: str, draw: Callable[[], str], warn: Callable[[str], None]) -> bytes | None:
+    """Draw a page of results that are written; None if what draws it is not installed.
+
+    A page that cannot be drawn is a warning: the results are worth more than their picture.
+    """
+    if not all(map(find_spec, PAGE_PACKAGES)):
+        return None
+    try:
+        return draw().encode()
+    except Exception as error:  # noqa: BLE001  whatever a chart fails of
+        warn(f"{name} could not be drawn, all other results are complete: {type(error).__name__}: {error}")
+        return None

@@ -22,6 +22,7 @@ from lookup.replay.reports import report_paths
 from lookup.replay.run import replay, run_plan
 from lookup.report.manifest import fingerprint
 from lookup.score.luck import LEVEL, replicates_for
+from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
 from lookup.tuning.racing import figure_name, standing_of
@@ -29,12 +30,13 @@ from lookup.tuning.sealing import Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import aims_on, check_bundles, check_figures, require_acting, spaces_of
 from lookup.tuning.space import Space
-from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch
+from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch, shown_of_confirmation
 
-__all__ = ["SEALED", "LogTrials"]
+__all__ = ["DAY_US", "SEALED", "LogTrials", "evaluate_finalists", "log_span"]
 
 #: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
 _DRAWS = 16
+DAY_US = 86_400 * US_PER_S
 #: Folders of the evaluation of the sealed days, and of a batch while it is replayed.
 SEALED, _SCRATCH = "sealed", "batch"
 
@@ -70,7 +72,7 @@ class LogTrials:
                 f"evaluation.seeds: {quantity(count, 'replicate')} can confirm no gain, however large; give {enough} "
                 "or more"
             )
-        span = _span(settings)
+        span = log_span(settings)
         scored_us = run_plan(settings).first_scored(span[0])
         sealed = Seal(span[0], scored_us, scored_us, span[1])
         if holdout:
@@ -96,12 +98,15 @@ class LogTrials:
     @property
     def span(self) -> Span:
         """Return what is searched and what is sealed."""
-        return Span(
-            time_text(self.seal.first_us),
-            time_text(self.seal.from_us) if self.has_holdout else None,
-            time_text(self.seal.last_us),
-            (self.seal.last_us - self.seal.from_us) / US_PER_S / 86_400,
-        )
+        sealed_from = time_text(self.seal.from_us) if self.has_holdout else None
+        return Span(time_text(self.seal.first_us), sealed_from, time_text(self.seal.last_us))
+
+    def days(self, *, is_sealed: bool) -> float:
+        """Return how many days are scored, of the search or of its confirmation."""
+        seal = self.seal
+        whole = seal.last_us + 1 - seal.scored_us
+        sealed = seal.last_us + 1 - seal.from_us
+        return (sealed if is_sealed or not self.has_holdout else whole - sealed) / DAY_US
 
     @property
     def settings(self) -> object:
@@ -142,8 +147,9 @@ class LogTrials:
                 remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
         scored = scored_of(selection, outcome)
         aims = search.aims or aims_on(self.file.tune, scored)
-        names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *batch.candidates)}
-        standings = {number: standing_of(scored, name, aims) for number, name in names.items()}
+        names = {one.number: policy_name(one.number, self.incumbent) for one in (search.incumbent, *batch.candidates)}
+        days = self.days(is_sealed=False)
+        standings = {number: standing_of(scored, name, aims, days=days) for number, name in names.items()}
         samples = {name: figure.sample for name, figure in scored.pooled.items()}
         return shown_of_batch(batch, names, samples, standings, aims)
 
@@ -156,26 +162,10 @@ class LogTrials:
     ) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
         selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
-        with draft(f"{self.folder}/{SEALED}", OUTPUTS, force=True) as target:
-            scored = evaluate_into(
-                target,
-                selection,
-                self.workers,
-                by=(),
-                progress=progress,
-                warn=warn,
-                command=["tune"],
-                java=lambda: "none" if isinstance(self.workers, InProcess) else None,
-                clock=Clock(),
-            )
+        scored = evaluate_finalists(f"{self.folder}/{SEALED}", selection, self.workers, progress, warn)
         aims = search.aims or aims_on(self.file.tune, scored)
-        names = {one.number: policy_name(one, self.incumbent) for one in (search.incumbent, *finalists)}
-        accounts = {policy: account for policy, of in scored.inputs.cycles.items() if (account := of.account)}
-        return Shown(
-            aims,
-            {number: standing_of(scored, name, aims) for number, name in names.items()},
-            cycles={number: accounts[name] for number, name in names.items() if name in accounts},
-        )
+        names = {one.number: policy_name(one.number, self.incumbent) for one in (search.incumbent, *finalists)}
+        return shown_of_confirmation(scored, names, aims, days=self.days(is_sealed=True))
 
     def _selection(
         self,
@@ -195,7 +185,8 @@ class LogTrials:
             changes |= {"until": moment_at(self.seal.from_us)}
         specs = [policy for policy in settings.policies if policy.name == section.incumbent]
         specs += [
-            search.spaces[one.point.space].policy(one.point, policy_name(one, section.incumbent)) for one in candidates
+            search.spaces[one.point.space].policy(one.point, policy_name(one.number, section.incumbent))
+            for one in candidates
         ]
         primary = settings.verdict.primary if search.aims is None else tuple(map(figure_name, search.aims.judged))
         settings = settings.model_copy(
@@ -210,7 +201,29 @@ class LogTrials:
         return replace(self.selection, settings=settings, policies=policies)
 
 
-def _span(settings: EvaluationFile) -> tuple[int, int]:
+def evaluate_finalists(
+    folder: str,
+    selection: Selection,
+    workers: Workers,
+    progress: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> Scored:
+    """Evaluate the finalists of a search and its incumbent into a folder of their own."""
+    with draft(folder, OUTPUTS, force=True) as target:
+        return evaluate_into(
+            target,
+            selection,
+            workers,
+            by=(),
+            progress=progress,
+            warn=warn,
+            command=["tune"],
+            java=lambda: "none" if isinstance(workers, InProcess) else None,
+            clock=Clock(),
+        )
+
+
+def log_span(settings: EvaluationFile) -> tuple[int, int]:
     """Return the first and the last instant of the log that the evaluation reads, µs since the epoch.
 
     Raises:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import names_of, require_path
+from lookup.api.files import draw_page
 from lookup.api.outputs import as_html, data_frame
 from lookup.collect.collector import Endpoints
 from lookup.collect.sources import now_us
@@ -144,23 +145,34 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        warn: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
         """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
 
         Args:
             folder: path or URI; must not exist or be empty.
             force: replace an earlier plan; other files stay.
+            warn: called with a sentence if the page could not be drawn.
 
         Raises:
             InputError: if they cannot be written.
         """
         from lookup.logs.outputs import draft
-        from lookup.report.plans import html_plan
 
-        page = html_plan(self.plan).encode()
+        def page() -> str:
+            from lookup.report.plans import html_plan
+
+            return html_plan(self.plan)
+
         with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
             into.write(PLAN, plan_bytes(self.plan))
-            into.write(PAGE, page)
+            if (drawn := draw_page(PAGE, page, warn)) is not None:
+                into.write(PAGE, drawn)
 
     def __repr__(self) -> str:
         """Return how many moves there are, what they bring, and why."""

@@ -10,39 +10,48 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_mapping, require_path
 from lookup.api.evaluating import size_of
-from lookup.api.files import PAGE_PACKAGES
+from lookup.api.files import draw_page
 from lookup.api.given import BrokerTable, Table, given_tables
-from lookup.api.log_trials import SEALED, LogTrials
+from lookup.api.log_trials import DAY_US, SEALED, LogTrials, evaluate_finalists, log_span
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
-from lookup.errors import Argument, InputError
+from lookup.api.selection import Selection
+from lookup.errors import Argument, InputError, SettingsError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
+from lookup.model.time import time_text
+from lookup.replay.presence import require_some_registered
+from lookup.replay.run import run_plan
+from lookup.report.confirmation import new_seeds
+from lookup.report.folder import read_run, settings_given
+from lookup.report.manifest import fingerprint
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
 from lookup.tuning.document import (
     aims_document,
     aims_of,
     conclusion,
+    confirmed,
     entry,
     figures,
     json_bytes,
     judged_entry,
+    same_values,
     standing,
+    verdict_entry,
 )
 from lookup.tuning.effects import settings_document
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.trials import Shown
+from lookup.tuning.trials import Shown, policy_name, shown_of_confirmation
 from lookup.tuning.wording import reopened
 
 if TYPE_CHECKING:
@@ -51,7 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
-_SCHEMA = 1
+_SCHEMA = 2
 _SEARCH, _RESULT = "search.json", "tune.json"
 #: Keys without which a file of that name is of something else.
 _KEYS = {
@@ -77,8 +86,9 @@ class Tuning:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 with a recommendation, 4 with none."""
-        return 0 if self.recommended else 4
+        """Return 0 with a recommendation, by the last log that it was confirmed on, 4 with none."""
+        logs = self._document["against"]
+        return 0 if (logs[-1] if logs else self._document)["recommended"] else 4
 
     @property
     def conclusion(self) -> str:
@@ -276,14 +286,7 @@ class TuneRun:
             self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, progress, warn) if finalists else None
-        document = self._document(finalists, sealed)
-        found = Tuning(self.folder, document)
-        if all(find_spec(package) for package in PAGE_PACKAGES):
-            progress("drawing the page")
-            write_beside(self.folder, TUNE_PAGE, found.page().encode())
-        # The last file of all: a folder without it holds a search that was stopped.
-        write_beside(self.folder, _RESULT, json_bytes(document))
-        return found
+        return _written(self.folder, self._document(finalists, sealed), progress, warn)
 
     def _learn(self, record: Mapping[str, Any]) -> None:
         rows = record["rows"]
@@ -328,33 +331,33 @@ class TuneRun:
         search, aims, span = self.search, self.search.aims, self.trials.span
         if aims is None:
             raise AssertionError("the first batch says what is sought")
-        on_sealed = {} if sealed is None else sealed.standings
-        cycles = {} if sealed is None else sealed.cycles
-        judged = [
-            judged_entry(one, search, on_sealed[one.number], on_sealed[0], aims, days=span.days)
-            | {"cycles": cycles.get(one.number)}
-            for one in finalists
-        ]
-        recommended = [one for one in judged if one["objection"] is None and span.sealed_from is not None]
+        batches = [self.records[number] for number in sorted(self.records)]
+        candidates = [entry(one, search) for one in search.candidates]
+        judged = [judged_entry(one, search, sealed) for one in finalists if sealed is not None]
+        judged = [one | {"same": same_values(one, candidates, batches)} for one in judged]
+        recommended = [] if span.sealed_from is None else confirmed(judged)
         # Without what is sealed the search has the last word on what matters.
         best = (recommended if span.sealed_from is not None else judged)[:1]
-        batches = [self.records[number] for number in sorted(self.records)]
+        days = None if span.sealed_from is None else "on days that the search has not seen"
+        if self.opened > 1:
+            days = f"on days that were opened {quantity(self.opened, 'time')}"
         first = {row["candidate"]: standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
         gains = [
             {row["candidate"]: row["taken_back"] for row in batch["rows"] if row["taken_back"]} for batch in batches
         ]
         return {
             "schema": _SCHEMA,
-            "conclusion": conclusion(recommended, judged, aims, span, opened=self.opened),
+            "conclusion": conclusion(recommended, judged, aims, days),
             "recommended": recommended,
             "finalists": judged,
             "incumbent": {
                 "policy": self.trials.incumbent,
                 "search": figures(search.incumbent.standing),
-                "sealed": figures(on_sealed.get(0)),
-                "cycles": cycles.get(0),
+                "sealed": figures(None if sealed is None else sealed.standings[0]),
+                "cycles": None if sealed is None else sealed.cycles.get(0),
             },
-            "candidates": [entry(one, search) for one in search.candidates],
+            "against": [],
+            "candidates": candidates,
             "settings": settings_document(
                 search, first, gains, {(one["space"], key) for one in best for key in one["changes"]}
             ),
@@ -368,6 +371,90 @@ class TuneRun:
                 for record in batches
             ],
         }
+
+
+def other_log(found: Tuning, given: Container[str]) -> dict[str, Any]:
+    """Return the settings of an evaluation of a search's finalists over another log, with new seeds.
+
+    Args:
+        given: key paths of the settings that are given for it.
+
+    Raises:
+        InputError: if the search had no finalist.
+        SettingsError: for tables of the search's log for which there is no other one.
+    """
+    if not found.document()["finalists"]:
+        raise InputError(f"{found.folder}: the search had no finalist, so another log has nothing to confirm")
+    sealed = read_run(f"{found.folder}/{SEALED}")
+    settings = settings_given(sealed)
+    of_log = [f"inputs.{name}" for name in ("loads", "bundles", "ownership") if settings["inputs"].get(name)]
+    if missing := [key for key in of_log if key not in given]:
+        raise SettingsError(
+            [f"{key}: the search had this table of its own log; set that of the other log" for key in missing]
+        )
+    kept = {key: value for key, value in settings["evaluation"].items() if key not in ("since", "until", "scored_from")}
+    return {**settings, "evaluation": kept | new_seeds(sealed)}
+
+
+def confirm_on(
+    found: Tuning,
+    selection: Selection,
+    workers: Workers,
+    *,
+    progress: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> Tuning:
+    """Judge the finalists of a search on another log by the rules of the sealed days, and write what comes of it.
+
+    Args:
+        selection: of what `other_log` returned.
+
+    Raises:
+        InputError: if it is the log of the search, or no broker is registered for it.
+    """
+    settings, document = selection.settings, found.document()
+    log = str(settings.inputs.lookups)
+    mark = fingerprint(log)["blake2b"]
+    if mark == read_run(f"{found.folder}/{SEALED}").manifest["inputs"]["lookups"]["blake2b"]:
+        raise InputError(f"{log}: is the log of the search, which confirms nothing; give another one")
+    first_us, last_us = log_span(settings)
+    scored_us = run_plan(settings).first_scored(first_us)
+    require_some_registered(settings, scored_us, last_us, "the other log")
+    folder = f"against-{mark[:8]}"
+    scored = evaluate_finalists(f"{found.folder}/{folder}", selection, workers, progress, warn)
+    aims, judged = aims_of(document), document["finalists"]
+    names = {number: policy_name(number, scored.incumbent) for number in (0, *(one["candidate"] for one in judged))}
+    shown = shown_of_confirmation(scored, names, aims, days=(last_us + 1 - scored_us) / DAY_US)
+    verdicts = {one["candidate"]: one | verdict_entry(one["candidate"], shown) for one in judged}
+    # The answer of the search first, if it is confirmed.
+    order = dict.fromkeys([one["candidate"] for part in ("recommended", "finalists") for one in document[part]])
+    recommended = [verdicts[number] for number in order if verdicts[number]["objection"] is None]
+    entry = {
+        "log": log,
+        "folder": folder,
+        "blake2b": mark,
+        "first": time_text(first_us),
+        "last": time_text(last_us),
+        "conclusion": conclusion(recommended, list(verdicts.values()), aims, f"on {log}"),
+        "recommended": [one["candidate"] for one in recommended],
+        "incumbent": figures(shown.standings[0]),
+        "finalists": [{"candidate": number, **verdict_entry(number, shown)} for number in verdicts],
+    }
+    logs = [one for one in document["against"] if one["blake2b"] != mark]
+    return _written(found.folder, document | {"against": [*logs, entry]}, progress, warn)
+
+
+def _written(
+    folder: str, document: Mapping[str, Any], progress: Callable[[str], None], warn: Callable[[str], None]
+) -> Tuning:
+    """Write what was found, then its page: a folder without `tune.json` holds a search that was stopped."""
+    found = Tuning(folder, document)
+    write_beside(folder, _RESULT, json_bytes(document))
+    progress("drawing the page")
+    page = draw_page(TUNE_PAGE, found.page, warn)
+    if page is not None:
+        write_beside(folder, TUNE_PAGE, page)
+    return found
 
 
 def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=stage,
         )
         if arguments.output is not None:
-            made.write(arguments.output, force=arguments.force)
+            made.write(arguments.output, force=arguments.force, warn=warn)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
     _print(made, arguments)

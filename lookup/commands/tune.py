@@ -26,7 +26,7 @@ from lookup.commands.options import (
 from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
-from lookup.tuning.wording import beside_today, confirmation, gain_text, restart_text, sentences
+from lookup.tuning.wording import beside_today, confirmation, figure_rows, gain_text, label, restart_text, sentences
 
 if TYPE_CHECKING:
     # It needs what only `run` asks for.
@@ -42,7 +42,12 @@ def _add_arguments(parser: Parser) -> None:
         metavar="FILE",
         help="in place of --config: a broker.conf, whose keys are varied in the spaces that ship for its load manager",
     )
-    parser.instead["config"] = "broker_conf"
+    parser.add_argument(
+        "--against",
+        metavar="PATH",
+        help="in place of --config: judge the finalists of the finished search in --output on this other log, a "
+        "LOOKUPS table, without searching again",
+    )
     add_output(parser, "the results; one with a search that was stopped is gone on with")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
     parser.add_argument("--brokers", metavar="PATH", help="the BROKERS table, in place of inputs.brokers")
@@ -57,9 +62,15 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Search, print what was found, and return 0 with a recommendation or 4 with none."""
-    if arguments.config is not None and arguments.broker_conf is not None:
-        raise SettingsError("--broker-conf: stands for a whole search; leave --config out")
+    searches = [flag for flag in ("config", "broker_conf", "against") if getattr(arguments, flag) is not None]
+    if not searches:
+        raise SettingsError("--config must be given, or --broker-conf, or --against")
+    if len(searches) > 1:
+        flag = searches[-1].replace("_", "-")
+        raise SettingsError(f"--{flag}: stands for a whole search; leave --{searches[0].replace('_', '-')} out")
     require_extra("tune", "pyspark", "pyarrow", "pandas", "scipy")
+    if arguments.against is not None:
+        return _run_against(arguments)
     # Python forgets an interruption that comes while an import gives its lock back.
     with interrupted_later():
         from lookup.api.evaluating import size_of
@@ -92,6 +103,35 @@ def _run(arguments: argparse.Namespace) -> int:
         )
         stack.enter_context(watched_by(report_stage.done))
         found = search.finish(progress=report_stage, warn=warn)
+    return _deliver(found, arguments.format)
+
+
+def _run_against(arguments: argparse.Namespace) -> int:
+    """Judge the finalists of a finished search on another log, print what comes of it, and return 0 or 4."""
+    with interrupted_later():
+        from lookup.api.evaluating import size_of
+        from lookup.api.selection import given_inputs, select
+        from lookup.api.tuning import confirm_on, open_tuning, other_log
+        from lookup.commands.workers import workers_of
+        from lookup.logs.jobs import watched_by
+
+    if arguments.lookups is not None or arguments.no_holdout:
+        raise SettingsError(
+            "--against: is the whole log, none of which is sealed; leave --lookups and --no-holdout out"
+        )
+    found = open_tuning(arguments.output)
+    given = settings_flags(arguments) | {"inputs.lookups": arguments.against}
+    given |= {} if arguments.brokers is None else {"inputs.brokers": arguments.brokers}
+    selection = select(other_log(found, given), given, warn, source=COMMAND_LINE)
+    inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
+    require_apart({"output": arguments.output}, {"against": arguments.against} | inputs)
+    with ExitStack() as stack:
+        report_stage = stack.enter_context(progress("checking the inputs"))
+        workers = stack.enter_context(
+            workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
+        )
+        stack.enter_context(watched_by(report_stage.done))
+        found = confirm_on(found, selection, workers, progress=report_stage, warn=warn)
     return _deliver(found, arguments.format)
 
 
@@ -133,7 +173,7 @@ def explain_candidate(folder: str, number: int, form: str) -> int:
     sealed, rows = one.get("sealed"), []
     for name, figure in (beside_today(one, document)["search"] or {}).items():
         figures = _number(today["search"][name]["value"]), _number(figure["value"]), gain_text(figure)
-        rows.append((name, *figures, "-" if sealed is None else gain_text(sealed[name])))
+        rows.append((label(name, document), *figures, "-" if sealed is None else gain_text(sealed[name])))
     console.print()
     plain_table(
         console, ("figure", "today", "candidate", "gain in the search", f"gain on {confirmation(document)}"), rows
@@ -177,18 +217,7 @@ def _print(document: Mapping[str, Any]) -> None:
         console.print(plain(sentence), soft_wrap=True)
     if document["finalists"]:
         console.print()
-        aims = [*document["objectives"], *document["prices"]]
-        days = ("search", "sealed" if document["sealed_from"] else "other luck")
-        columns = ["candidate", *(f"{name}, {of}" for name in aims for of in days), "answer"]
-        rows = [
-            (
-                str(one["candidate"]),
-                *(gain_text(one[of][name]) for name in aims for of in ("search", "sealed")),
-                one["objection"] or "recommended",
-            )
-            for one in document["finalists"]
-        ]
-        plain_table(console, columns, rows)
+        plain_table(console, *figure_rows(document))
     for one in document["recommended"]:
         _print_recommended(one)
 
@@ -196,8 +225,8 @@ def _print(document: Mapping[str, Any]) -> None:
 def _print_recommended(one: Mapping[str, Any]) -> None:
     console = data_console()
     lines = [f"candidate {one['candidate']} of the space {one['space']}:"]
-    if one["moves_per_day"] is not None:
-        lines.append(f"about {one['moves_per_day']:,.0f} moves a day")
+    if (moves := one["sealed"]["moves"]["value"]) is not None:
+        lines.append(f"about {moves:,.0f} moves a day")
     lines += ["", "broker.conf:", *one["patch"].splitlines()] if one["patch"] else []
     lines += ["", one["caution"]] if one.get("caution") else []
     if one["dynamic"]:
@@ -224,6 +253,10 @@ COMMAND = Command(
         (
             "lookup tune --config tune.toml --output tuned --set tune.minutes=10 --format json",
             "begin no further batch after ten minutes; the result on stdout for a program",
+        ),
+        (
+            "lookup tune --against logs/next-week --brokers logs/next-week-brokers --output tuned",
+            "the finalists of the search in tuned/ on another log; 0 if one is confirmed there, 4 if none is",
         ),
     ),
     add_arguments=_add_arguments,

@@ -18,7 +18,7 @@ from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
-__all__ = ["confirming", "what_is_left"]
+__all__ = ["confirming", "new_seeds", "what_is_left"]
 
 #: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
 _DRAWS = 1_000_000
@@ -39,14 +39,19 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     if winner is None:
         what = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
         raise SettingsError(Argument("confirm"), what, Argument("candidate", "NAME"))
-    seeds = run.manifest["seeds"]
-    draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
     names = (scored.incumbent, winner)
     return {
         **settings,
-        "evaluation": {**settings["evaluation"], "seeds": len(seeds), "draw": draw},
+        "evaluation": {**settings["evaluation"], **new_seeds(run)},
         "policies": [policy for policy in settings["policies"] if policy["name"] in names],
     }
+
+
+def new_seeds(run: Run) -> dict[str, int]:
+    """Return the settings that draw as many seeds as a run had, and others."""
+    seeds = run.manifest["seeds"]
+    draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
+    return {"seeds": len(seeds), "draw": draw}
 
 
 def what_is_left(earlier: Run, now: Scored) -> list[str]:

@@ -12,14 +12,23 @@ from lookup.model.quoting import quantity
 from lookup.score.rules import name_of
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
-from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
-from lookup.tuning.racing import MOVES, Aims, Figure, Standing, figure_name
+from lookup.tuning.advice import (
+    back_lines,
+    dynamic_lines,
+    objection,
+    of_bundles,
+    patch,
+    restart_lines,
+    size_of_change,
+)
+from lookup.tuning.racing import Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
-from lookup.tuning.trials import Span
+from lookup.tuning.trials import Shown
+from lookup.tuning.wording import label
 
 __all__ = [
-    "aims_document", "aims_of", "conclusion", "entry", "figures", "json_bytes", "judged_entry",
-    "standing",
+    "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "json_bytes", "judged_entry",
+    "same_values", "standing", "verdict_entry",
 ]  # fmt: skip
 
 
@@ -52,6 +61,7 @@ def aims_document(aims: Aims) -> dict[str, Any]:
         "limits": {figure_name(name): times for name, times in aims.limits.items()},
         "tolerance": aims.tolerance,
         "rising": sorted(map(figure_name, aims.rising)),
+        "per_day": sorted(map(figure_name, aims.per_day)),
     }
 
 
@@ -63,6 +73,7 @@ def aims_of(written: Mapping[str, Any]) -> Aims:
         {name_of(name): times for name, times in written["limits"].items()},
         written["tolerance"],
         frozenset(map(name_of, written["rising"])),
+        frozenset(map(name_of, written["per_day"])),
     )
 
 
@@ -84,25 +95,63 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
     }
 
 
-def judged_entry(
-    candidate: Candidate, search: Search, sealed: Standing, today: Standing, aims: Aims, *, days: float
+def verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
+    """Return what a confirmation says of a finalist."""
+    of, today = shown.standings[number], shown.standings[0]
+    return {
+        "sealed": figures(of),
+        "objection": objection(of, today, shown.aims),
+        "as_good": list(shown.as_good.get(number, ())),
+        "cycles": shown.cycles.get(number),
+    }
+
+
+def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the finalists without an objection, in the order of the search but for the first.
+
+    The first is the smallest change among those that are as good as the best: two searches of one log, with other
+    seeds, differ in their best candidate more than in what has to be changed.
+    """
+    left = [one for one in judged if one["objection"] is None]
+    rivals = [one for one in left if one is left[0] or one["candidate"] in left[0]["as_good"]]
+    first = min(rivals, key=lambda one: size_of_change(one["changes"], one["before"]), default=None)
+    return sorted(left, key=lambda one: one is not first)
+
+
+def same_values(
+    one: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]], batches: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a finalist with what the sealed days say of it, and how its changes are made.
+    """Return the other candidates that did the same as a finalist, and by key the values that all of them have.
+
+    Figures that are equal to the last digit in every batch which had both come from the same decisions.
 
     Args:
-        sealed: of the candidate on these days.
-        today: of the incumbent on them.
-        days: how many they are.
+        candidates: entries of all candidates, by number.
+        batches: records of all batches.
     """
+    same: dict[int, bool] = {}
+    for batch in batches:
+        rows = {row["candidate"]: [figure["value"] for figure in row["figures"].values()] for row in batch["rows"]}
+        for number in rows if one["candidate"] in rows else ():
+            same[number] = same.get(number, True) and rows[number] == rows[one["candidate"]]
+    group = [of for of in candidates if same.get(of["candidate"]) and of["space"] == one["space"]]
+    known = {key: value for of in group for key, value in of["before"].items()}
+    # A part that is a table has no hash.
+    values = {
+        key: list({repr(value := of["changes"].get(key, before)): value for of in group}.values())
+        for key, before in known.items()
+    }
+    others = [of["candidate"] for of in group if of["candidate"] != one["candidate"]]
+    return {"candidates": others, "values": values if others else {}}
+
+
+def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str, Any]:
+    """Return a finalist with what the sealed days say of it, and how its changes are made."""
     known, base = entry(candidate, search), search.spaces[candidate.point.space].base
     written = {BUNDLES_KEY if key == "bundles" else key: key for key in known["changes"]}
     keys = {key: known["changes"][of] for key, of in written.items() if not is_path(key)}
     before = {key: known["before"][written[key]] for key in keys}
-    moves = sealed.figures[MOVES].value
-    return known | {
-        "sealed": figures(sealed),
-        "objection": objection(sealed, today, aims),
-        "moves_per_day": moves / days if days and math.isfinite(moves) else None,
+    return (known | verdict_entry(candidate.number, shown)) | {
         "patch": patch(keys, before),
         "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),
@@ -127,30 +176,22 @@ def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, 
 
 
 def conclusion(
-    recommended: Sequence[Mapping[str, Any]],
-    judged: Sequence[Mapping[str, Any]],
-    aims: Aims,
-    span: Span,
-    *,
-    opened: int,
+    recommended: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], aims: Aims, days: str | None
 ) -> str:
     """Return the answer in one sentence.
 
     Args:
-        recommended: entries of what is confirmed, the best first.
+        recommended: entries of the finalists that are confirmed, the first answer first.
         judged: entries of all finalists.
-        span: what was searched and what was sealed.
-        opened: how often what is sealed was opened.
+        days: where they were judged, as "on days that the search has not seen"; None if no days were sealed.
     """
-    if recommended:
-        best = recommended[0]
-        changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
-        seen = "that the search has not seen" if opened == 1 else f"that were opened {quantity(opened, 'time')}"
-        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, on days {seen}"
     if not judged:
         return "keep what you have: of nothing that was tried the search could tell a gain from luck"
-    if span.sealed_from is None:
+    if days is None:
         return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
+    for best in recommended[:1]:
+        changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
+        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, {days}"
     smallest = []
     for name in map(figure_name, aims.objectives):
         known = [figure for one in judged if (figure := one["sealed"][name])["low"] is not None]
@@ -161,16 +202,17 @@ def conclusion(
         is_gap = any(figure["gap"] == least for figure in apart)
         smallest += [f"{name} {least:.2g}{' (the fidelity gap)' if is_gap else ''}"] if effects else []
     could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
-    return f"keep what you have: the sealed days confirm none of {quantity(len(judged), 'finalist')}{could}"
+    return f"keep what you have: none of {quantity(len(judged), 'finalist')} is confirmed {days}{could}"
 
 
 def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:
+    written = aims_document(aims)
     for name in aims.figures:
         figure, sign = sealed[figure_name(name)], 1.0 if name in aims.rising else -1.0
         before = figure["value"] - sign * (figure["delta"] or 0.0)
         ends = sorted(sign * end for end in (figure["low"], figure["high"]) if end is not None)
         span = f" ({ends[0]:+.3g} to {ends[1]:+.3g})" if ends else ""
-        yield f"{figure_name(name)} from {before:.4g} to {figure['value']:.4g}{span}"
+        yield f"{label(figure_name(name), written)} from {before:.4g} to {figure['value']:.4g}{span}"
 
 
 def _plain(figure: Figure) -> dict[str, Any]:

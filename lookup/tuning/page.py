@@ -18,7 +18,7 @@ from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
 from lookup.report.words import words_of
 from lookup.score.rules import name_of
-from lookup.tuning.wording import beside_today, confirmation, gain_text, restart_text, sentences
+from lookup.tuning.wording import beside_today, confirmation, figure_rows, gain_text, label, restart_text, sentences
 
 __all__ = ["tuning_page"]
 
@@ -68,21 +68,11 @@ def _answer(document: _Document) -> Iterator[Block]:
             "note",
         )
     yield Bullets(list(sentences(document)))
-    names = [*document["objectives"], *document["prices"]]
     if document["finalists"]:
-        heads = [
-            f"{_arrow(name, document)} {name}, {days}" for name in names for days in ("search", confirmation(document))
-        ]
-        rows = [
-            [
-                _name(one),
-                *(gain_text(one[days][name]) for name in names for days in _PARTS),
-                one["objection"] or "recommended",
-            ]
-            for one in document["finalists"]
-        ]
-        caption = f"Gain over today, up is better, in the search and then{_caution(document)}"
-        yield Table(["candidate", *heads, "answer"], rows, "finalists-table", caption, texts=(0, len(heads) + 1))
+        heads, rows = figure_rows(document)
+        caption = f"Each figure and its gain over today, up is better{_caution(document)}"
+        texts = [place for place, head in enumerate(heads) if head.startswith(("candidate", "answer"))]
+        yield Table(heads, rows, "finalists-table", caption, texts=texts)
     for one in document["recommended"]:
         lines = [f"`{line}`" for line in (*one["patch"].splitlines(), *one["dynamic"])]
         blocks: list[Block] = [Bullets(lines)]
@@ -229,7 +219,8 @@ def _candidates(document: _Document) -> Iterator[Block]:
         ]
         about = [_name(one), one["origin"], one["space"] or NOTHING, answer]
         rows.append([*about, *map(_text, map(_plain, values)), *cells])
-    heads = ["candidate", "origin", "space", "answer", *keys, *(f"{_arrow(name, document)} {name}" for name in names)]
+    figures = (f"{_arrow(name, document)} {label(name, document)}" for name in names)
+    heads = ["candidate", "origin", "space", "answer", *keys, *figures]
     yield Paragraph(
         "In small type stands the gain over today in the batch in which a candidate was tried last, up is better, with "
         "its 95 % interval; each figure is today's with this gain. Fields above the columns narrow the table: a text, "

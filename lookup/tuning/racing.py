@@ -7,20 +7,22 @@ one batch the difference is taken unit by unit, as a verdict takes it, and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.score.luck import Sample, Spread, minus, spread
+from lookup.score.metrics.network import NetworkCost
+from lookup.score.metrics.totals import ChangeTotal
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
 __all__ = [
-    "ANSWERED", "MOVES", "Aims", "Figure", "Samples", "Standing", "beaten", "figure_name", "gain_over", "leaders",
-    "standing_of",
+    "ANSWERED", "MOVES", "Aims", "Figure", "Samples", "Standing", "as_good", "beaten", "figure_name", "gain_over",
+    "leaders", "standing_of", "totals",
 ]  # fmt: skip
 
 #: What must not get worse, and what a change costs: looked at whatever is sought.
@@ -50,6 +52,8 @@ class Aims:
     tolerance: float
     #: figures of which more is better
     rising: frozenset[Name]
+    #: figures that are totals over time, which a search has by the day, whatever the length of what it replays
+    per_day: frozenset[Name] = frozenset()
 
     @property
     def figures(self) -> tuple[Name, ...]:
@@ -99,19 +103,30 @@ class Standing:
         return replace(self, figures={name: Figure(one.value, one.delta) for name, one in self.figures.items()})
 
 
-def standing_of(scored: Scored, policy: str, aims: Aims) -> Standing:
-    """Return how a policy stands after an evaluation."""
+def totals(scored: Scored, names: Iterable[Name]) -> frozenset[Name]:
+    """Return the figures among some that grow with the time that is scored."""
+    return frozenset(name for name in names if isinstance(scored.metric[name[0]], ChangeTotal | NetworkCost))
+
+
+def standing_of(scored: Scored, policy: str, aims: Aims, *, days: float) -> Standing:
+    """Return how a policy stands after an evaluation.
+
+    Args:
+        days: how many were scored.
+    """
     judged: dict[Name, Verdict] = {verdict.name: verdict for verdict in scored.verdicts if verdict.policy == policy}
     figures = {}
     for name in aims.shown:
         estimate = scored.pooled.get((policy, *name))
-        value = math.nan if estimate is None else estimate.value
+        scale = days if name in aims.per_day else 1.0
+        value = math.nan if estimate is None else estimate.value / scale
         verdict = judged.get(name)
         if verdict is None:
             figures[name] = Figure(value)
         else:
-            delta, low, high = float(verdict.delta), float(verdict.low), float(verdict.high)
-            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, scored.gaps.get(name, 0.0))
+            delta, low, high = (float(of) / scale for of in (verdict.delta, verdict.low, verdict.high))
+            gap = scored.gaps.get(name, 0.0) / scale
+            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, gap)
     return Standing(figures, scored.cannot_act.get(policy))
 
 
@@ -125,6 +140,27 @@ def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> d
         if by is not None:
             found[policy] = by
     return found
+
+
+def as_good(samples: Samples, policies: Sequence[str], incumbent: str, aims: Aims) -> dict[str, list[str]]:
+    """Return by policy the others that are not shown to be worse in any figure that is aimed at.
+
+    A loss within the tolerance counts as none.
+    """
+
+    def is_as_good(one: str, other: str, name: Name) -> bool:
+        gain, today = gain_over(samples, one, other, name, aims), samples.get((incumbent, *name))
+        # A gain that is unknown, NaN, is not as good.
+        return (
+            gain is not None
+            and today is not None
+            and gain[0] >= -max(gain[1].half_width(), aims.tolerance * abs(today.mean))
+        )
+
+    return {
+        other: [one for one in policies if one != other and all(is_as_good(one, other, name) for name in aims.figures)]
+        for other in policies
+    }
 
 
 def leaders(values: NDArray[np.float64], count: int) -> list[int]:

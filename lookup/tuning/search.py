@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookup.settings.tuning import TuneSection
-from lookup.tuning.advice import objection, promises
+from lookup.tuning.advice import objection, promises, size_of_change
 from lookup.tuning.racing import Aims, Standing, leaders
 from lookup.tuning.space import Point, Space, near, spread
 
@@ -128,17 +128,18 @@ class Search:
     def finalists(self) -> list[Candidate]:
         """Return the candidates that are worth the sealed days: what more days do not show, fewer will not.
 
-        In the place of each the one with the fewest changes that does as well.
+        In the place of each the smallest change that does as well. Of those that do the same there is one: each further
+        one would take a place, and make the verdicts on all others harder.
         """
         return self._leading(self._is_shown)
 
     def _leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
-        chosen: dict[int, Candidate] = {}
+        able = sorted(filter(may_lead, self.candidates[1:]), key=self._size)
+        chosen: dict[str, Candidate] = {}
         for candidate in filter(may_lead, self.best(len(self.candidates))):
-            versions = [one for one in self.candidates if one.of == candidate.number and may_lead(one)]
-            equals = [one for one in versions if self._does_as_well(one, candidate)]
-            simplest = min([candidate, *equals], key=lambda one: (len(one.point.changes), one.number))
-            chosen.setdefault(simplest.number, simplest)
+            versions = [one for one in able if one.of == candidate.number and self._does_as_well(one, candidate)]
+            of_values = str(min([candidate, *versions], key=self._size).standing)
+            chosen.setdefault(of_values, next(one for one in able if str(one.standing) == of_values))
         return list(chosen.values())[: self._section.finalists]
 
     def has_raced(self, candidate: Candidate) -> bool:
@@ -161,6 +162,12 @@ class Search:
             return []
         values = np.array([[aims.raised(name, standing) for name in aims.figures] for _, standing in alive])
         return [alive[place][0] for place in leaders(values, count)]
+
+    def _size(self, one: Candidate) -> tuple[int, float, int]:
+        """Return by what the simpler of two candidates is less, the earlier one of equals."""
+        changes = one.point.changes
+        before = {key: self.spaces[one.point.space].before(key) for key in changes}
+        return (*size_of_change(changes, before), one.number)
 
     def _spread(self) -> list[Candidate]:
         budget = self._section.candidates

@@ -22,7 +22,7 @@ from lookup.settings.broker_conf import read_today
 from lookup.settings.evaluation import OTHER_BUNDLES
 from lookup.settings.resolve import require_few_ranges
 from lookup.settings.tuning import TuneFile, TuneSection
-from lookup.tuning.racing import Aims, figure_name
+from lookup.tuning.racing import Aims, figure_name, totals
 from lookup.tuning.space import Space, build_space, spread
 
 __all__ = [
@@ -156,7 +156,8 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
         raise SettingsError(problems)
     limits = {name_of(name): times for name, times in own.limits.items()}
     aims = Aims(tuple(map(name_of, objectives)), tuple(map(name_of, prices)), limits, own.tolerance, frozenset())
-    aims = replace(aims, rising=frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up"))
+    rising = frozenset(name for name in aims.shown if scored.metric[name[0]].better == "up")
+    aims = replace(aims, rising=rising, per_day=totals(scored, aims.shown))
     bounds = {name: bounds_of(scored.metric[name[0]]) or (-math.inf, math.inf) for name in limits}
     _require_reachable(aims, bounds, {name: scored.pooled[(scored.incumbent, *name)].value for name in limits})
     return aims

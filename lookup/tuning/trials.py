@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lookup.score.scoring import Scored
 from lookup.tuning.effects import taken_back
-from lookup.tuning.racing import Aims, Samples, Standing, beaten
-from lookup.tuning.search import Batch, Candidate
+from lookup.tuning.racing import Aims, Samples, Standing, as_good, beaten, standing_of
+from lookup.tuning.search import Batch
 
-__all__ = ["Shown", "Span", "policy_name", "shown_of_batch"]
+__all__ = ["Shown", "Span", "policy_name", "shown_of_batch", "shown_of_confirmation"]
 
 
-def policy_name(candidate: Candidate, incumbent: str) -> str:
+def policy_name(number: int, incumbent: str) -> str:
     """Return what the policy of a candidate is called in reports."""
-    return f"candidate-{candidate.number}" if candidate.number else incumbent
+    return f"candidate-{number}" if number else incumbent
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ class Shown:
     beaten_by: Mapping[int, int] = field(default_factory=dict)
     #: what `lookup.tuning.effects.taken_back` returned
     taken_back: Mapping[int, Mapping[str, list[float]]] = field(default_factory=dict)
-    #: what became of the cycles of each shedder
+    #: of a confirmation: what became of the cycles of each shedder, and finalists that do as well as each
     cycles: Mapping[int, str] = field(default_factory=dict)
+    as_good: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def shown_of_batch(
@@ -54,6 +56,25 @@ def shown_of_batch(
     )
 
 
+def shown_of_confirmation(scored: Scored, names: Mapping[int, str], aims: Aims, *, days: float) -> Shown:
+    """Return what the evaluation of finalists has shown.
+
+    Args:
+        names: of the policies by number, that of the incumbent as 0.
+        days: how many were scored.
+    """
+    samples = {name: figure.sample for name, figure in scored.pooled.items()}
+    numbers = {name: number for number, name in names.items() if number}
+    good = as_good(samples, list(numbers), names[0], aims)
+    accounts = {policy: account for policy, of in scored.inputs.cycles.items() if (account := of.account)}
+    return Shown(
+        aims,
+        {number: standing_of(scored, name, aims, days=days) for number, name in names.items()},
+        cycles={number: accounts[name] for number, name in names.items() if name in accounts},
+        as_good={numbers[policy]: [numbers[one] for one in others] for policy, others in good.items()},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """What is searched, and what is sealed, as texts for people."""
@@ -62,5 +83,3 @@ class Span:
     #: None if nothing is sealed
     sealed_from: str | None
     last: str
-    #: days that are sealed, 0 if moves of a day mean nothing
-    days: float = 0.0

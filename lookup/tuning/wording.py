@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["beside_today", "confirmation", "gain_text", "reopened", "restart_text", "sentences"]
+__all__ = [
+    "beside_today", "confirmation", "figure_rows", "gain_text", "label", "reopened", "restart_text", "sentences",
+]  # fmt: skip
+
+
+def label(name: str, document: Mapping[str, Any]) -> str:
+    """Return the name of a figure; one that is a total over time is that of a day."""
+    return f"{name} a day" if name in document["per_day"] else name
 
 
 def gain_text(figure: Mapping[str, Any]) -> str:
@@ -27,7 +35,9 @@ def beside_today(one: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
     for name, figure in one["search"].items():
         today = document["incumbent"]["search"][name]["value"]
         if figure["delta"] is not None and today is not None:
-            figure = figure | {"value": today + figure["delta"] * (1 if name in document["rising"] else -1)}
+            value = today + figure["delta"] * (1 if name in document["rising"] else -1)
+            # Where both batches have a figure of 0 or more, so has what is written.
+            figure = figure | {"value": max(value, 0.0) if min(today, figure["value"]) >= 0.0 else value}
         figures[name] = figure
     return {**one, "search": figures}
 
@@ -47,6 +57,76 @@ def restart_text(lines: Sequence[str]) -> str:
     return f"only after a restart: {', '.join(lines)}; until then the cluster does something that was not tried"
 
 
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """A part of the log, or another log, for which a search has figures."""
+
+    name: str
+    today: Mapping[str, Any]
+    #: by number
+    finalists: Mapping[int, Mapping[str, Any]]
+
+
+def _days(document: Mapping[str, Any]) -> Iterator[_Days]:
+    """Yield the days of the search, those of the confirmation, and every other log."""
+    today, judged = document["incumbent"], document["finalists"]
+    searched = [{**one, "sealed": beside_today(one, document)["search"]} for one in judged]
+    yield _Days("the search", today["search"], {one["candidate"]: one for one in searched})
+    if judged:
+        yield _Days(confirmation(document), today["sealed"], {one["candidate"]: one for one in judged})
+    for log in document["against"]:
+        yield _Days(log["log"], log["incumbent"], {one["candidate"]: one for one in log["finalists"]})
+
+
+def figure_rows(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of a table: figures of today and of the finalists, apart for each part of the log."""
+    days, aims = list(_days(document)), [*document["objectives"], *document["prices"]]
+    heads = ["candidate", *(f"{label(name, document)}, {of.name}" for name in aims for of in days)]
+    rows = [["today", *(_number(of.today[name]) for name in aims for of in days), *([""] * (len(days) - 1))]]
+    for number in days[0].finalists:
+        figures = [of.finalists[number]["sealed"][name] for name in aims for of in days]
+        answers = [of.finalists[number]["objection"] or "recommended" for of in days[1:]]
+        rows.append([str(number), *(f"{_number(figure)}, {gain_text(figure)}" for figure in figures), *answers])
+    return [*heads, *(f"answer, {of.name}" for of in days[1:])], rows
+
+
+def _drift(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for each part of the log after the search what became of today's figures and of the first gain."""
+    search, *later = _days(document)
+    for first in [*document["recommended"], *document["finalists"]][:1]:
+        for of in later:
+            changes = []
+            for name in [*document["objectives"], *document["prices"]]:
+                today = " to ".join(_number(days.today[name]) for days in (search, of))
+                figures = (days.finalists[first["candidate"]]["sealed"][name] for days in (search, of))
+                gains = " to ".join("-" if one["delta"] is None else f"{one['delta']:+.3g}" for one in figures)
+                changes.append(f"today's {label(name, document)} {today}, the gain of {first['candidate']} {gains}")
+            yield f"drift from the search to {of.name}: {'; '.join(changes)}"
+
+
+def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what may be changed in place of a finalist: other values that do the same, and other finalists."""
+    for one in document["finalists"]:
+        if others := one["same"]["candidates"]:
+            values = " with ".join(f"{key} {_range(of)}" for key, of in one["same"]["values"].items())
+            yield f"{values} do the same as candidate {one['candidate']}: {len(others)} more have equal figures"
+    best, *others = document["recommended"] or [{}]
+    for other in others:
+        if other["candidate"] in best["as_good"] and best["candidate"] in other["as_good"]:
+            keys = [f"candidate {of['candidate']} ({', '.join(of['changes'])})" for of in (best, other)]
+            yield f"{' and '.join(keys)} are interchangeable: {confirmation(document)} show no difference"
+
+
+def _range(values: Sequence[Any]) -> str:
+    if len(values) > 1 and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return f"{min(values)} to {max(values)}"
+    return " or ".join(map(str, values))
+
+
+def _number(figure: Mapping[str, Any]) -> str:
+    return "-" if figure["value"] is None else f"{figure['value']:.4g}"
+
+
 def sentences(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know besides the answer."""
     tried = sum(1 for one in document["candidates"] if one["search"] is not None)
@@ -57,6 +137,9 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
         yield reopened(document["opened"])
     if (cycles := document["incumbent"]["cycles"]) is not None:
         yield f"today {cycles}"
+    yield from _drift(document)
+    yield from _interchangeable(document)
+    yield from (log["conclusion"] for log in document["against"])
     idle: dict[str, str] = {}
     for one in document["candidates"]:
         if one["idle"] is not None:
