@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.model.quoting import shown
 
-__all__ = ["names_of", "require_apart", "require_mapping", "require_path"]
+__all__ = ["Say", "names_of", "require_apart", "require_mapping", "require_path"]
+
+#: Takes one short sentence for a person: what is being done, or a warning.
+Say: TypeAlias = Callable[[str], None]
 
 
 def names_of(name: str, given: object) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lookup.api.arguments import names_of, require_mapping, require_path
-from lookup.api.files import OUTPUTS, PAGE, draw_page
+from lookup.api.files import OUTPUTS, PAGE, write_page
 from lookup.api.given import FRAME, BrokerTable, Table, given_tables
 from lookup.api.outputs import result_folder
 from lookup.api.results import Evaluation
@@ -220,9 +220,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
         progress("drawing the page")
         return html_report(read_run(target.path, manifest=written), folder=target.output)
 
-    page = draw_page(PAGE, report, warn)
-    if page is not None:
-        target.write(PAGE, page)
+    write_page(target.write, PAGE, report, warn)
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
     for sentence in no_answers(scored):

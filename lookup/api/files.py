@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES", "draw_page"]
+from lookup.api.arguments import Say
+
+__all__ = ["OUTPUTS", "PAGE", "PAGE_PACKAGES", "write_page"]
 
 #: The page's file beside `summary.json`.
 PAGE = "report.html"
@@ -27,15 +29,16 @@ OUTPUTS = (
 )
 
 
-def draw_page(name: str, draw: Callable[[], str], warn: Callable[[str], None]) -> bytes | None:
-    """Draw a page of results that are written; None if what draws it is not installed.
+def write_page(write: Callable[[str, bytes], object], name: str, draw: Callable[[], str], warn: Say) -> None:
+    """Draw a page of results and write it, if the packages that draw it are installed.
 
-    A page that cannot be drawn is a warning: the results are worth more than their picture.
+    A page that cannot be drawn is a warning: hours of replays are behind the results, and they are complete without it.
     """
     if not all(map(find_spec, PAGE_PACKAGES)):
-        return None
+        return
     try:
-        return draw().encode()
-    except Exception as error:  # noqa: BLE001  whatever a chart fails of
+        page = draw().encode()
+    except Exception as error:  # noqa: BLE001  any fault of a chart; a page can be drawn again
         warn(f"{name} could not be drawn, all other results are complete: {type(error).__name__}: {error}")
-        return None
+    else:
+        write(name, page)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lookup.api.arguments import Say
 from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of
 from lookup.api.files import OUTPUTS
 from lookup.api.selection import Selection, given_inputs
@@ -16,7 +17,7 @@ from lookup.logs.jobs import InProcess, Workers
 from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.sources import list_log, locate, table_span
 from lookup.model.quoting import quantity
-from lookup.model.time import US_PER_S, moment_at, time_text, to_us
+from lookup.model.time import moment_at, time_text, to_us
 from lookup.replay.presence import require_some_registered
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay, run_plan
@@ -25,18 +26,17 @@ from lookup.score.luck import LEVEL, replicates_for
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
-from lookup.tuning.racing import figure_name, standing_of
-from lookup.tuning.sealing import Seal, seal
+from lookup.tuning.racing import figure_name
+from lookup.tuning.sealing import DAY_US, Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
 from lookup.tuning.sought import aims_on, check_bundles, check_figures, require_acting, spaces_of
 from lookup.tuning.space import Space
-from lookup.tuning.trials import Shown, Span, policy_name, shown_of_batch, shown_of_confirmation
+from lookup.tuning.trials import Shown, policy_name, shown_of
 
-__all__ = ["DAY_US", "SEALED", "LogTrials", "evaluate_finalists", "log_span"]
+__all__ = ["SEALED", "LogTrials", "evaluate_finalists", "log_span"]
 
 #: Batches of a search have other luck than each other, and than the confirmation, which has the last of so many draws.
 _DRAWS = 16
-DAY_US = 86_400 * US_PER_S
 #: Folders of the evaluation of the sealed days, and of a batch while it is replayed.
 SEALED, _SCRATCH = "sealed", "batch"
 
@@ -96,17 +96,19 @@ class LogTrials:
         return len(self.selection.settings.evaluation.drawn)
 
     @property
-    def span(self) -> Span:
-        """Return what is searched and what is sealed."""
+    def span(self) -> dict[str, str | None]:
+        """Return what is searched and what is sealed, as a document has it."""
         sealed_from = time_text(self.seal.from_us) if self.has_holdout else None
-        return Span(time_text(self.seal.first_us), sealed_from, time_text(self.seal.last_us))
+        return {
+            "first": time_text(self.seal.first_us), "sealed_from": sealed_from, "last": time_text(self.seal.last_us)
+        }  # fmt: skip
 
     def days(self, *, is_sealed: bool) -> float:
         """Return how many days are scored, of the search or of its confirmation."""
         seal = self.seal
-        whole = seal.last_us + 1 - seal.scored_us
-        sealed = seal.last_us + 1 - seal.from_us
-        return (sealed if is_sealed or not self.has_holdout else whole - sealed) / DAY_US
+        is_last = is_sealed or not self.has_holdout
+        scored_us = seal.last_us + 1 - seal.from_us if is_last else seal.from_us - seal.scored_us
+        return scored_us / DAY_US
 
     @property
     def settings(self) -> object:
@@ -135,7 +137,7 @@ class LogTrials:
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
         check_reach(self.workers, paths, folder)
 
-    def tried(self, batch: Batch, number: int, search: Search, progress: Callable[[str], None]) -> Shown:
+    def tried(self, batch: Batch, number: int, search: Search, progress: Say) -> Shown:
         """Replay a batch over the days of the search."""
         # Bounds are those of the log, whoever is replayed: once is enough, with the fewest candidates.
         selection = self._selection(batch.candidates, number, search, replicates=batch.replicates)
@@ -147,25 +149,15 @@ class LogTrials:
                 remove_folder(*locate(f"{self.folder}/{_SCRATCH}"))
         scored = scored_of(selection, outcome)
         aims = search.aims or aims_on(self.file.tune, scored)
-        names = {one.number: policy_name(one.number, self.incumbent) for one in (search.incumbent, *batch.candidates)}
-        days = self.days(is_sealed=False)
-        standings = {number: standing_of(scored, name, aims, days=days) for number, name in names.items()}
-        samples = {name: figure.sample for name, figure in scored.pooled.items()}
-        return shown_of_batch(batch, names, samples, standings, aims)
+        numbers = (one.number for one in batch.candidates)
+        return shown_of(scored, numbers, aims, days=self.days(is_sealed=False), batch=batch)
 
-    def confirmed(
-        self,
-        finalists: Sequence[Candidate],
-        search: Search,
-        progress: Callable[[str], None],
-        warn: Callable[[str], None],
-    ) -> Shown:
+    def confirmed(self, finalists: Sequence[Candidate], search: Search, progress: Say, warn: Say) -> Shown:
         """Evaluate the finalists on the sealed days, into a folder of its own."""
         selection = self._selection(finalists, _DRAWS - 1, search, replicates=self.replicates, is_sealed=True)
         scored = evaluate_finalists(f"{self.folder}/{SEALED}", selection, self.workers, progress, warn)
         aims = search.aims or aims_on(self.file.tune, scored)
-        names = {one.number: policy_name(one.number, self.incumbent) for one in (search.incumbent, *finalists)}
-        return shown_of_confirmation(scored, names, aims, days=self.days(is_sealed=True))
+        return shown_of(scored, (one.number for one in finalists), aims, days=self.days(is_sealed=True))
 
     def _selection(
         self,
@@ -201,26 +193,14 @@ class LogTrials:
         return replace(self.selection, settings=settings, policies=policies)
 
 
-def evaluate_finalists(
-    folder: str,
-    selection: Selection,
-    workers: Workers,
-    progress: Callable[[str], None],
-    warn: Callable[[str], None],
-) -> Scored:
+def evaluate_finalists(folder: str, selection: Selection, workers: Workers, progress: Say, warn: Say) -> Scored:
     """Evaluate the finalists of a search and its incumbent into a folder of their own."""
+    java = "none" if isinstance(workers, InProcess) else None
     with draft(folder, OUTPUTS, force=True) as target:
         return evaluate_into(
-            target,
-            selection,
-            workers,
-            by=(),
-            progress=progress,
-            warn=warn,
-            command=["tune"],
-            java=lambda: "none" if isinstance(workers, InProcess) else None,
+            target, selection, workers, by=(), progress=progress, warn=warn, command=["tune"], java=lambda: java,
             clock=Clock(),
-        )
+        )  # fmt: skip
 
 
 def log_span(settings: EvaluationFile) -> tuple[int, int]:

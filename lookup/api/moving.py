@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lookup.api.arguments import names_of, require_path
-from lookup.api.files import draw_page
+from lookup.api.arguments import Say, names_of, require_path
+from lookup.api.files import write_page
 from lookup.api.outputs import as_html, data_frame
 from lookup.collect.collector import Endpoints
 from lookup.collect.sources import now_us
@@ -145,13 +145,7 @@ class Plan:
         """Return what `plan.json` holds, without its checksum."""
         return self.plan.model_dump(mode="json")
 
-    def write(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        force: bool = False,
-        warn: Callable[[str], None] = lambda sentence: None,
-    ) -> None:
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False, warn: Say = lambda sentence: None) -> None:
         """Write `plan.json` and `plan.html` into a folder; needs the extra `report` for the page.
 
         Args:
@@ -163,16 +157,11 @@ class Plan:
             InputError: if they cannot be written.
         """
         from lookup.logs.outputs import draft
-
-        def page() -> str:
-            from lookup.report.plans import html_plan
-
-            return html_plan(self.plan)
+        from lookup.report.plans import html_plan
 
         with draft(os.fspath(folder), (PLAN, PAGE), force=force) as into:
             into.write(PLAN, plan_bytes(self.plan))
-            if (drawn := draw_page(PAGE, page, warn)) is not None:
-                into.write(PAGE, drawn)
+            write_page(into.write, PAGE, lambda: html_plan(self.plan), warn)
 
     def __repr__(self) -> str:
         """Return how many moves there are, what they bring, and why."""

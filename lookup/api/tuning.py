@@ -10,48 +10,37 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lookup.api.arguments import require_mapping, require_path
+from lookup.api.arguments import Say, require_mapping, require_path
 from lookup.api.evaluating import size_of
-from lookup.api.files import draw_page
+from lookup.api.files import write_page
 from lookup.api.given import BrokerTable, Table, given_tables
-from lookup.api.log_trials import DAY_US, SEALED, LogTrials, evaluate_finalists, log_span
+from lookup.api.log_trials import SEALED, LogTrials, evaluate_finalists, log_span
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
 from lookup.api.selection import Selection
-from lookup.errors import Argument, InputError, SettingsError
+from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
-from lookup.replay.presence import require_some_registered
 from lookup.replay.run import run_plan
-from lookup.report.confirmation import new_seeds
-from lookup.report.folder import read_run, settings_given
+from lookup.report.confirmation import confirming_elsewhere
+from lookup.report.folder import read_run
 from lookup.report.manifest import fingerprint
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart
-from lookup.tuning.document import (
-    aims_document,
-    aims_of,
-    conclusion,
-    confirmed,
-    entry,
-    figures,
-    json_bytes,
-    judged_entry,
-    same_values,
-    standing,
-    verdict_entry,
-)
+from lookup.tuning import document as documents
 from lookup.tuning.effects import settings_document
+from lookup.tuning.sealing import DAY_US
 from lookup.tuning.search import Batch, Candidate, Search
-from lookup.tuning.trials import Shown, policy_name, shown_of_confirmation
+from lookup.tuning.trials import Shown, shown_of
 from lookup.tuning.wording import reopened
 
 if TYPE_CHECKING:
@@ -157,8 +146,8 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     no_holdout: bool = False,
     overrides: Mapping[str, object] | None = None,
     workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda message: None,
-    warn: Callable[[str], None] = lambda sentence: None,
+    progress: Say = lambda message: None,
+    warn: Say = lambda sentence: None,
 ) -> Tuning:
     """Search for settings that do better than the incumbent's, on one part of a log, and confirm them on the other.
 
@@ -254,7 +243,7 @@ class TuneRun:
             records={record["batch"]: record for record in known["batches"]} if goes_on else {},
         )
 
-    def finish(self, *, progress: Callable[[str], None], warn: Callable[[str], None]) -> Tuning:
+    def finish(self, *, progress: Say, warn: Say) -> Tuning:
         """Search, confirm, and write what was found."""
         self._clear()
         self._keep()
@@ -273,8 +262,7 @@ class TuneRun:
             tried, planned = len(self.search.candidates), self.file.tune.candidates
             left = ""
             if replays:
-                each_s = (time.monotonic() - began) / replays
-                left_s = each_s * (batch.replays + self.search.left_after(batch))
+                left_s = (time.monotonic() - began) / replays * (batch.replays + self.search.left_after(batch))
                 left = f", about {f'{left_s:.0f} s' if left_s < 100 else f'{left_s / 60:.0f} min'} left"
             progress(
                 f"{batch.kind}: {quantity(len(batch.candidates), 'candidate')} in "
@@ -291,8 +279,8 @@ class TuneRun:
     def _learn(self, record: Mapping[str, Any]) -> None:
         rows = record["rows"]
         self.search.learn(
-            aims_of(record["aims"]),
-            {row["candidate"]: standing(row["figures"], row["idle"]) for row in rows},
+            documents.aims_of(record["aims"]),
+            {row["candidate"]: documents.standing(row["figures"], row["idle"]) for row in rows},
             {row["candidate"]: row["beaten_by"] for row in rows if row["beaten_by"] is not None},
         )
 
@@ -312,59 +300,50 @@ class TuneRun:
             "has_opened": self.has_opened,
             "batches": [self.records[number] for number in sorted(self.records)],
         }
-        write_beside(self.folder, _SEARCH, json_bytes(content))
+        write_beside(self.folder, _SEARCH, documents.json_bytes(content))
 
-    def _confirmed(
-        self, finalists: Sequence[Candidate], progress: Callable[[str], None], warn: Callable[[str], None]
-    ) -> Shown:
-        span = self.trials.span
-        if span.sealed_from is not None and not self.has_opened:
+    def _confirmed(self, finalists: Sequence[Candidate], progress: Say, warn: Say) -> Shown:
+        if self.trials.has_holdout and not self.has_opened:
             self.opened, self.has_opened = self.opened + 1, True
             self._keep()
         if self.opened > 1:
             warn(reopened(self.opened))
-        where = "the same days, with other luck" if span.sealed_from is None else "the sealed days"
+        where = "the sealed days" if self.trials.has_holdout else "the same days, with other luck"
         progress(f"replaying {quantity(len(finalists), 'finalist')} and the incumbent on {where}")
         return self.trials.confirmed(finalists, self.search, progress, warn)
 
     def _document(self, finalists: Sequence[Candidate], sealed: Shown | None) -> dict[str, Any]:
-        search, aims, span = self.search, self.search.aims, self.trials.span
+        search, aims, has_holdout = self.search, self.search.aims, self.trials.has_holdout
         if aims is None:
             raise AssertionError("the first batch says what is sought")
         batches = [self.records[number] for number in sorted(self.records)]
-        candidates = [entry(one, search) for one in search.candidates]
-        judged = [judged_entry(one, search, sealed) for one in finalists if sealed is not None]
-        judged = [one | {"same": same_values(one, candidates, batches)} for one in judged]
-        recommended = [] if span.sealed_from is None else confirmed(judged)
+        candidates = [documents.entry(one, search) for one in search.candidates]
+        judged = [documents.judged_entry(one, search, sealed) for one in finalists if sealed is not None]
+        judged = [one | {"same": documents.same_values(one, candidates, batches)} for one in judged]
+        recommended = documents.confirmed(judged) if has_holdout else []
         # Without what is sealed the search has the last word on what matters.
-        best = (recommended if span.sealed_from is not None else judged)[:1]
-        days = None if span.sealed_from is None else "on days that the search has not seen"
-        if self.opened > 1:
-            days = f"on days that were opened {quantity(self.opened, 'time')}"
-        first = {row["candidate"]: standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
-        gains = [
-            {row["candidate"]: row["taken_back"] for row in batch["rows"] if row["taken_back"]} for batch in batches
-        ]
+        best = (recommended if has_holdout else judged)[:1]
+        seen = f"were opened {quantity(self.opened, 'time')}" if self.opened > 1 else "the search has not seen"
+        days = f"on days that {seen}" if has_holdout else None
+        first = {row["candidate"]: documents.standing(row["figures"], row["idle"]) for row in batches[0]["rows"]}
         return {
             "schema": _SCHEMA,
-            "conclusion": conclusion(recommended, judged, aims, days),
+            "conclusion": documents.conclusion(recommended, judged, aims, days),
             "recommended": recommended,
             "finalists": judged,
             "incumbent": {
                 "policy": self.trials.incumbent,
-                "search": figures(search.incumbent.standing),
-                "sealed": figures(None if sealed is None else sealed.standings[0]),
+                "search": documents.figures(search.incumbent.standing),
+                "sealed": documents.figures(None if sealed is None else sealed.standings[0]),
                 "cycles": None if sealed is None else sealed.cycles.get(0),
             },
             "against": [],
             "candidates": candidates,
             "settings": settings_document(
-                search, first, gains, {(one["space"], key) for one in best for key in one["changes"]}
+                search, first, {(one["space"], key) for one in best for key in one["changes"]}
             ),
-            **aims_document(aims),
-            "first": span.first,
-            "sealed_from": span.sealed_from,
-            "last": span.last,
+            **documents.aims_document(aims),
+            **self.trials.span,
             "opened": self.opened,
             "batches": [
                 {"kind": record["kind"], "candidates": len(record["rows"]) - 1, "replicates": record["replicates"]}
@@ -373,7 +352,7 @@ class TuneRun:
         }
 
 
-def other_log(found: Tuning, given: Container[str]) -> dict[str, Any]:
+def settings_elsewhere(found: Tuning, given: Container[str]) -> dict[str, Any]:
     """Return the settings of an evaluation of a search's finalists over another log, with new seeds.
 
     Args:
@@ -381,36 +360,21 @@ def other_log(found: Tuning, given: Container[str]) -> dict[str, Any]:
 
     Raises:
         InputError: if the search had no finalist.
-        SettingsError: for tables of the search's log for which there is no other one.
+        SettingsError: for tables of the search's log in whose place no other ones are given.
     """
     if not found.document()["finalists"]:
         raise InputError(f"{found.folder}: the search had no finalist, so another log has nothing to confirm")
-    sealed = read_run(f"{found.folder}/{SEALED}")
-    settings = settings_given(sealed)
-    of_log = [f"inputs.{name}" for name in ("loads", "bundles", "ownership") if settings["inputs"].get(name)]
-    if missing := [key for key in of_log if key not in given]:
-        raise SettingsError(
-            [f"{key}: the search had this table of its own log; set that of the other log" for key in missing]
-        )
-    kept = {key: value for key, value in settings["evaluation"].items() if key not in ("since", "until", "scored_from")}
-    return {**settings, "evaluation": kept | new_seeds(sealed)}
+    return confirming_elsewhere(read_run(f"{found.folder}/{SEALED}"), given)
 
 
-def confirm_on(
-    found: Tuning,
-    selection: Selection,
-    workers: Workers,
-    *,
-    progress: Callable[[str], None],
-    warn: Callable[[str], None],
-) -> Tuning:
-    """Judge the finalists of a search on another log by the rules of the sealed days, and write what comes of it.
+def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, progress: Say, warn: Say) -> Tuning:
+    """Judge the finalists of a search on another log by the rules of the sealed days, and write the result.
 
     Args:
-        selection: of what `other_log` returned.
+        selection: of the settings that `settings_elsewhere` returned.
 
     Raises:
-        InputError: if it is the log of the search, or no broker is registered for it.
+        InputError: if it is the log of the search, or none of its lookups would be scored.
     """
     settings, document = selection.settings, found.document()
     log = str(settings.inputs.lookups)
@@ -419,41 +383,24 @@ def confirm_on(
         raise InputError(f"{log}: is the log of the search, which confirms nothing; give another one")
     first_us, last_us = log_span(settings)
     scored_us = run_plan(settings).first_scored(first_us)
-    require_some_registered(settings, scored_us, last_us, "the other log")
+    if scored_us > last_us:
+        raise InputError(f"{log}: ends before anything of it is scored: evaluation.warmup_s is longer than the log")
     folder = f"against-{mark[:8]}"
     scored = evaluate_finalists(f"{found.folder}/{folder}", selection, workers, progress, warn)
-    aims, judged = aims_of(document), document["finalists"]
-    names = {number: policy_name(number, scored.incumbent) for number in (0, *(one["candidate"] for one in judged))}
-    shown = shown_of_confirmation(scored, names, aims, days=(last_us + 1 - scored_us) / DAY_US)
-    verdicts = {one["candidate"]: one | verdict_entry(one["candidate"], shown) for one in judged}
-    # The answer of the search first, if it is confirmed.
-    order = dict.fromkeys([one["candidate"] for part in ("recommended", "finalists") for one in document[part]])
-    recommended = [verdicts[number] for number in order if verdicts[number]["objection"] is None]
-    entry = {
-        "log": log,
-        "folder": folder,
-        "blake2b": mark,
-        "first": time_text(first_us),
-        "last": time_text(last_us),
-        "conclusion": conclusion(recommended, list(verdicts.values()), aims, f"on {log}"),
-        "recommended": [one["candidate"] for one in recommended],
-        "incumbent": figures(shown.standings[0]),
-        "finalists": [{"candidate": number, **verdict_entry(number, shown)} for number in verdicts],
-    }
+    numbers = [one["candidate"] for one in document["finalists"]]
+    shown = shown_of(scored, numbers, documents.aims_of(document), days=(last_us + 1 - scored_us) / DAY_US)
+    about = {"log": log, "folder": folder, "blake2b": mark, "first": time_text(first_us), "last": time_text(last_us)}
+    entry = documents.against_entry(document, shown, about)
     logs = [one for one in document["against"] if one["blake2b"] != mark]
     return _written(found.folder, document | {"against": [*logs, entry]}, progress, warn)
 
 
-def _written(
-    folder: str, document: Mapping[str, Any], progress: Callable[[str], None], warn: Callable[[str], None]
-) -> Tuning:
+def _written(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
     """Write what was found, then its page: a folder without `tune.json` holds a search that was stopped."""
     found = Tuning(folder, document)
-    write_beside(folder, _RESULT, json_bytes(document))
+    write_beside(folder, _RESULT, documents.json_bytes(document))
     progress("drawing the page")
-    page = draw_page(TUNE_PAGE, found.page, warn)
-    if page is not None:
-        write_beside(folder, TUNE_PAGE, page)
+    write_page(partial(write_beside, folder), TUNE_PAGE, found.page, warn)
     return found
 
 
@@ -462,14 +409,13 @@ def _record(batch: Batch, number: int, shown: Shown) -> dict[str, Any]:
         "batch": number,
         "kind": batch.kind,
         "replicates": batch.replicates,
-        "aims": aims_document(shown.aims),
+        "aims": documents.aims_document(shown.aims),
         "rows": [
             {
                 "candidate": candidate,
-                "figures": figures(standing),
+                "figures": documents.figures(standing),
                 "idle": standing.idle,
                 "beaten_by": shown.beaten_by.get(candidate),
-                "taken_back": shown.taken_back.get(candidate),
             }
             for candidate, standing in shown.standings.items()
         ],
@@ -480,8 +426,7 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
     """Refuse a folder with anything else than this search as far as it came."""
     if before is None:
         require_free(folder, force=force)
-        return
-    if force:
+    if before is None or force:
         return
     # A search that was refused or stopped before its first batch has shown nothing that could be lost.
     if before["identity"] != identity and (before["batches"] or before["opened"]):

@@ -37,7 +37,7 @@ def _add_arguments(parser: Parser) -> None:
         help="in place of --config: replay the winner of an earlier run and its incumbent with new seeds, over "
         "its log or over --lookups, and say what is left of the difference",
     )
-    parser.instead["config"] = "confirm"
+    parser.instead["config"] = ("confirm",)
     parser.add_argument("--candidate", metavar="NAME", help="with --confirm: a candidate in place of the winner")
     add_output(parser, "the results")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")

@@ -95,8 +95,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="print this and exit")
         #: name in messages by destination, for arguments that must be given
         self.needed: dict[str, str] = {}
-        #: destination of the argument that does in its place, by destination
-        self.instead: dict[str, str] = {}
+        #: destinations of the arguments of which one does in its place, by destination
+        self.instead: dict[str, tuple[str, ...]] = {}
         #: what to do instead, as a clause, by flag or command that is gone
         self.retired: Mapping[str, str] = {}
 
@@ -191,7 +191,7 @@ def parsed(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     missing = [
         name
         for dest, name in reached.needed.items()
-        if not getattr(arguments, dest) and not getattr(arguments, reached.instead.get(dest, ""), None)
+        if not any(getattr(arguments, name) for name in (dest, *reached.instead.get(dest, ())))
     ]
     if missing:
         reached.error(f"{' and '.join(missing)} must be given")

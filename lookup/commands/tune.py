@@ -48,6 +48,7 @@ def _add_arguments(parser: Parser) -> None:
         help="in place of --config: judge the finalists of the finished search in --output on this other log, a "
         "LOOKUPS table, without searching again",
     )
+    parser.instead["config"] = ("broker_conf", "against")
     add_output(parser, "the results; one with a search that was stopped is gone on with")
     parser.add_argument("--lookups", metavar="PATH", help="the LOOKUPS table, in place of inputs.lookups")
     parser.add_argument("--brokers", metavar="PATH", help="the BROKERS table, in place of inputs.brokers")
@@ -63,8 +64,6 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     """Search, print what was found, and return 0 with a recommendation or 4 with none."""
     searches = [flag for flag in ("config", "broker_conf", "against") if getattr(arguments, flag) is not None]
-    if not searches:
-        raise SettingsError("--config must be given, or --broker-conf, or --against")
     if len(searches) > 1:
         flag = searches[-1].replace("_", "-")
         raise SettingsError(f"--{flag}: stands for a whole search; leave --{searches[0].replace('_', '-')} out")
@@ -111,7 +110,7 @@ def _run_against(arguments: argparse.Namespace) -> int:
     with interrupted_later():
         from lookup.api.evaluating import size_of
         from lookup.api.selection import given_inputs, select
-        from lookup.api.tuning import confirm_on, open_tuning, other_log
+        from lookup.api.tuning import confirm_elsewhere, open_tuning, settings_elsewhere
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
 
@@ -122,7 +121,7 @@ def _run_against(arguments: argparse.Namespace) -> int:
     found = open_tuning(arguments.output)
     given = settings_flags(arguments) | {"inputs.lookups": arguments.against}
     given |= {} if arguments.brokers is None else {"inputs.brokers": arguments.brokers}
-    selection = select(other_log(found, given), given, warn, source=COMMAND_LINE)
+    selection = select(settings_elsewhere(found, given), given, warn, source=COMMAND_LINE)
     inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
     require_apart({"output": arguments.output}, {"against": arguments.against} | inputs)
     with ExitStack() as stack:
@@ -131,7 +130,7 @@ def _run_against(arguments: argparse.Namespace) -> int:
             workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
         )
         stack.enter_context(watched_by(report_stage.done))
-        found = confirm_on(found, selection, workers, progress=report_stage, warn=warn)
+        found = confirm_elsewhere(found, selection, workers, progress=report_stage, warn=warn)
     return _deliver(found, arguments.format)
 
 

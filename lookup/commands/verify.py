@@ -44,7 +44,7 @@ def _add_arguments(parser: Parser) -> None:
         metavar="JOURNAL",
         help="in place of decisions: measure what the plan predicted that `lookup apply` has carried out",
     )
-    parser.instead["recorded"] = "plan"
+    parser.instead["recorded"] = ("plan",)
     parser.add_argument(
         "--record", metavar="DIR", help="with --plan: a folder of `lookup collect`, in place of a cluster"
     )

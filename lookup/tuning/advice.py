@@ -10,9 +10,7 @@ from lookup.score.rules import Name
 from lookup.settings.pulsar_keys import NOT_DYNAMIC
 from lookup.tuning.racing import ANSWERED, Aims, Standing, figure_name
 
-__all__ = [
-    "back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines", "size_of_change",
-]  # fmt: skip
+__all__ = ["back_lines", "dynamic_lines", "objection", "of_bundles", "patch", "promises", "restart_lines"]
 
 
 def objection(candidate: Standing, incumbent: Standing, aims: Aims, *, alone: bool = False) -> str | None:
@@ -77,20 +75,6 @@ def _tolerated(incumbent: Standing, name: Name, aims: Aims) -> float:
 def _is_within(candidate: Standing, incumbent: Standing, name: Name, times: float, aims: Aims) -> bool:
     value, today = candidate.figures[name].value, incumbent.figures[name].value
     return value >= times * today if name in aims.rising else value <= times * today
-
-
-def size_of_change(changes: Mapping[str, object], before: Mapping[str, object]) -> tuple[int, float]:
-    """Return how many keys are changed, and by how much in all, each as a share of the larger of its two values.
-
-    Another choice counts 1, and so does a value that was not written before.
-    """
-
-    def share(new: object, old: object) -> float:
-        numbers = [float(value) for value in (new, old) if isinstance(value, int | float)]
-        largest = max(map(abs, numbers), default=0.0)
-        return abs(numbers[0] - numbers[1]) / largest if len(numbers) == 2 and largest else 1.0
-
-    return len(changes), math.fsum(share(value, before.get(key)) for key, value in changes.items())
 
 
 def patch(changes: Mapping[str, object], today: Mapping[str, object]) -> str:

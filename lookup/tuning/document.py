@@ -12,23 +12,15 @@ from lookup.model.quoting import quantity
 from lookup.score.rules import name_of
 from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY
-from lookup.tuning.advice import (
-    back_lines,
-    dynamic_lines,
-    objection,
-    of_bundles,
-    patch,
-    restart_lines,
-    size_of_change,
-)
+from lookup.tuning.advice import back_lines, dynamic_lines, objection, of_bundles, patch, restart_lines
 from lookup.tuning.racing import Aims, Figure, Standing, figure_name
 from lookup.tuning.search import Candidate, Search
 from lookup.tuning.trials import Shown
 from lookup.tuning.wording import label
 
 __all__ = [
-    "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "json_bytes", "judged_entry",
-    "same_values", "standing", "verdict_entry",
+    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "json_bytes",
+    "judged_entry", "same_values", "standing",
 ]  # fmt: skip
 
 
@@ -95,7 +87,7 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
     }
 
 
-def verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
+def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
     """Return what a confirmation says of a finalist."""
     of, today = shown.standings[number], shown.standings[0]
     return {
@@ -106,16 +98,39 @@ def verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
     }
 
 
-def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the finalists without an objection, in the order of the search but for the first.
+def against_entry(document: Mapping[str, Any], shown: Shown, log: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what another log says of the finalists of a finished search.
 
-    The first is the smallest change among those that are as good as the best: two searches of one log, with other
-    seeds, differ in their best candidate more than in what has to be changed.
+    Args:
+        log: the entry's keys that name the log.
+    """
+    verdicts = {one["candidate"]: _verdict_entry(one["candidate"], shown) for one in document["finalists"]}
+    judged = [one | verdicts[one["candidate"]] for one in document["finalists"]]
+    # The answer of the search comes first if it is confirmed.
+    answers = [one["candidate"] for one in document["recommended"]]
+    recommended = sorted(confirmed(judged), key=lambda one: one["candidate"] not in answers[:1])
+    return {
+        **log,
+        "conclusion": conclusion(recommended, judged, shown.aims, f"on {log['log']}"),
+        "recommended": [one["candidate"] for one in recommended],
+        "incumbent": figures(shown.standings[0]),
+        "finalists": [{"candidate": number, **entry} for number, entry in verdicts.items()],
+    }
+
+
+def confirmed(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the finalists without an objection, the one with the fewest changes first.
+
+    One that another is shown to be better than comes behind. Two searches of one log with other seeds differ in their
+    best candidate, and hardly in the changes that all good ones have in common.
     """
     left = [one for one in judged if one["objection"] is None]
-    rivals = [one for one in left if one is left[0] or one["candidate"] in left[0]["as_good"]]
-    first = min(rivals, key=lambda one: size_of_change(one["changes"], one["before"]), default=None)
-    return sorted(left, key=lambda one: one is not first)
+
+    def rank(one: Mapping[str, Any]) -> tuple[bool, int]:
+        is_worse = any(one["candidate"] not in other["as_good"] for other in left if other is not one)
+        return is_worse, len(one["changes"])
+
+    return sorted(left, key=rank)
 
 
 def same_values(
@@ -151,7 +166,7 @@ def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str
     written = {BUNDLES_KEY if key == "bundles" else key: key for key in known["changes"]}
     keys = {key: known["changes"][of] for key, of in written.items() if not is_path(key)}
     before = {key: known["before"][written[key]] for key in keys}
-    return (known | verdict_entry(candidate.number, shown)) | {
+    return (known | _verdict_entry(candidate.number, shown)) | {
         "patch": patch(keys, before),
         "caution": of_bundles(keys[BUNDLES_KEY]) if BUNDLES_KEY in keys else None,
         "dynamic": list(dynamic_lines(keys)),

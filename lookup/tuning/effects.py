@@ -1,69 +1,38 @@
-"""Tell settings that matter from those that do not: by what all values of one did, and by what it does alone.
+"""Separate settings that matter from those that do not: by the figures that each value of one led to.
 
-A setting matters if a figure of the first batch depends on its value, by the ranks of both, if taking its change back
-loses or gains what is no luck, or if it is among the changes that are recommended first. The first two rarely err,
-whatever the number of settings.
+A setting matters if a figure of the first batch depends on its value, by the ranks of both, or if it is among the
+changes that are recommended first, from which the search has taken all others back. The first rarely errs, whatever
+the number of settings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, stdtrit
+from scipy.special import fdtrc
 from scipy.stats import rankdata
 
-from lookup.tuning.racing import Aims, Samples, Standing, figure_name, gain_over
-from lookup.tuning.search import Candidate, Search
+from lookup.tuning.racing import Standing
+from lookup.tuning.search import Search
 from lookup.tuning.space import Axis, Space
 
-__all__ = ["settings_document", "taken_back"]
+__all__ = ["settings_document"]
 
-#: Probability that among settings without any effect one is taken for one with an effect, for each of the two ways.
+#: Probability that among settings without any effect one is taken for one with an effect.
 _LEVEL = 0.01
-
-#: More degrees of freedom change nothing, and JSON has no infinity.
-_MOST_FREEDOM = 1_000.0
 
 #: Of so many ranks any order is as unlikely as one may ask for; and what is left of them by rounding, as a share.
 _MANY, _ROUNDING = 20, 1e-12
 
 _Floats = NDArray[np.float64]
-#: What a figure gains if a change is taken back: the gain, up is better, its standard error, and degrees of freedom.
-_Gains = Mapping[str, Sequence[float]]
-
-
-def taken_back(
-    samples: Samples, batch: Sequence[Candidate], names: Mapping[int, str], aims: Aims
-) -> dict[int, dict[str, list[float]]]:
-    """Return by candidate of a batch that takes one change back what each figure gains by it.
-
-    Args:
-        samples: pooled figures of the batch.
-        names: of the policies of all that were replayed together, by number.
-    """
-    by_number = {one.number: one for one in batch}
-    found: dict[int, dict[str, list[float]]] = {}
-    for one in batch:
-        base = by_number.get(one.of or 0)
-        if base is None or len(base.point.changes) - len(one.point.changes) != 1:
-            continue
-        for name in aims.figures:
-            gain = gain_over(samples, names[one.number], names[base.number], name, aims)
-            if gain is not None and math.isfinite(gain[0]) and gain[1].error:
-                freedom = min(gain[1].freedom, _MOST_FREEDOM)
-                found.setdefault(one.number, {})[figure_name(name)] = [gain[0], gain[1].error, freedom]
-    return found
 
 
 def settings_document(
-    search: Search,
-    first: Mapping[int, Standing],
-    batches: Sequence[Mapping[int, _Gains]],
-    recommended: Collection[tuple[str, str]],
+    search: Search, first: Mapping[int, Standing], recommended: Collection[tuple[str, str]]
 ) -> list[dict[str, Any]]:
     """Return every setting that was varied: where, its value today, its scale, and whether it mattered.
 
@@ -71,55 +40,25 @@ def settings_document(
 
     Args:
         first: how candidates stood in the first batch, whose values lie all over the spaces with the same luck.
-        batches: what `taken_back` returned of each.
         recommended: spaces and keys of the changes that are recommended first.
     """
     places = [(space, axis) for space in search.spaces.values() for axis in space.axes]
     # Bonferroni's rule: the probability holds over all settings together.
     level = _LEVEL / len(places)
-    told = {place: False for batch in batches for place in _places(search, batch)}
-    told |= {place: True for batch in batches for place in _told(search, batch)} | dict.fromkeys(recommended, True)
-    return [
-        {
-            "space": space.name,
-            "key": axis.key,
-            "today": space.today(axis),
-            "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
-            "matters": _matters(told.get((space.name, axis.key)), _chance(axis, space, search, first), level),
-        }
-        for space, axis in places
-    ]
-
-
-def _matters(is_told: bool | None, chance: tuple[float, float], level: float) -> bool | None:
-    """Return whether a setting mattered, None if neither way could have shown it."""
-    seen, least = chance
-    if is_told or seen <= level:
-        return True
-    return None if is_told is None and least > level else False
-
-
-def _places(search: Search, batch: Mapping[int, _Gains]) -> Iterator[tuple[str, str]]:
-    for number in batch:
-        candidate = search.candidates[number]
-        changes = search.candidates[candidate.of or 0].point.changes
-        yield from ((candidate.point.space, key) for key in changes if key not in candidate.point.changes)
-
-
-def _told(search: Search, batch: Mapping[int, _Gains]) -> Iterator[tuple[str, str]]:
-    """Yield space and key of each change that makes a difference by itself.
-
-    A few replicates say little about how much one difference varies; together those of a batch say it.
-    """
-    gains = [(number, name, *gain) for number, figures in batch.items() for name, gain in figures.items()]
-    for name in dict.fromkeys(name for _, name, *_ in gains):
-        numbers, values, errors, freedoms = zip(*([n, *gain] for n, of, *gain in gains if of == name), strict=True)
-        freedom = sum(freedoms)
-        error = math.sqrt(sum(f * e**2 for e, f in zip(errors, freedoms, strict=True)) / freedom)
-        half = float(stdtrit(freedom, 1.0 - _LEVEL / 2 / len(gains))) * error
-        yield from _places(
-            search, {number: {} for number, value in zip(numbers, values, strict=True) if abs(value) > half}
+    found = []
+    for space, axis in places:
+        seen, least = _chance(axis, space, search, first)
+        matters = seen <= level or (space.name, axis.key) in recommended
+        found.append(
+            {
+                "space": space.name,
+                "key": axis.key,
+                "today": space.today(axis),
+                "scale": "choices" if axis.choices else "log" if axis.is_log else "linear",
+                "matters": None if not matters and least > level else matters,
+            }
         )
+    return found
 
 
 def _chance(axis: Axis, space: Space, search: Search, first: Mapping[int, Standing]) -> tuple[float, float]:

@@ -190,8 +190,8 @@ def _span(figures: _Document, name: str, document: _Document, *, has_width: bool
 
 def _settings(document: _Document) -> Iterator[Block]:
     yield Paragraph(
-        "A setting matters if a figure that is aimed at depends on its value in the first batch, if taking its change "
-        "back makes a difference, or if the change that is recommended first needs it."
+        "A setting matters if a figure that is aimed at depends on its value in the first batch, or if the change that "
+        "is recommended first needs it."
     )
     answers = {True: "matters", False: "no effect could be told from luck", None: "too few candidates to tell"}
     rows = [

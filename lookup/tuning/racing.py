@@ -7,7 +7,7 @@ one batch the difference is taken unit by unit, as a verdict takes it, and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,24 +142,28 @@ def beaten(samples: Samples, standings: Mapping[str, Standing], aims: Aims) -> d
     return found
 
 
-def as_good(samples: Samples, policies: Sequence[str], incumbent: str, aims: Aims) -> dict[str, list[str]]:
-    """Return by policy the others that are not shown to be worse in any figure that is aimed at.
+def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int, list[int]]:
+    """Return by candidate the others that are not shown to be worse in any objective.
 
-    A loss within the tolerance counts as none.
+    A loss within the tolerance is none. Prices do not count, as they do not count for a recommendation that gains.
+
+    Args:
+        names: of the policies by number, that of the incumbent as 0.
     """
 
     def is_as_good(one: str, other: str, name: Name) -> bool:
-        gain, today = gain_over(samples, one, other, name, aims), samples.get((incumbent, *name))
+        gain, today = gain_over(samples, one, other, name, aims), samples.get((names[0], *name))
         # A gain that is unknown, NaN, is not as good.
-        return (
-            gain is not None
-            and today is not None
-            and gain[0] >= -max(gain[1].half_width(), aims.tolerance * abs(today.mean))
-        )
+        return bool(gain and today and gain[0] >= -max(gain[1].half_width(), aims.tolerance * abs(today.mean)))
 
+    numbers = [number for number in names if number]
     return {
-        other: [one for one in policies if one != other and all(is_as_good(one, other, name) for name in aims.figures)]
-        for other in policies
+        other: [
+            one
+            for one in numbers
+            if one != other and all(is_as_good(names[one], names[other], name) for name in aims.objectives)
+        ]
+        for other in numbers
     }
 
 

@@ -8,9 +8,9 @@ from lookup.errors import Argument, InputError
 from lookup.model.quoting import quantity
 from lookup.model.time import US_PER_S
 
-__all__ = ["Seal", "seal"]
+__all__ = ["DAY_US", "Seal", "seal"]
 
-_DAY_US = 86_400 * US_PER_S
+DAY_US = 86_400 * US_PER_S
 _HOUR_S = 3_600
 
 
@@ -42,9 +42,9 @@ def seal(first_us: int, last_us: int, scored_us: int, *, holdout: float, block_s
         InputError: if the log is too short.
     """
     block_us = block_s * US_PER_S
-    from_us = _divided(first_us, last_us, holdout, _DAY_US)
+    from_us = _divided(first_us, last_us, holdout, DAY_US)
     # The last lookup of a day comes before its end.
-    if min(from_us - first_us, last_us - from_us) < _DAY_US - block_us:
+    if min(from_us - first_us, last_us - from_us) < DAY_US - block_us:
         from_us = _divided(first_us, last_us, holdout, block_us)
     parts = from_us - scored_us, last_us - from_us
     if min(parts) < blocks * block_us:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookup.settings.tuning import TuneSection
-from lookup.tuning.advice import objection, promises, size_of_change
+from lookup.tuning.advice import objection, promises
 from lookup.tuning.racing import Aims, Standing, leaders
 from lookup.tuning.space import Point, Space, near, spread
 
@@ -88,7 +88,7 @@ class Search:
                 yield Batch("near", added, few)
         # As finalists are chosen: the first front in order of the first objective.
         bases = self.best(len(self.candidates))[:_PARED]
-        if added := [one for base in bases for one in self._pared(base)]:
+        if added := [one for base in bases for one in self._pared(base, is_best=base is bases[0])]:
             # With what they are taken from, so that both have the same luck.
             yield Batch("pared", [*bases, *added], few)
         simpler = [one for base in bases for one in self._simplest(base)]
@@ -126,21 +126,21 @@ class Search:
             self.candidates[number].beaten_by = beaten_by.get(number)
 
     def finalists(self) -> list[Candidate]:
-        """Return the candidates that are worth the sealed days: what more days do not show, fewer will not.
-
-        In the place of each the smallest change that does as well. Of those that do the same there is one: each further
-        one would take a place, and make the verdicts on all others harder.
-        """
+        """Return the candidates that are worth the sealed days: what more days do not show, fewer will not."""
         return self._leading(self._is_shown)
 
     def _leading(self, may_lead: Callable[[Candidate], bool]) -> list[Candidate]:
-        able = sorted(filter(may_lead, self.candidates[1:]), key=self._size)
-        chosen: dict[str, Candidate] = {}
-        for candidate in filter(may_lead, self.best(len(self.candidates))):
-            versions = [one for one in able if one.of == candidate.number and self._does_as_well(one, candidate)]
-            of_values = str(min([candidate, *versions], key=self._size).standing)
-            chosen.setdefault(of_values, next(one for one in able if str(one.standing) == of_values))
-        return list(chosen.values())[: self._section.finalists]
+        """Return before each good candidate the one with the fewest changes that does as well.
+
+        Of several that do the same there is one: others would take places, and make the verdicts on all harder.
+        """
+        raced = [*filter(self.has_raced, self.best(len(self.candidates)))]
+        distinct: dict[str, Candidate] = {}
+        for good in filter(may_lead, raced):
+            smallest = min((one for one in raced if self._does_as_well(one, good)), key=_n_changes)
+            for one in (smallest, good):
+                distinct.setdefault(str(one.standing), one)
+        return list(distinct.values())[: self._section.finalists]
 
     def has_raced(self, candidate: Candidate) -> bool:
         """Return whether a candidate was among those that raced for the sealed days."""
@@ -162,12 +162,6 @@ class Search:
             return []
         values = np.array([[aims.raised(name, standing) for name in aims.figures] for _, standing in alive])
         return [alive[place][0] for place in leaders(values, count)]
-
-    def _size(self, one: Candidate) -> tuple[int, float, int]:
-        """Return by what the simpler of two candidates is less, the earlier one of equals."""
-        changes = one.point.changes
-        before = {key: self.spaces[one.point.space].before(key) for key in changes}
-        return (*size_of_change(changes, before), one.number)
 
     def _spread(self) -> list[Candidate]:
         budget = self._section.candidates
@@ -214,25 +208,23 @@ class Search:
                 self._add(point, "near")
         return self.candidates[before:]
 
-    def _pared(self, base: Candidate) -> list[Candidate]:
-        before = len(self.candidates)
-        for key in self._varied(base) if len(base.point.changes) > 1 else ():
+    def _pared(self, base: Candidate, *, is_best: bool) -> list[Candidate]:
+        """Take each change of a candidate back, and all but it; the latter of the best candidate only."""
+        before, keys = len(self.candidates), self._varied(base)
+        for key in keys:
             self._add(base.point.without(key), "pared", base.number)
+        for key in keys if is_best else ():
+            self._add(base.point.without(*(other for other in keys if other != key)), "pared", base.number)
         return self.candidates[before:]
 
     def _simplest(self, base: Candidate) -> list[Candidate]:
-        """Take all changes of a candidate back that bring nothing by themselves; none if only one or all would be."""
-        by_changes = {one.point.identity: one for one in self.candidates}
-        point, taken = base.point, 0
-        for key in self._varied(base):
-            alone = by_changes.get(base.point.without(key).identity)
-            if alone is not None and self._does_as_well(alone, base) and len(point.changes) > 1:
-                point, taken = point.without(key), taken + 1
+        """Return the version with the fewest changes that does as well, and one without all changes that are idle."""
+        as_good = {one.point.identity: one for one in self.candidates[1:] if self._does_as_well(one, base)}
+        idle = [key for key in self._varied(base) if base.point.without(key).identity in as_good]
         before = len(self.candidates)
-        if taken > 1:
-            self._add(point, "pared", base.number)
-        known = [one for one in self.candidates if one.point.identity == point.identity and one is not base]
-        return self.candidates[before:] or known
+        self._add(base.point.without(*idle), "pared", base.number)
+        versions = (one for one in as_good.values() if one.of == base.number)
+        return [*sorted(versions, key=_n_changes)[:1], *self.candidates[before:]]
 
     def _varied(self, candidate: Candidate) -> list[str]:
         return [axis.key for axis in self.spaces[candidate.point.space].axes if axis.key in candidate.point.changes]
@@ -257,6 +249,10 @@ class Search:
     def _add(self, point: Point, origin: str, of: int | None = None) -> None:
         if point.changes and all(point.identity != other.point.identity for other in self.candidates):
             self.candidates.append(Candidate(len(self.candidates), point, origin, of=of))
+
+
+def _n_changes(one: Candidate) -> int:
+    return len(one.point.changes)
 
 
 def _half(replicates: int) -> int:

@@ -90,9 +90,9 @@ class Point:
         """Return what is the same for points that make the same policy."""
         return f"{self.space} {sorted(self.changes.items(), key=lambda change: change[0])!r}"
 
-    def without(self, key: str) -> Point:
-        """Return the point with one setting as it is."""
-        return replace(self, changes={name: value for name, value in self.changes.items() if name != key})
+    def without(self, *keys: str) -> Point:
+        """Return the point with some settings as they are."""
+        return replace(self, changes={name: value for name, value in self.changes.items() if name not in keys})
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
     for other in others:
         if other["candidate"] in best["as_good"] and best["candidate"] in other["as_good"]:
             keys = [f"candidate {of['candidate']} ({', '.join(of['changes'])})" for of in (best, other)]
-            yield f"{' and '.join(keys)} are interchangeable: {confirmation(document)} show no difference"
+            aims = " and ".join(document["objectives"])
+            yield f"{' and '.join(keys)} are interchangeable: {confirmation(document)} show no difference in {aims}"
 
 
 def _range(values: Sequence[Any]) -> str:

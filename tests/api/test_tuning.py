@@ -40,6 +40,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         clusters=1,
         brokers=6,
         topics=1_000,
+        tenants=96,
+        namespaces=96,
         zipf=0.2,
         rack_affinity=1.0,
         losses=0,
@@ -111,7 +113,8 @@ def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_p
 
 def test_who_is_certainly_worse_than_another_goes_no_further(log: Path, tmp_path: Path) -> None:
     """A placement by chance does: it names the one that beats it, and is in no later batch."""
-    found = _tuned(_search(log, {**_WEIGHT, "selector": ["best", "random"]}), tmp_path / "out")
+    vary = {**_WEIGHT, "selector": ["best", "random"]}
+    found = _tuned(_search(log, vary, candidates=16, replicates=4), tmp_path / "out")
     batches = json.loads((Path(found.folder) / "search.json").read_text())["batches"]
     beaten = {
         row["candidate"]: (number, row["beaten_by"])
@@ -275,7 +278,7 @@ def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path
     with given_tables({}) as given:
         trials = LogTrials.of(file, given.select(file.tune.evaluation, {}, print), holdout=False)
 
-    assert trials.span.days == pytest.approx(_HOURS / 48, rel=0.02)
+    assert trials.days(is_sealed=True) == pytest.approx(_HOURS / 48, rel=0.02)
 
 
 def test_a_finished_search_is_opened_again(found: Any) -> None:
@@ -302,7 +305,7 @@ def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
 ) -> None:
     """Also with a search of another schema, which stands for None; `force` begins anew."""
     for name in ("search.json", "tune.json"):
-        other = json.dumps(json.loads((Path(found.folder) / name).read_text()) | {"schema": 2})
+        other = json.dumps(json.loads((Path(found.folder) / name).read_text()) | {"schema": 1})
         (tmp_path / name).write_text(other if content is None else content)
 
     with pytest.raises(InputError, match=r"holds a search\.json "):
@@ -425,7 +428,7 @@ def test_candidates_have_bundles_of_their_own(log: Path, tmp_path: Path) -> None
 
     assert sorted(uneven) == [16, 64]
     assert all(one["before"] == {"bundles": 1} for one in others)
-    assert uneven[64] < uneven[16] < today["search"]["imbalance_max_mean"]["value"] - 0.2
+    assert uneven[64] < uneven[16] < today["search"]["imbalance_max_mean"]["value"] - 0.1
 
 
 def test_bundles_are_not_varied_with_loads_of_the_log_s_own(log: Path, tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ selector = "best"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a search over two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("search")
-    generate(folder / "log", hours=48, lookups=10_000, clusters=1, losses=0, zipf=0.2, seed=2, policy="none")
+    senders = {"tenants": 96, "namespaces": 96, "topics": 1_000, "rack_affinity": 1.0, "zipf": 0.2}
+    figures = {"hours": 48, "lookups": 20_000, "clusters": 1, "brokers": 6, "losses": 0, "seed": 2, **senders}
+    generate(folder / "log", policy="none", **figures)
     (folder / "evaluation.toml").write_text(_EVALUATION)
     (folder / "tune.toml").write_text(_SEARCH)
     return folder

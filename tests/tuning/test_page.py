@@ -22,9 +22,12 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     lookup.generate(
         log,
         hours=48,
-        lookups=10_000,
+        lookups=20_000,
+        topics=1_000,
         clusters=1,
         brokers=6,
+        tenants=96,
+        namespaces=96,
         losses=0,
         zipf=0.2,
         rack_affinity=1.0,
