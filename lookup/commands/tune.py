@@ -149,9 +149,10 @@ def _deliver(found: Tuning, form: str | None) -> int:
         if missing:
             note(f"no {TUNE_PAGE}, which needs {missing[0]}: install it with pip install 'pulsar-lookup[report]'")
         page = "" if missing else f"{TUNE_PAGE} for people, "
-        judged = document["finalists"]
-        sealed = f", and in sealed/ the report of the finalists on {confirmation(document)}" if judged else ""
-        note(f"results are in {found.folder}: {page}tune.json for programs{sealed}")
+        parts = [("sealed", confirmation(document))] if document["finalists"] else []
+        parts += [(log["folder"], log["log"]) for log in document["against"]]
+        reports = "".join(f", in {folder}/ the report of the finalists on {days}" for folder, days in parts)
+        note(f"results are in {found.folder}: {page}tune.json for programs{reports}")
     return found.exit_code
 
 

@@ -281,6 +281,42 @@ def test_moves_of_a_day_are_those_of_the_time_that_is_scored(log: Path, tmp_path
     assert trials.days(is_sealed=True) == pytest.approx(_HOURS / 48, rel=0.02)
 
 
+def test_totals_are_those_of_a_day_on_either_part_of_the_log(found: Any) -> None:
+    """Moves of the sealed evaluation are those of all its hours; a ratio stays as it is."""
+    first, last = (datetime.fromisoformat(found.document()[name]) for name in ("sealed_from", "last"))
+    days = (last - first) / timedelta(days=1)
+    whole = {name: figure.value for name, figure in found.sealed.scored.pooled.items()}
+
+    of_day, best = found.document()["incumbent"]["sealed"], found.document()["finalists"][0]
+
+    assert "moves" in found.document()["per_day"]
+    assert "match_ratio:rack" not in found.document()["per_day"]
+    assert of_day["moves"]["value"] * days == pytest.approx(whole["today", "moves", None])
+    name, figures = f"candidate-{best['candidate']}", best["sealed"]
+    assert figures["moves"]["value"] * days == pytest.approx(whole[name, "moves", None])
+    assert figures["match_ratio:rack"]["value"] == pytest.approx(whole[name, "match_ratio", "rack"])
+
+
+def test_a_page_that_cannot_be_drawn_loses_nothing(
+    found: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither that of the search nor that of the sealed evaluation; a warning names each."""
+
+    def fail(*given: Any, **named: Any) -> str:
+        raise ValueError("math domain error")
+
+    monkeypatch.setattr("lookup.tuning.page.tuning_page", fail)
+    monkeypatch.setattr("lookup.report.page.html_report", fail)
+    said: list[str] = []
+    again = _tuned(_search(log, _WEIGHT), tmp_path / "out", warn=said.append)
+
+    assert again.document() == found.document()
+    assert (tmp_path / "out" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
+    assert again.sealed.exit_code == found.sealed.exit_code
+    assert not list((tmp_path / "out").rglob("*.html"))
+    assert [text.partition(" ")[0] for text in said if "could not be drawn" in text] == ["report.html", "tune.html"]
+
+
 def test_a_finished_search_is_opened_again(found: Any) -> None:
     """With its candidates as a table, and the evaluation of its sealed days."""
     opened = lookup.open_tuning(found.folder)

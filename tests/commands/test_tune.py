@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from lookup.api.generating import generate
+from lookup.api.tuning import tune as search
+from lookup.logs.jobs import InProcess
 from tests.commands.projects import Run
 
 _SEARCH = """
@@ -36,15 +41,15 @@ name = "today"
 scorers = [{ use = "property-match", key = "rack", weight = 0.0 }, "headroom"]
 selector = "best"
 """
+_SENDERS: dict[str, Any] = {"tenants": 96, "namespaces": 96, "topics": 1_000, "rack_affinity": 1.0, "zipf": 0.2}
+_FIGURES: dict[str, Any] = {"hours": 48, "lookups": 20_000, "clusters": 1, "brokers": 6, "losses": 0, **_SENDERS}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a search over two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("search")
-    senders = {"tenants": 96, "namespaces": 96, "topics": 1_000, "rack_affinity": 1.0, "zipf": 0.2}
-    figures = {"hours": 48, "lookups": 20_000, "clusters": 1, "brokers": 6, "losses": 0, "seed": 2, **senders}
-    generate(folder / "log", policy="none", **figures)
+    generate(folder / "log", policy="none", **_FIGURES, seed=2)
     (folder / "evaluation.toml").write_text(_EVALUATION)
     (folder / "tune.toml").write_text(_SEARCH)
     return folder
@@ -96,6 +101,69 @@ def test_a_program_gets_the_document(lookup: Run, folder: Path, tmp_path: Path) 
     assert ran.code == 4
     assert json.loads(ran.out) == json.loads((tmp_path / "out" / "tune.json").read_text())
     assert json.loads(ran.out)["recommended"] == []
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Search, and write three other logs: of the next week, of three lookups, and of another cluster."""
+    place = tmp_path_factory.mktemp("finished")
+    search(folder / "tune.toml", output=place / "out", workers=InProcess())
+    generate(place / "next", policy="none", **_FIGURES, seed=3, start="2026-01-12T00:00:00Z")
+    rows = pd.read_parquet(place / "next" / "lookups")
+    rows.assign(cluster="elsewhere").to_parquet(place / "elsewhere.parquet")
+    rows.head(3).to_parquet(place / "few.parquet")
+    return place
+
+
+@pytest.mark.parametrize(("log", "code"), [("next/lookups", 0), ("few.parquet", 4)])
+def test_another_log_confirms_a_finished_search_or_does_not(
+    lookup: Run, finished: Path, tmp_path: Path, log: str, code: int
+) -> None:
+    """Its figures stand beside those of the search and of the sealed days; asked twice it has one answer."""
+    shutil.copytree(finished / "out", tmp_path / "out")
+    before = json.loads((tmp_path / "out" / "tune.json").read_text())
+    words = ("--against", finished / log, "--brokers", finished / "next" / "brokers", "--output")
+
+    ran = [lookup("tune", *words, tmp_path / "out", "--master", "none") for _ in range(2)]
+
+    assert [one.code for one in ran] == [code, code], ran[0].err
+    assert ran[0].out == ran[1].out
+    assert f"drift from the search to {finished / log}: " in ran[0].out
+    document = json.loads((tmp_path / "out" / "tune.json").read_text())
+    (entry,) = document["against"]
+    assert bool(entry["recommended"]) == (code == 0)
+    assert document == before | {"against": [entry]}
+    assert (tmp_path / "out" / entry["folder"] / "summary.json").exists()
+    assert (tmp_path / "out" / "tune.html").read_bytes() != (finished / "out" / "tune.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--against", "none"], "none"),
+        (["--against", "{folder}/log/lookups"], "is the log of the search"),
+        (["--against", "elsewhere.parquet"], "cluster 'elsewhere' of the log has no broker"),
+        (["--against", "next/lookups", "--set", "evaluation.warmup_s=900000"], "before anything of it is scored"),
+        (["--against", "next/lookups", "--config", "{folder}/tune.toml"], "--against: stands for"),
+        (["--against", "next/lookups", "--lookups", "next/lookups"], "--against: is the whole log"),
+        (["--against", "next/lookups", "--set", "tune.candidates=9"], "tune"),
+        (["--against", "next/lookups", "--output", "next"], "next: holds no tune.json"),
+    ],
+)
+def test_a_log_that_can_confirm_nothing_is_refused_in_one_sentence(
+    lookup: Run, folder: Path, finished: Path, words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the exit code 2, before any replay, and the search stays as it is."""
+    monkeypatch.chdir(finished)
+    before = (finished / "out" / "tune.json").read_bytes()
+
+    ran = lookup("tune", "--output", "out", *(word.format(folder=folder) for word in words), "--master", "none")
+
+    assert ran.code == 2
+    assert sentence in ran.err.splitlines()[-1]
+    assert "Traceback" not in ran.err
+    assert (finished / "out" / "tune.json").read_bytes() == before
+    assert not list((finished / "out").glob("against-*"))
 
 
 def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lookup.tuning.document import conclusion, figures, judged_entry
+from lookup.tuning.document import against_entry, conclusion, confirmed, figures, judged_entry, same_values
 from lookup.tuning.racing import Standing
-from lookup.tuning.search import Candidate
-from lookup.tuning.trials import Span
+from lookup.tuning.search import Candidate, Search
+from lookup.tuning.trials import Shown
 from tests.tuning.worlds import AIMS, IMBALANCE, TODAY, searched, space_of, standing
 
 _CONF_KEY = "defaultNumberOfNamespaceBundles"
+
+
+def _shown(search: Search) -> Shown:
+    return Shown(AIMS, {one.number: standing(1.0 if one.number else 2.0) for one in search.candidates})
 
 
 def _judged(key: str, today: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +27,7 @@ def _judged(key: str, today: dict[str, Any]) -> dict[str, Any]:
     space = space_of({key: [4, 8, 16]}, today, bundles=4)
     search, _ = searched(space, lambda one: standing(1.0 if one.point.changes.get(key) == 16 else 2.0))
     best: Candidate = next(one for one in search.candidates if one.point.changes.get(key) == 16)
-    return judged_entry(best, search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    return judged_entry(best, search, _shown(search))
 
 
 @pytest.mark.parametrize("key", ["bundles", _CONF_KEY])
@@ -47,7 +52,7 @@ def test_a_key_that_was_not_written_is_deleted_on_the_way_back(tmp_path: Path) -
     space = space_of(vary, {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")})
     search, _ = searched(space, lambda one: standing(1.0 if one.number else 2.0))
 
-    judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    judged = judged_entry(search.candidates[1], search, _shown(search))
     assert judged["policy"]["pulsar"] == "4.2"
     assert judged["back"] == [
         f"pulsar-admin brokers update-dynamic-config --config {keys[1]} --value 10",
@@ -60,7 +65,7 @@ def test_other_changes_need_no_caution() -> None:
     space = space_of({"shedder.threshold": [0.1, 0.2]})
     search, _ = searched(space, lambda one: standing(1.0 if one.number else 2.0))
 
-    judged = judged_entry(search.candidates[1], search, standing(1.0), standing(2.0), AIMS, days=1.0)
+    judged = judged_entry(search.candidates[1], search, _shown(search))
     assert judged["caution"] is None
     assert judged["patch"] == ""
 
@@ -73,7 +78,63 @@ def test_nothing_confirmed_says_what_could_have_been_shown(gap: float, effect: s
     of = standing(1.9, half=0.3).figures
     open_ = Standing({**of, IMBALANCE: replace(of[IMBALANCE], gap=gap)})
 
-    text = conclusion([], [{"sealed": figures(open_)}], AIMS, Span("days", "a", "b", "c"), opened=1)
+    text = conclusion([], [{"sealed": figures(open_)}], AIMS, "on days that the search has not seen")
 
-    assert "none of 1 finalist; " in text
+    assert "none of 1 finalist is confirmed on days " in text
     assert text.split(": ")[-1].split(", ")[0] == effect
+
+
+def _finalist(number: int, *keys: str, as_good: Sequence[int] = (), objection: str | None = None) -> dict[str, Any]:
+    changes = dict.fromkeys(keys, 1)
+    return {"candidate": number, "changes": changes, "as_good": list(as_good), "objection": objection}
+
+
+def test_of_finalists_that_are_as_good_the_one_with_the_fewest_changes_comes_first() -> None:
+    """Whichever looked best: that differs from one draw of seeds to the next."""
+    judged = [_finalist(7, "a", "b", as_good=[3]), _finalist(5, "a", objection="worse"), _finalist(3, "a", as_good=[7])]
+
+    assert [one["candidate"] for one in confirmed(judged)] == [3, 7]
+
+
+def test_fewer_changes_do_not_come_first_if_they_are_shown_to_be_worse() -> None:
+    """Candidate 3 is not among those that are as good as 7."""
+    judged = [_finalist(7, "a", "b"), _finalist(3, "a", as_good=[7])]
+
+    assert [one["candidate"] for one in confirmed(judged)] == [7, 3]
+
+
+def test_values_that_do_the_same_are_listed_with_todays_where_a_key_is_not_changed() -> None:
+    """The same in each batch that had both, to the last digit; one that differed in an earlier batch is another."""
+
+    def entry(number: int, space: str = "s", **changes: int) -> dict[str, Any]:
+        return {"candidate": number, "space": space, "changes": changes, "before": dict.fromkeys(changes, 60)}
+
+    def batch(**values: float) -> dict[str, Any]:
+        rows = [
+            {"candidate": int(name[1:]), "figures": {"imbalance_max_mean": {"value": value}}}
+            for name, value in values.items()
+        ]
+        return {"rows": rows}
+
+    one = entry(1, threshold=9)
+    others = [entry(2, threshold=21, minimum=4), entry(3, threshold=12), entry(4, "other", threshold=5)]
+    batches = [batch(c1=1.5, c2=1.5, c3=1.6), batch(c1=1.25, c2=1.25, c3=1.25, c4=1.25)]
+
+    same = same_values(one, [one, *others], batches)
+
+    assert same == {"candidates": [2], "values": {"threshold": [9, 21], "minimum": [60, 4]}}
+    assert same_values(one, [one, *others[1:]], batches) == {"candidates": [], "values": {}}
+
+
+@pytest.mark.parametrize(("better", "answers"), [((1, 2), [2, 1]), ((1,), [1]), ((), [])])
+def test_another_log_confirms_the_answer_of_the_search_first(better: Sequence[int], answers: Sequence[int]) -> None:
+    """If it gains there too; what the search did not recommend first comes behind it."""
+    finalists = [_finalist(1, "a", as_good=[2]) | {"sealed": {}}, _finalist(2, "a", "b", as_good=[1]) | {"sealed": {}}]
+    document = {"finalists": finalists, "recommended": finalists[::-1]}
+    standings = {0: standing(2.0), **{number: standing(1.0 if number in better else 3.0) for number in (1, 2)}}
+
+    entry = against_entry(document, Shown(AIMS, standings), {"log": "next-week"})
+
+    assert entry["recommended"] == answers
+    assert entry["conclusion"].startswith("change a = 1") == bool(answers)
+    assert [one["candidate"] for one in entry["finalists"]] == [1, 2]

@@ -101,6 +101,17 @@ def test_without_sealed_days_every_figure_says_so(document: dict[str, Any]) -> N
     assert "not confirmed: no days" not in tuning_page(document)
 
 
+def test_a_candidate_that_moves_less_than_today_can_is_drawn(document: dict[str, Any]) -> None:
+    """Its batch had more moves than today has in the last one, so that its gain takes them below 0."""
+    today, one = document["incumbent"]["search"]["moves"], document["candidates"][1]
+    moves = one["search"]["moves"] | {"value": 3.0, "delta": 2.0 * today["value"] + 1.0}
+    one = one | {"search": one["search"] | {"moves": moves}}
+
+    page = tuning_page({**document, "candidates": [document["candidates"][0], one, *document["candidates"][2:]]})
+
+    assert "front-search-chart" in _charts(page)
+
+
 def test_one_figure_alone_has_no_front(document: dict[str, Any]) -> None:
     """The rest of the page is there."""
     one = {**document, "objectives": ["moves"], "prices": []}

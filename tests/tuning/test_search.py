@@ -42,6 +42,43 @@ def test_a_change_that_brings_nothing_is_taken_back() -> None:
     assert set(search.finalists()[0].point.changes) == {_KEY}
 
 
+def test_one_key_more_that_does_nothing_takes_no_place() -> None:
+    """Of candidates whose figures are equal to the last digit there is one finalist, with the fewest keys."""
+    search, _ = searched(space_of(_SPACE, _TODAY), _figures)
+    finalists = search.finalists()
+
+    assert len({str(one.standing) for one in finalists}) == len(finalists)
+    assert {*finalists[0].point.changes} == {_KEY}
+
+
+def test_each_change_of_the_best_is_tried_alone() -> None:
+    """Beside all others together: of four keys one may do what all four do."""
+    keys = ("shedder.threshold", "shedder.history", "shedder.lower_boundary", "grace_s")
+    vary = {**_SPACE, "shedder.lower_boundary": [True, False], "grace_s": {"low": 60, "high": 7200}}
+    _, batches = searched(space_of(vary, _TODAY), _figures)
+    pared = next(batch for batch in batches if batch.kind == "pared")
+    best = pared.candidates[0]
+
+    alone = [{*one.point.changes} for one in pared.candidates if len(one.point.changes) == 1]
+
+    assert len(best.point.changes) >= 3
+    assert all({key} in alone for key in keys if key in best.point.changes)
+
+
+def test_fewer_changes_go_to_the_sealed_days_with_the_good_ones_that_they_stand_for() -> None:
+    """A gain that the race alone does not show is shown, or not, with all replicates."""
+
+    def figures(one: Candidate) -> Standing:
+        is_alone = len(one.point.changes) == 1
+        return standing(1.0 + 0.4 * distance(one, _KEY, _BEST), 1.0, half=2.0 if is_alone else 0.05)
+
+    search, _ = searched(space_of(_SPACE, _TODAY), figures)
+    first, second, *_ = search.finalists()
+
+    assert {*first.point.changes} == {_KEY}
+    assert {*second.point.changes} == {*_SPACE}
+
+
 def test_batches_are_spread_then_near_then_pared_then_raced() -> None:
     """The first has half the replicates of the next ones, and a quarter of the others' places wait for the pared."""
     search, batches = searched(space_of(_SPACE, _TODAY), _figures, candidates=32)
