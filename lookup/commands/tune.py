@@ -26,7 +26,16 @@ from lookup.commands.options import (
 from lookup.commands.show import to_toml
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress, warn
 from lookup.errors import SettingsError
-from lookup.tuning.wording import beside_today, confirmation, figure_rows, gain_text, label, restart_text, sentences
+from lookup.tuning.wording import (
+    answers,
+    beside_today,
+    confirmation,
+    figure_rows,
+    gain_text,
+    label,
+    restart_text,
+    sentences,
+)
 
 if TYPE_CHECKING:
     # It needs what only `run` asks for.
@@ -212,8 +221,7 @@ def _number(value: float | None) -> str:
 
 def _print(document: Mapping[str, Any]) -> None:
     console = data_console()
-    console.print(plain(document["conclusion"]), soft_wrap=True)
-    for sentence in sentences(document):
+    for sentence in (*answers(document), *sentences(document)):
         console.print(plain(sentence), soft_wrap=True)
     if document["finalists"]:
         console.print()

@@ -18,7 +18,16 @@ from lookup.report.html import html_page
 from lookup.report.trade import trade_chart
 from lookup.report.words import words_of
 from lookup.score.rules import name_of
-from lookup.tuning.wording import beside_today, confirmation, figure_rows, gain_text, label, restart_text, sentences
+from lookup.tuning.wording import (
+    answers,
+    beside_today,
+    confirmation,
+    figure_rows,
+    gain_text,
+    label,
+    restart_text,
+    sentences,
+)
 
 __all__ = ["tuning_page"]
 
@@ -60,7 +69,9 @@ def _caution(document: _Document) -> str:
 
 
 def _answer(document: _Document) -> Iterator[Block]:
-    yield Paragraph(document["conclusion"], "lead")
+    first, *others = answers(document)
+    yield Paragraph(first, "lead")
+    yield from map(Paragraph, others)
     if not document["sealed_from"]:
         yield Paragraph(
             "No days were sealed: the best of many candidates looks better than it is, and no figure of this page says "

@@ -7,7 +7,7 @@ one batch the difference is taken unit by unit, as a verdict takes it, and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,8 +28,6 @@ __all__ = [
 #: What must not get worse, and what a change costs: looked at whatever is sought.
 ANSWERED: Name = ("answered_ratio", None)
 MOVES: Name = ("moves", None)
-
-
 #: Figures of a batch in every replicate, by policy, metric and key.
 Samples = Mapping[tuple[str, str, str | None], Sample | None]
 
@@ -156,15 +154,12 @@ def as_good(samples: Samples, names: Mapping[int, str], aims: Aims) -> dict[int,
         # A gain that is unknown, NaN, is not as good.
         return bool(gain and today and gain[0] >= -max(gain[1].half_width(), aims.tolerance * abs(today.mean)))
 
-    numbers = [number for number in names if number]
-    return {
-        other: [
-            one
-            for one in numbers
-            if one != other and all(is_as_good(names[one], names[other], name) for name in aims.objectives)
-        ]
-        for other in numbers
-    }
+    def others_as_good(number: int) -> Iterator[int]:
+        for one in names.keys() - {0, number}:
+            if all(is_as_good(names[one], names[number], name) for name in aims.objectives):
+                yield one
+
+    return {number: sorted(others_as_good(number)) for number in names if number}
 
 
 def leaders(values: NDArray[np.float64], count: int) -> list[int]:

@@ -1,9 +1,10 @@
 """Say which candidates are replayed next, from what the batches before have shown.
 
 First candidates lie all over the spaces, then near the best of these, in turns. Changes of the best are taken back one
-by one, since a change that brings nothing is not worth making; then the best of all are tried in half as many
-replicates as a verdict has, the first of these in all of them if no gain stands out from luck. Those whose gain does
-are the finalists. Nothing is drawn: the same figures lead to the same finalists.
+by one, and tried alone, since a change that brings nothing is not worth making. Then the best of all are tried in half
+as many replicates as a verdict has, the first of these in all of them if no gain is significant. Finalists are those
+with a significant gain, and before each the one with the fewest changes that does as well. Nothing is drawn: the same
+figures lead to the same finalists.
 """
 
 from __future__ import annotations

@@ -32,11 +32,7 @@ class Shown:
 
 
 def shown_of_batch(
-    batch: Batch,
-    names: Mapping[int, str],
-    samples: Samples,
-    standings: Mapping[int, Standing],
-    aims: Aims,
+    batch: Batch, names: Mapping[int, str], samples: Samples, standings: Mapping[int, Standing], aims: Aims
 ) -> Shown:
     """Return what a batch has shown; in a race nobody is out before its end."""
     if batch.replicates == 1:
@@ -44,10 +40,9 @@ def shown_of_batch(
         return Shown(aims, {number: standing.without_width() for number, standing in standings.items()})
     by_name = {name: number for number, name in names.items()}
     worse = beaten(samples, {name: standings[number] for number, name in names.items()}, aims)
+    is_race = batch.kind == "race"
     return Shown(
-        aims,
-        standings,
-        beaten_by={by_name[name]: by_name[by] for name, by in worse.items() if by_name[name] and batch.kind != "race"},
+        aims, standings, {by_name[name]: by_name[by] for name, by in worse.items() if by_name[name] and not is_race}
     )
 
 

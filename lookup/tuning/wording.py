@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+from lookup.model.quoting import quantity
+
 __all__ = [
-    "beside_today", "confirmation", "figure_rows", "gain_text", "label", "reopened", "restart_text", "sentences",
+    "answers", "beside_today", "confirmation", "figure_rows", "gain_text", "label", "reopened", "restart_text",
+    "sentences",
 ]  # fmt: skip
 
 
@@ -40,6 +44,11 @@ def beside_today(one: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
             figure = figure | {"value": max(value, 0.0) if min(today, figure["value"]) >= 0.0 else value}
         figures[name] = figure
     return {**one, "search": figures}
+
+
+def answers(document: Mapping[str, Any]) -> list[str]:
+    """Return the answer by each log: by the one that was asked last first, and by the search last."""
+    return [*(log["conclusion"] for log in reversed(document["against"])), document["conclusion"]]
 
 
 def reopened(times: int) -> str:
@@ -91,17 +100,16 @@ def figure_rows(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]
 
 
 def _drift(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for each part of the log after the search what became of today's figures and of the first gain."""
+    """Yield how today's figures and the gains of the first finalist differ between the search and other days."""
     search, *later = _days(document)
     for first in [*document["recommended"], *document["finalists"]][:1]:
-        for of in later:
-            changes = []
-            for name in [*document["objectives"], *document["prices"]]:
-                today = " to ".join(_number(days.today[name]) for days in (search, of))
-                figures = (days.finalists[first["candidate"]]["sealed"][name] for days in (search, of))
-                gains = " to ".join("-" if one["delta"] is None else f"{one['delta']:+.3g}" for one in figures)
-                changes.append(f"today's {label(name, document)} {today}, the gain of {first['candidate']} {gains}")
-            yield f"drift from the search to {of.name}: {'; '.join(changes)}"
+        number = first["candidate"]
+        for of, name in product(later, [*document["objectives"], *document["prices"]]):
+            today = " to ".join(_number(days.today[name]) for days in (search, of))
+            figures = (days.finalists[number]["sealed"][name] for days in (search, of))
+            gains = " to ".join("-" if one["delta"] is None else f"{one['delta']:+.3g}" for one in figures)
+            about = f"drift of {label(name, document)} from the search to {of.name}"
+            yield f"{about}: today {today}, gain of candidate {number} {gains}"
 
 
 def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
@@ -109,7 +117,8 @@ def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
     for one in document["finalists"]:
         if others := one["same"]["candidates"]:
             values = " with ".join(f"{key} {_range(of)}" for key, of in one["same"]["values"].items())
-            yield f"{values} do the same as candidate {one['candidate']}: {len(others)} more have equal figures"
+            count = quantity(len(others), "other candidate")
+            yield f"{values} do the same as candidate {one['candidate']}: {count} had equal figures"
     best, *others = document["recommended"] or [{}]
     for other in others:
         if other["candidate"] in best["as_good"] and best["candidate"] in other["as_good"]:
@@ -140,7 +149,6 @@ def sentences(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"today {cycles}"
     yield from _drift(document)
     yield from _interchangeable(document)
-    yield from (log["conclusion"] for log in document["against"])
     idle: dict[str, str] = {}
     for one in document["candidates"]:
         if one["idle"] is not None:

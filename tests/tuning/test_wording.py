@@ -76,14 +76,14 @@ def test_the_figures_of_each_part_of_the_log_stand_apart_with_the_drift_between_
     document = _document(_finalist(4, 2.25, "a"), against=[log])
 
     heads, rows = figure_rows(document)
-    drifts = [text for text in sentences(document) if text.startswith("drift")]
+    drifts = [text for text in sentences(document) if text.startswith("drift of moves a day ")]
 
     assert heads[1:4] == [f"moves a day, {days}" for days in ("the search", "the sealed days", "next-week")]
     assert [cell.split(",")[0] for cell in rows[1]] == ["4", "1.5", "2.25", "5", "recommended", "it moves more"]
     assert rows[0][1:4] == ["2", "3", "4"]
     assert len(drifts) == 2
-    assert "today's moves a day 2 to 3, the gain of 4 +0.5 to +0.75" in drifts[0]
-    assert "today's moves a day 2 to 4, the gain of 4 +0.5 to -1" in drifts[1]
+    assert "today 2 to 3, gain of candidate 4 +0.5 to +0.75" in drifts[0]
+    assert "today 2 to 4, gain of candidate 4 +0.5 to -1" in drifts[1]
 
 
 def test_only_totals_are_those_of_a_day() -> None:
