@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from lookup.logs.sources import locate
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 from lookup.replay.run import run_plan
-from lookup.report.confirmation import confirming_elsewhere
 from lookup.report.folder import read_run
 from lookup.report.manifest import fingerprint
 from lookup.settings.loader import load_tuning
@@ -352,26 +351,11 @@ class TuneRun:
         }
 
 
-def settings_elsewhere(found: Tuning, given: Container[str]) -> dict[str, Any]:
-    """Return the settings of an evaluation of a search's finalists over another log, with new seeds.
-
-    Args:
-        given: key paths of the settings that are given for it.
-
-    Raises:
-        InputError: if the search had no finalist.
-        SettingsError: for tables of the search's log in whose place no other ones are given.
-    """
-    if not found.document()["finalists"]:
-        raise InputError(f"{found.folder}: the search had no finalist, so another log has nothing to confirm")
-    return confirming_elsewhere(read_run(f"{found.folder}/{SEALED}"), given)
-
-
 def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, progress: Say, warn: Say) -> Tuning:
     """Judge the finalists of a search on another log by the rules of the sealed days, and write the result.
 
     Args:
-        selection: of the settings that `settings_elsewhere` returned.
+        selection: the evaluation of the sealed days with the other log, its tables and other seeds.
 
     Raises:
         InputError: if it is the log of the search, or none of its lookups would be scored.

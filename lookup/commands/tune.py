@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMAND", "explain_candidate"]
 
+#: Settings that are instants of one log.
+_TIMES = ("since", "until", "scored_from")
+
 
 def _add_arguments(parser: Parser) -> None:
     add_config(parser, "the search, a TOML file with [tune] and [[spaces]]")
@@ -118,19 +121,30 @@ def _run_against(arguments: argparse.Namespace) -> int:
     """Judge the finalists of a finished search on another log, print what comes of it, and return 0 or 4."""
     with interrupted_later():
         from lookup.api.evaluating import size_of
+        from lookup.api.log_trials import SEALED
         from lookup.api.selection import given_inputs, select
-        from lookup.api.tuning import confirm_elsewhere, open_tuning, settings_elsewhere
+        from lookup.api.tuning import confirm_elsewhere, open_tuning
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
+        from lookup.report.confirmation import new_seeds
+        from lookup.report.folder import read_run, settings_given
 
-    if arguments.lookups is not None or arguments.no_holdout:
-        raise SettingsError(
-            "--against: is the whole log, none of which is sealed; leave --lookups and --no-holdout out"
-        )
+    if arguments.lookups is not None or arguments.no_holdout or arguments.force:
+        raise SettingsError("--against: judges a finished search; leave --lookups, --no-holdout and --force out")
     found = open_tuning(arguments.output)
     given = settings_flags(arguments) | {"inputs.lookups": arguments.against}
     given |= {} if arguments.brokers is None else {"inputs.brokers": arguments.brokers}
-    selection = select(settings_elsewhere(found, given), given, warn, source=COMMAND_LINE)
+    if not found.document()["finalists"]:
+        raise SettingsError(f"--against: the search in {found.folder} had no finalist, so there is nothing to confirm")
+    sealed = read_run(f"{found.folder}/{SEALED}")
+    settings = settings_given(sealed)
+    kept = {key: value for key, value in settings["evaluation"].items() if key not in _TIMES}
+    of_log = {f"inputs.{name}" for name in ("loads", "bundles", "ownership") if settings["inputs"].get(name)}
+    if missing := sorted(of_log - given.keys()):
+        raise SettingsError(
+            [f"{key}: the search had this table of its own log; set the other log's" for key in missing]
+        )
+    selection = select(settings | {"evaluation": kept | new_seeds(sealed)}, given, warn, source=COMMAND_LINE)
     inputs = {f"inputs.{name}": path for name, path in given_inputs(selection.settings).items()}
     require_apart({"output": arguments.output}, {"against": arguments.against} | inputs)
     with ExitStack() as stack:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Container
 from typing import Any
 
 from lookup.errors import Argument, SettingsError
@@ -19,12 +18,10 @@ from lookup.report.folder import Run, settings_given
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
 
-__all__ = ["confirming", "confirming_elsewhere", "what_is_left"]
+__all__ = ["confirming", "new_seeds", "what_is_left"]
 
 #: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
 _DRAWS = 1_000_000
-#: Settings that are instants of one log.
-_TIMES = ("since", "until", "scored_from")
 
 
 def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
@@ -45,31 +42,13 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     names = (scored.incumbent, winner)
     return {
         **settings,
-        "evaluation": {**settings["evaluation"], **_new_seeds(run)},
+        "evaluation": {**settings["evaluation"], **new_seeds(run)},
         "policies": [policy for policy in settings["policies"] if policy["name"] in names],
     }
 
 
-def confirming_elsewhere(run: Run, given: Container[str]) -> dict[str, Any]:
-    """Return the settings of an evaluation of a run's policies over another log, as many seeds, drawn anew.
-
-    Args:
-        given: key paths of the settings that are given for it.
-
-    Raises:
-        SettingsError: for tables of the run's log in whose place no other ones are given.
-    """
-    settings = settings_given(run)
-    of_log = [f"inputs.{name}" for name in ("loads", "bundles", "ownership") if settings["inputs"].get(name)]
-    if missing := [key for key in of_log if key not in given]:
-        raise SettingsError(
-            [f"{key}: the search had this table of its own log; set the other log's" for key in missing]
-        )
-    kept = {key: value for key, value in settings["evaluation"].items() if key not in _TIMES}
-    return {**settings, "evaluation": kept | _new_seeds(run)}
-
-
-def _new_seeds(run: Run) -> dict[str, int]:
+def new_seeds(run: Run) -> dict[str, int]:
+    """Return the settings that draw as many seeds as a run had, and others."""
     seeds = run.manifest["seeds"]
     draw = 1 + int.from_bytes(hashlib.blake2b(repr(seeds).encode(), digest_size=8).digest()) % _DRAWS
     return {"seeds": len(seeds), "draw": draw}

@@ -146,7 +146,7 @@ def test_another_log_confirms_a_finished_search_or_does_not(
         (["--against", "elsewhere.parquet"], "cluster 'elsewhere' of the log has no broker"),
         (["--against", "next/lookups", "--set", "evaluation.warmup_s=900000"], "before anything of it is scored"),
         (["--against", "next/lookups", "--config", "{folder}/tune.toml"], "--against: stands for"),
-        (["--against", "next/lookups", "--lookups", "next/lookups"], "--against: is the whole log"),
+        (["--against", "next/lookups", "--lookups", "next/lookups"], "--against: judges a finished search"),
         (["--against", "next/lookups", "--set", "tune.candidates=9"], "tune"),
         (["--against", "next/lookups", "--output", "next"], "next: holds no tune.json"),
     ],
@@ -165,6 +165,24 @@ def test_a_log_that_can_confirm_nothing_is_refused_in_one_sentence(
     assert "Traceback" not in ran.err
     assert (finished / "out" / "tune.json").read_bytes() == before
     assert not list((finished / "out").glob("against-*"))
+
+
+def test_another_log_needs_finalists_and_tables_of_its_own(lookup: Run, finished: Path, tmp_path: Path) -> None:
+    """LOADS of the search's log are those of other days."""
+    shutil.copytree(finished / "out", tmp_path / "out")
+    words = ("tune", "--against", finished / "next" / "lookups", "--output", tmp_path / "out", "--master", "none")
+    manifest = tmp_path / "out" / "sealed" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["settings"]["inputs"]["loads"] = "loads.parquet"
+    manifest.write_text(json.dumps(content))
+
+    without_loads = lookup(*words)
+    document = json.loads((tmp_path / "out" / "tune.json").read_text())
+    (tmp_path / "out" / "tune.json").write_text(json.dumps(document | {"finalists": []}))
+    without_finalists = lookup(*words)
+
+    assert (without_loads.code, "inputs.loads: " in without_loads.err) == (2, True)
+    assert (without_finalists.code, "had no finalist" in without_finalists.err) == (2, True)
 
 
 def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> None:
