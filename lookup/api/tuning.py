@@ -45,7 +45,7 @@ from lookup.tuning.wording import reopened
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "has_tuning", "open_tuning", "tune"]
+__all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "confirm_elsewhere", "has_tuning", "open_tuning", "tune"]
 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 2

@@ -61,7 +61,7 @@ def test_a_plan_is_held_against_the_cluster(record: Path) -> None:
 
 def _tuning(folder: Path, recommended: list[int]) -> Path:
     finalists = [{"candidate": number, "policy": {**_POLICY, "name": f"even-{number}"}} for number in (3, 5)]
-    content = {"schema": 1, "recommended": [{"candidate": number} for number in recommended], "finalists": finalists}
+    content = {"schema": 2, "recommended": [{"candidate": number} for number in recommended], "finalists": finalists}
     folder.mkdir()
     (folder / "tune.json").write_text(json.dumps(content | {"candidates": [], "conclusion": ""}))
     return folder
