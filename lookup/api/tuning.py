@@ -273,7 +273,7 @@ class TuneRun:
             self._learn(self.records[number])
         finalists = self.search.finalists()
         sealed = self._confirmed(finalists, progress, warn) if finalists else None
-        return _written(self.folder, self._document(finalists, sealed), progress, warn)
+        return _write_result(self.folder, self._document(finalists, sealed), progress, warn)
 
     def _learn(self, record: Mapping[str, Any]) -> None:
         rows = record["rows"]
@@ -376,11 +376,11 @@ def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, 
     about = {"log": log, "folder": folder, "blake2b": mark, "first": time_text(first_us), "last": time_text(last_us)}
     entry = documents.against_entry(document, shown, about)
     logs = [one for one in document["against"] if one["blake2b"] != mark]
-    return _written(found.folder, document | {"against": [*logs, entry]}, progress, warn)
+    return _write_result(found.folder, document | {"against": [*logs, entry]}, progress, warn)
 
 
-def _written(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
-    """Write what was found, then its page: a folder without `tune.json` holds a search that was stopped."""
+def _write_result(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
+    """Write the result, then its page: a folder without `tune.json` holds a search that was stopped."""
     found = Tuning(folder, document)
     write_beside(folder, _RESULT, documents.json_bytes(document))
     progress("drawing the page")

@@ -118,7 +118,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _run_against(arguments: argparse.Namespace) -> int:
-    """Judge the finalists of a finished search on another log, print what comes of it, and return 0 or 4."""
+    """Judge the finalists of a finished search on another log, print the result, and return 0 or 4."""
     with interrupted_later():
         from lookup.api.evaluating import size_of
         from lookup.api.log_trials import SEALED

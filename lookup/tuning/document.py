@@ -88,7 +88,7 @@ def entry(candidate: Candidate, search: Search) -> dict[str, Any]:
 
 
 def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
-    """Return what a confirmation says of a finalist."""
+    """Return the verdict of a confirmation on a finalist."""
     of, today = shown.standings[number], shown.standings[0]
     return {
         "sealed": figures(of),
@@ -99,7 +99,7 @@ def _verdict_entry(number: int, shown: Shown) -> dict[str, Any]:
 
 
 def against_entry(document: Mapping[str, Any], shown: Shown, log: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what another log says of the finalists of a finished search.
+    """Return the verdicts of another log on the finalists of a finished search.
 
     Args:
         log: the entry's keys that name the log.

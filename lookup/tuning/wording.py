@@ -113,7 +113,7 @@ def _drift(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _interchangeable(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what may be changed in place of a finalist: other values that do the same, and other finalists."""
+    """Yield the alternatives to a finalist: other values that do the same, and other finalists that are as good."""
     for one in document["finalists"]:
         if others := one["same"]["candidates"]:
             values = " with ".join(f"{key} {_range(of)}" for key, of in one["same"]["values"].items())
