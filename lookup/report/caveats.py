@@ -17,8 +17,6 @@ from lookup.score.verdict import GATE_LEVEL, family
 
 __all__ = ["caveats", "no_answers", "what_cannot_act"]
 
-#: What units are parts of.
-_ABOVE = {"bundles": "namespaces", "namespaces": "tenants"}
 #: With fewer replicates it is said what that costs.
 _FEW_SEEDS = 5
 
@@ -81,10 +79,8 @@ def _units(scored: Scored) -> Iterator[str]:
         if units.kind == "tenants":
             text += f"; namespaces of a tenant share their {scored.label_of_tenants}"
         elif units.is_taken_for_granted:
-            text += (
-                f". These are of too few {_ABOVE[units.kind]} to show that they are independent: open marks (△ ▽) hold "
-                f"only if they are, and decide no exit code; a log with more {_ABOVE[units.kind]} would say"
-            )
+            above = "namespaces" if units.kind == "bundles" else "tenants"
+            text += f". These are of too few {above} to show that they are independent: marks are open (△ ▽)"
         yield f"{text}."
 
 
@@ -93,20 +89,12 @@ def _open_marks(scored: Scored) -> Iterator[str]:
     # Where it is so of the lookups as a whole, the units say it.
     is_said = scored.units is not None and scored.units.is_taken_for_granted
     for verdict in scored.verdicts:
-        if verdict.holds_for == "hours" or (verdict.holds_for == "independence" and not is_said):
-            names = figures.setdefault(scope_of(verdict), {})
-            names.setdefault(label(*verdict.name), []).append(verdict.policy)
+        if (scope := scope_of(verdict)) and verdict.holds_for in ("hours", "" if is_said else "independence"):
+            figures.setdefault(scope, {}).setdefault(label(*verdict.name), []).append(verdict.policy)
     for scope, by_name in sorted(figures.items()):
-        if scope:
-            listing = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in by_name.items())
-            why = (
-                "These differences drift as slowly as the log is long, so they do not decide the exit code; a longer "
-                "log would say whether they last."
-                if scope == "only in these hours"
-                else "Too few namespaces, or tenants, have a part in these figures to show it, so they do not decide "
-                "the exit code; a log with more of them would say."
-            )
-            yield f"{scope.capitalize()} (△ ▽): {listing}. {why}"
+        listing = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in by_name.items())
+        remedy = "a longer log" if scope == "only in these hours" else "a log with more namespaces or tenants"
+        yield f"{scope.capitalize()} (△ ▽): {listing}. These do not decide the exit code; {remedy} would say more."
 
 
 def _few_seeds(scored: Scored) -> Iterator[str]:

@@ -20,7 +20,16 @@ from lookup.engine.measuring import question_of
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
 from lookup.model.quoting import one_line, quantity, suggestion
-from lookup.report.comparison import UNJUDGED, interval_text, label, mark_of, number_text, own_direction, signed_text
+from lookup.report.comparison import (
+    UNJUDGED,
+    interval_text,
+    label,
+    mark_of,
+    number_text,
+    own_direction,
+    scope_of,
+    signed_text,
+)
 from lookup.report.difference import Change, Difference
 from lookup.report.wording import is_open, opening
 from lookup.score.luck import LEVEL, least_chance, replicates_for
@@ -37,12 +46,6 @@ Outcome = Literal["passed", "failed", "undecided", "not judged"]
 OUTCOMES: tuple[Outcome, ...] = ("failed", "undecided", "not judged", "passed")
 #: Exit code if a budget is exceeded.
 EXCEEDED = 5
-#: Why a verdict that holds for something only decides nothing, by what that is.
-_OPEN = {
-    "placement": "it holds for one placement only: another draw of luck may turn it",
-    "hours": "it holds for these hours only: the difference drifts as slowly as the log is long",
-    "independence": "it holds only if its senders are independent, and the log has too few to show that",
-}
 #: Heads of the table of checks.
 CHECK_HEADS = ("result", "policy", "figure", "change", "interval", "budget")
 
@@ -192,7 +195,7 @@ def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
     if verdict.guard == "kept":
         return replace(check, outcome="passed", reason="")
     if is_open(verdict, scored):
-        return replace(check, reason=check.reason or _OPEN[verdict.holds_for])
+        return replace(check, reason=check.reason or f"it holds {scope_of(verdict)}")
     if verdict.verdict == "worse":
         return replace(check, outcome="failed", reason="it is worse on a primary metric")
     if verdict.verdict == "inconclusive":
@@ -212,7 +215,8 @@ def _candidate(verdict: Verdict, scored: Scored) -> Check:
     # Without a p value a comparison rests on too little, unless both are the same.
     if verdict.verdict not in ("equivalent", "identical") and math.isnan(verdict.p_value):
         return check
-    return replace(check, reason=_OPEN[verdict.holds_for] if check.change and is_open(verdict, scored) else "")
+    is_said = check.change and is_open(verdict, scored)
+    return replace(check, reason=f"it holds {scope_of(verdict)}" if is_said else "")
 
 
 def _change(change: Change, scored: Scored, difference: Difference) -> Check:
@@ -232,7 +236,7 @@ def _change(change: Change, scored: Scored, difference: Difference) -> Check:
     elif change.policy in scored.cannot_act:
         reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
     elif change.delta and change.policy in {*scored.placed_once, *difference.runs[0].scored.placed_once}:
-        reason = reason or ("" if scored.plan.rules.accept_placement else _OPEN["placement"])
+        reason = reason or ("" if scored.plan.rules.accept_placement else "it holds only in this placement")
     return Check(
         policy=change.policy,
         name=change.name,

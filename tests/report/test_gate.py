@@ -196,7 +196,7 @@ def test_these_hours_decide_nothing(accept: bool) -> None:
     gate = gate_of(varied(accept_placement=accept), {"imbalance_max_mean": 0.01})
 
     assert _outcomes(gate) == {("new", "imbalance_max_mean"): "undecided", ("old", "imbalance_max_mean"): "passed"}
-    assert "these hours only" in gate.checks[0].reason
+    assert "only in these hours" in gate.checks[0].reason
 
 
 def test_identical_policies_pass_whatever_they_hold_for() -> None:
@@ -289,7 +289,7 @@ def test_without_a_budget_a_guard_that_is_open_decides() -> None:
     }
     reasons = {check.policy: check.reason for check in gate.checks if check.outcome == "undecided"}
     assert "it may be 0.003" in reasons["old"]
-    assert "these hours only" in reasons["new"]
+    assert "only in these hours" in reasons["new"]
     assert gate.exit_code == 4
     assert "answered_ratio of old (exit code 4)." in gate.headline
 
