@@ -74,9 +74,10 @@ class Tuning:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 with a recommendation, by the last log that it was confirmed on, 4 with none."""
-        logs = self._document["against"]
-        return 0 if (logs[-1] if logs else self._document)["recommended"] else 4
+        """Return 0 with a recommendation by the last log, 4 with none, or if it has too few senders to show it."""
+        last = [self._document, *self._document["against"]][-1]
+        confirmed = [one for one in last["finalists"] if one["objection"] is None and last["recommended"]]
+        return 4 if all(map(documents.is_open, confirmed)) else 0
 
     @property
     def conclusion(self) -> str:

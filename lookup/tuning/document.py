@@ -19,7 +19,7 @@ from lookup.tuning.trials import Shown
 from lookup.tuning.wording import label
 
 __all__ = [
-    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "json_bytes",
+    "against_entry", "aims_document", "aims_of", "conclusion", "confirmed", "entry", "figures", "is_open", "json_bytes",
     "judged_entry", "same_values", "standing",
 ]  # fmt: skip
 
@@ -36,13 +36,8 @@ def figures(of: Standing | None) -> dict[str, Any] | None:
 
 def standing(written: Mapping[str, Any], idle: str | None) -> Standing:
     """Return how a candidate stood, from what `figures` returned."""
-    found = {}
-    for name, figure in written.items():
-        numbers = {key: math.nan if figure[key] is None else figure[key] for key in ("value", "delta", "low", "high")}
-        found[name_of(name)] = Figure(
-            **numbers, verdict=figure["verdict"], guard=figure["guard"], gap=figure.get("gap", 0.0)
-        )
-    return Standing(found, idle)
+    known = {name: {key: of[key] for key in of if of[key] is not None} for name, of in written.items()}
+    return Standing({name_of(name): Figure(**{"value": math.nan} | of) for name, of in known.items()}, idle)
 
 
 def aims_document(aims: Aims) -> dict[str, Any]:
@@ -206,7 +201,8 @@ def conclusion(
         return "nothing is confirmed: no days were sealed, and the best of many looks better than it is"
     for best in recommended[:1]:
         changes = ", ".join(f"{key} = {value}" for key, value in best["changes"].items())
-        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, {days}"
+        scope = ", only if bundles are independent" if is_open(best) else ""
+        return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, {days}{scope}"
     smallest = []
     for name in map(figure_name, aims.objectives):
         known = [figure for one in judged if (figure := one["sealed"][name])["low"] is not None]
@@ -218,6 +214,11 @@ def conclusion(
         smallest += [f"{name} {least:.2g}{' (the fidelity gap)' if is_gap else ''}"] if effects else []
     could = f"; the smallest effect that one alone could have shown: {', '.join(smallest)}" if smallest else ""
     return f"keep what you have: none of {quantity(len(judged), 'finalist')} is confirmed {days}{could}"
+
+
+def is_open(judged: Mapping[str, Any]) -> bool:
+    """Return whether a finalist is better only if units of demand are independent, of which there are too few."""
+    return all(of["holds_for"] == "independence" for of in judged["sealed"].values() if of["verdict"] == "better")
 
 
 def _gains(sealed: Mapping[str, Any], aims: Aims) -> Iterator[str]:

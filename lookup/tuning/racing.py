@@ -86,6 +86,8 @@ class Figure:
     guard: str | None = None
     #: how far the replayed incumbent is from the log, 0.0 if unknown
     gap: float = 0.0
+    #: as the verdict's
+    holds_for: str = "policy"
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def standing_of(scored: Scored, policy: str, aims: Aims, *, days: float) -> Stan
         else:
             delta, low, high = (float(of) / scale for of in (verdict.delta, verdict.low, verdict.high))
             gap = scored.gaps.get(name, 0.0) / scale
-            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, gap)
+            figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, gap, verdict.holds_for)
     return Standing(figures, scored.cannot_act.get(policy))
 
 

@@ -90,6 +90,22 @@ def test_what_is_bad_on_purpose_is_found_and_confirmed(found: Any) -> None:
     assert found.conclusion.startswith("change scorers[1].weight = ")
 
 
+def test_what_one_namespace_shows_is_told_and_decides_nothing(log: Path, tmp_path: Path) -> None:
+    """Its bundles may send together, so that the gain is confirmed only if they do not."""
+    lookups = pd.read_parquet(log / "lookups")
+    lookups["topic"] = lookups["topic"].str.replace(r"//[^/]+/[^/]+/", "//t/n/", regex=True) + lookups["client"].str[:4]
+    search = _search(log, _WEIGHT)
+    search["tune"]["evaluation"] |= {"inputs": {"lookups": str(tmp_path), "brokers": str(log / "brokers")}}
+    search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 96
+    lookups.to_parquet(tmp_path / "lookups.parquet")
+
+    found = _tuned(search, tmp_path / "found")
+
+    assert found.recommended[0]["sealed"]["match_ratio:rack"]["holds_for"] == "independence"
+    assert found.conclusion.endswith(", only if bundles are independent")
+    assert found.exit_code == 4
+
+
 def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_path: Path) -> None:
     """All of it, though the seal is further from its first lookup than its last one is."""
     east, brokers = (pd.read_parquet(log / name) for name in ("lookups", "brokers"))
