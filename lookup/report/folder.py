@@ -24,10 +24,11 @@ from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
 from lookup.replay.outcome import InputFacts, Number
 from lookup.report.manifest import SCHEMA as MANIFEST_SCHEMA
-from lookup.score.luck import Estimate, Units
+from lookup.score.luck import Estimate
 from lookup.score.scoring import Best, Fidelity, Plan, Scored
 from lookup.score.series import Series
 from lookup.score.summary import SCHEMA as SUMMARY_SCHEMA
+from lookup.score.units import Units
 from lookup.score.verdict import Verdict, Winner
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, VerdictSection
 

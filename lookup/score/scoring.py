@@ -13,9 +13,10 @@ from scipy import special
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, Units, around, estimate, layout_of, least_chance, pooled
+from lookup.score.luck import LEVEL, Estimate, around, estimate, least_chance, pooled
 from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
+from lookup.score.units import Units, layout_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 

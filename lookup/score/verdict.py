@@ -24,22 +24,10 @@ from lookup.hooks import Luck, Question
 from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import MetricSums, Number
-from lookup.score.luck import (
-    LEVEL,
-    Estimate,
-    Layout,
-    Sample,
-    Spread,
-    Units,
-    is_enough,
-    least_chance,
-    minus,
-    pooled,
-    sample,
-    spread,
-)
+from lookup.score.luck import LEVEL, Estimate, Spread, least_chance, pooled, spread
 from lookup.score.rules import Name, margin_of, name_of, selects
 from lookup.score.series import Series
+from lookup.score.units import Layout, Sample, Units, is_enough, minus, sample
 from lookup.settings.evaluation import VerdictSection
 
 __all__ = [

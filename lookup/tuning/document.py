@@ -36,8 +36,8 @@ def figures(of: Standing | None) -> dict[str, Any] | None:
 
 def standing(written: Mapping[str, Any], idle: str | None) -> Standing:
     """Return how a candidate stood, from what `figures` returned."""
-    known = {name: {key: of[key] for key in of if of[key] is not None} for name, of in written.items()}
-    return Standing({name_of(name): Figure(**{"value": math.nan} | of) for name, of in known.items()}, idle)
+    known = ((name_of(name), {key: of[key] for key in of if of[key] is not None}) for name, of in written.items())
+    return Standing({name: Figure(**{"value": math.nan} | of) for name, of in known}, idle)
 
 
 def aims_document(aims: Aims) -> dict[str, Any]:
@@ -205,9 +205,9 @@ def conclusion(
         return f"change {changes}: {'; '.join(_gains(best['sealed'], aims))}, {days}{scope}"
     smallest = []
     for name in map(figure_name, aims.objectives):
-        known = [figure for one in judged if (figure := one["sealed"][name])["low"] is not None]
+        known = (one["sealed"][name] for one in judged)
         # Of two that are identical there is nothing to be told apart.
-        apart = [figure for figure in known if figure["high"] > figure["low"]]
+        apart = [figure for figure in known if figure["low"] is not None and figure["high"] > figure["low"]]
         effects = [max((figure["high"] - figure["low"]) / 2, figure["gap"]) for figure in apart]
         least = min(effects, default=0.0)
         is_gap = any(figure["gap"] == least for figure in apart)

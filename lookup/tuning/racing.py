@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.score.luck import Sample, Spread, minus, spread
+from lookup.score.luck import Spread, spread
 from lookup.score.metrics.network import NetworkCost
 from lookup.score.metrics.totals import ChangeTotal
 from lookup.score.rules import Name
 from lookup.score.scoring import Scored
+from lookup.score.units import Sample, minus
 from lookup.score.verdict import Verdict
 
 __all__ = [
@@ -120,10 +121,8 @@ def standing_of(scored: Scored, policy: str, aims: Aims, *, days: float) -> Stan
         estimate = scored.pooled.get((policy, *name))
         scale = days if name in aims.per_day else 1.0
         value = math.nan if estimate is None else estimate.value / scale
-        verdict = judged.get(name)
-        if verdict is None:
-            figures[name] = Figure(value)
-        else:
+        figures[name] = Figure(value)
+        if (verdict := judged.get(name)) is not None:
             delta, low, high = (float(of) / scale for of in (verdict.delta, verdict.low, verdict.high))
             gap = scored.gaps.get(name, 0.0) / scale
             figures[name] = Figure(value, delta, low, high, verdict.verdict, verdict.guard, gap, verdict.holds_for)

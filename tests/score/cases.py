@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from lookup.hooks import Better, Grain, Luck, Metric, Question, Resample
 from lookup.model.batch import Batch
 from lookup.replay.outcome import MetricSums, ReplayOutcome
-from lookup.score.luck import Layout, layout_of
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
+from lookup.score.units import Layout, layout_of
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
 FloatArray = NDArray[np.float64]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from lookup.score.luck import Estimate, Sample
+from lookup.score.luck import Estimate
 from lookup.score.rules import Name
 from lookup.score.series import Series, series_of
+from lookup.score.units import Sample
 from lookup.score.verdict import Case, Verdict, judge
 from lookup.settings.evaluation import VerdictSection
 from tests.score.cases import METRICS, layout, ratios, spread

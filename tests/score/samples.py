@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lookup.replay.outcome import MetricSums
-from lookup.score.luck import Sample, sample
+from lookup.score.units import Sample, sample
 from tests.score.cases import layout, moves, series
 
 #: Sums of a quotient, shape (n_bundles, 2).

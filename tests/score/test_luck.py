@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lookup.replay.outcome import MetricSums
-from lookup.score.luck import Sample, spread
+from lookup.score.luck import spread
+from lookup.score.units import Sample
 from tests.score.cases import HOUR_US, layout, moves, ratios, series, sums
 from tests.score.cases import spread as spaced
 from tests.score.samples import QUOTIENTS, drawn, kish, table

@@ -15,7 +15,8 @@ from scipy import stats
 
 from lookup.hooks import Question
 from lookup.model.evidence import effective
-from lookup.score.luck import Sample, Spread, Stratum, minus, sample, spread
+from lookup.score.luck import Spread, spread
+from lookup.score.units import Sample, Stratum, minus, sample
 from tests.score.cases import layout, moves, series, sums
 from tests.score.samples import QUOTIENTS, drawn, table
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from lookup.replay.outcome import MetricSums
 from lookup.replay.senders import Senders, senders_of
-from lookup.score.luck import Sample, Stratum, Units, layout_of, sample
 from lookup.score.luck import spread as spread_of
+from lookup.score.units import Sample, Stratum, Units, layout_of, sample
 from tests.score.cases import SEEDS, plan, ratios, replicated, scored, series, sums
 
 RULES = {"primary": ("match_ratio",)}

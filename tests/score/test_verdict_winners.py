@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from lookup.replay.outcome import MetricSums
-from lookup.score.luck import Estimate, Sample, Stratum
+from lookup.score.luck import Estimate
 from lookup.score.series import series_of
+from lookup.score.units import Sample, Stratum
 from lookup.score.verdict import Verdict, Winner, winners
 from tests.score.cases import METRICS, SEEDS, plan, ratios, scored
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lookup.score.luck import Sample
+from lookup.score.units import Sample
 from lookup.tuning.racing import as_good, leaders
 from tests.tuning.worlds import AIMS, IMBALANCE, MOVED
 

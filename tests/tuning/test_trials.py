@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lookup.score.luck import Sample
+from lookup.score.units import Sample
 from lookup.tuning.racing import Figure, Standing
 from lookup.tuning.search import Batch, Candidate
 from lookup.tuning.space import Point

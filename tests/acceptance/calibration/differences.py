@@ -12,9 +12,10 @@ from lookup.logs.generator.generate import GenerateSettings, generate
 from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import LOGGED
 from lookup.replay.run import replay
-from lookup.score.luck import Sample, Stratum, layout_of, minus, sample, spread
+from lookup.score.luck import spread
 from lookup.score.scoring import Plan, Scored, score
 from lookup.score.series import Series, series_of
+from lookup.score.units import Sample, Stratum, layout_of, minus, sample
 from lookup.settings import load_evaluation
 from tests.acceptance.calibration.equals import METRICS, RULES, SEEDS, compared
 from tests.acceptance.calibration.worlds import KINDS, World, replayed
