@@ -89,8 +89,8 @@ def _open_marks(scored: Scored) -> Iterator[str]:
     # Where it is so of the lookups as a whole, the units say it.
     is_said = scored.units is not None and scored.units.is_taken_for_granted
     for verdict in scored.verdicts:
-        if (scope := scope_of(verdict)) and verdict.holds_for in ("hours", "" if is_said else "independence"):
-            figures.setdefault(scope, {}).setdefault(label(*verdict.name), []).append(verdict.policy)
+        if verdict.is_decided and verdict.holds_for in ("hours", "" if is_said else "independence"):
+            figures.setdefault(scope_of(verdict), {}).setdefault(label(*verdict.name), []).append(verdict.policy)
     for scope, by_name in sorted(figures.items()):
         listing = "; ".join(f"{name} of {', '.join(policies)}" for name, policies in by_name.items())
         remedy = "a longer log" if scope == "only in these hours" else "a log with more namespaces or tenants"

@@ -15,8 +15,8 @@ from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",
-    "alike", "apart", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text", "own_direction",
-    "parts", "scope_of", "signed_text", "value_text", "word_of",
+    "alike", "apart", "condition_of", "interval_text", "is_unjudged", "label", "lines", "mark_of", "number_text",
+    "own_direction", "parts", "scope_of", "signed_text", "value_text", "word_of",
 ]  # fmt: skip
 
 #: Stands for a figure that could not be computed.
@@ -111,12 +111,15 @@ def mark_of(verdict: Verdict) -> str:
 
 def scope_of(verdict: Verdict) -> str:
     """Return when a verdict holds only; empty if it holds for the policy, or decides nothing."""
-    if verdict.verdict == "inconclusive" or verdict.holds_for == "policy":
-        return ""
+    return "" if verdict.verdict == "inconclusive" else condition_of(verdict)
+
+
+def condition_of(verdict: Verdict) -> str:
+    """Return when a verdict would hold only, whatever it is; empty if for the policy."""
     if verdict.holds_for == "independence":
         kind = "bundles" if verdict.units is None else verdict.units.kind
         return f"only if {kind} are independent"
-    return {"placement": "only in this placement", "hours": "only in these hours"}[verdict.holds_for]
+    return {"policy": "", "placement": "only in this placement", "hours": "only in these hours"}[verdict.holds_for]
 
 
 def own_direction(verdict: Verdict, better: str) -> tuple[float, float, float]:

@@ -50,8 +50,7 @@ ABOUT_VERDICTS = Paragraph(
     "replicates, over who sends, blocks of time, and events; both policies meet the same. The margin is what "
     "counts as no difference. Answers and overload are judged on this log, everything else for demand like this; "
     "`summary.json` has both. A verdict that holds only in this placement, in these hours, or if bundles "
-    "are independent has an open mark, △ or ▽: other luck may turn it. A light one, ▴ or ▾, is none among so many "
-    "comparisons.",
+    "are independent has an open mark, △ or ▽. A light one, ▴ or ▾, is none among so many comparisons.",
     is_wrapped=True,
 )
 #: Stands above the comparison with the log.

@@ -22,12 +22,12 @@ from lookup.hooks import Metric
 from lookup.model.quoting import one_line, quantity, suggestion
 from lookup.report.comparison import (
     UNJUDGED,
+    condition_of,
     interval_text,
     label,
     mark_of,
     number_text,
     own_direction,
-    scope_of,
     signed_text,
 )
 from lookup.report.difference import Change, Difference
@@ -195,7 +195,7 @@ def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
     if verdict.guard == "kept":
         return replace(check, outcome="passed", reason="")
     if is_open(verdict, scored):
-        return replace(check, reason=check.reason or f"it holds {scope_of(verdict)}")
+        return replace(check, reason=check.reason or f"it holds {condition_of(verdict)}")
     if verdict.verdict == "worse":
         return replace(check, outcome="failed", reason="it is worse on a primary metric")
     if verdict.verdict == "inconclusive":
@@ -216,7 +216,7 @@ def _candidate(verdict: Verdict, scored: Scored) -> Check:
     if verdict.verdict not in ("equivalent", "identical") and math.isnan(verdict.p_value):
         return check
     is_said = check.change and is_open(verdict, scored)
-    return replace(check, reason=f"it holds {scope_of(verdict)}" if is_said else "")
+    return replace(check, reason=f"it holds {condition_of(verdict)}" if is_said else "")
 
 
 def _change(change: Change, scored: Scored, difference: Difference) -> Check:

@@ -117,9 +117,8 @@ def differing(scored: Scored, policy: str) -> str:
 
 def is_open(verdict: Verdict, scored: Scored) -> bool:
     """Return whether a verdict may not hold for the policy, and so decides nothing."""
-    if verdict.holds_for == "placement":
-        return not scored.plan.rules.accept_placement
-    return verdict.holds_for != "policy"
+    accepted = ("policy", "placement") if scored.plan.rules.accept_placement else ("policy",)
+    return verdict.holds_for not in accepted
 
 
 def is_fatal(verdict: Verdict, scored: Scored) -> bool:
@@ -353,8 +352,7 @@ _WORDS = {
         "decide"
     ),
     "only if bundles are independent, △ ▽": (
-        "the log has so few namespaces that it cannot show whether their bundles send independently; if they do not, "
-        "another week may turn the verdict; it does not decide"
+        "the log has too few namespaces to show whether their bundles send independently; it does not decide"
     ),
     "▴ ▾": (
         "better or worse if it were the only comparison, but among so many candidates chance brings such differences"
