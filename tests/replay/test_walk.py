@@ -133,7 +133,7 @@ def test_metrics_go_by_the_load_itself(tmp_path: Path) -> None:
         folder = tmp_path / reports
         plan = planned(folder, _ROWS, evaluation={"load_reports": reports}, brokers=brokers)
         cells = _replayed(plan).counted().parts()
-        overloaded.append([batch.cells.overloaded_s for _, batches in cells for batch in batches])
+        overloaded.append([batch.cells.overloaded_s for _, batches, _ in cells for batch in batches])
 
     assert overloaded[0][0] is not None
     assert overloaded[0][0].sum() > 0
