@@ -229,7 +229,7 @@ def test_ingest_and_explain_ask_workers_too(cluster: Standalone, sample: Path, t
     mapped, on_workers = ["--mapping", "configs/nasa.toml"], ["--master", cluster.master]
     unread = ["ingest", str(log), *mapped, "--output", str(tmp_path / "out")]
     unwritten = ["ingest", str(shared), *mapped, "--output", str(cluster.private / "out")]
-    unexplained = ["explain", str(run), "--decision", "east/stock/1/0"]
+    unexplained = ["explain", str(run), "--decision", "east/stock-modular-4.2/1/0"]
 
     refused = [lookup(*words, *on_workers, variables=cluster.variables()) for words in (unread, unwritten, unexplained)]
 
