@@ -173,6 +173,10 @@ def _doubt(report: IngestReport, reader: LogReader) -> str | None:
 
 
 def _print(report: IngestReport, form: str) -> None:
+    for sentence in report.lost:
+        warn(sentence)
+    for sentence in report.clocks:
+        note(f"note: {sentence}")
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
         warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")

@@ -12,9 +12,10 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from itertools import chain, count
+from operator import add
 from pathlib import Path
 
 from lookup.engine.build import PartBuilder
@@ -27,6 +28,7 @@ from lookup.logs.outputs import draft, remove_folder
 from lookup.logs.readers.delimited import DelimitedReader
 from lookup.logs.schema import CANONICAL, ROWS_PER_FILE
 from lookup.logs.sources import list_files, locate, open_lines
+from lookup.logs.unwrapping import Events
 from lookup.model.documents import Refuted
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import quantity, shown
@@ -36,7 +38,8 @@ from lookup.settings.policy import PartSpec
 from lookup.settings.shipped import shipped_path
 
 __all__ = [
-    "MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "check_mapping", "ingest", "load_reader", "reader_of",
+    "MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "borrowed_clocks", "check_mapping", "ingest",
+    "load_reader", "reader_of",
 ]  # fmt: skip
 
 #: Share of records that may be unreadable if the caller says nothing.
@@ -75,6 +78,10 @@ class IngestReport:
     first_us: int
     last_us: int
     output: str
+    #: sentences about lookups that the bytes of the sources have and no row has, or that lack their answers
+    lost: tuple[str, ...] = ()
+    #: sentences about times that are not those of the lines
+    clocks: tuple[str, ...] = ()
 
     @property
     def quarantine_ratio(self) -> float:
@@ -160,7 +167,7 @@ def check_mapping(reader: LogReader, files: Sequence[str], cluster: str | None) 
         raise InputError("the mapping says no `cluster`; give ", Argument("cluster", "NAME"), ", or a column")
     if files:
         try:
-            problem = reader.problem_of(open_lines(files[0]))
+            problem = reader.problem_of(iter(Events(open_lines(files[0]), keeps_objects=reader.reads_objects)))
         except (OSError, EOFError):
             return  # what cannot be read is reported by the task that reads it
         if problem is not None:
@@ -231,6 +238,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         for part, (refuted_rows, _) in zip(parts, written, strict=True):
             wrong[part.table] += refuted_rows
         report = _summary(files, reports, wrong, sum(doubled for _, doubled in written), str(output))
+        report = replace(report, lost=tuple(_lost(reports, reader)))
         if manifest is not None:
             target.write("manifest.json", manifest())
     return report
@@ -348,4 +356,31 @@ def _summary(
         # The minute after the last of the calendar has no date.
         last_us=min((max(minutes) + 1) * tasks.MINUTE_US, LAST_US),
         output=output,
+        clocks=tuple(borrowed_clocks(reduce(add, (report.borrowed for report in reports)))),
     )
+
+
+def _lost(reports: Sequence[tasks.SourceReport], reader: LogReader) -> Iterator[str]:
+    """Yield a sentence for lookups that the files have and no row has, and for answers that no row has."""
+    # A mapping that selects records leaves out others on purpose.
+    if getattr(reader, "only", None):
+        return
+    requests, answers = (sum(getattr(each, name) for each in reports) for name in ("requests", "answers"))
+    rows = sum(report.rows["lookups"] for report in reports)
+    answered, bad = sum(report.answered for report in reports), sum(report.reasons.total() for report in reports)
+    inside = f"the files have {quantity(requests, 'request')} and {quantity(answers, 'answer')} of lookups in them"
+    if rows + bad < max(requests, answers):
+        yield f"{inside}, but log reader {reader.name!r} found only {quantity(rows, 'lookup')} and {bad:,} to refuse"
+    elif requests and answers and answered + bad < answers:
+        few = f"only {answered:,} of the" if answered else "none of the"
+        yield f"{inside}, but {few} {rows:,} rows of LOOKUPS has an answer"
+    cut = sum(report.unfinished for report in reports)
+    if cut:
+        yield f"{quantity(cut, 'line')} that a container runtime cut in parts: the last part is missing"
+
+
+def borrowed_clocks(borrowed: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence for each clock but the broker's that lookups have their times from."""
+    for key, times in borrowed.items():
+        whose = "the container runtime's" if key == "runtime" else f"the collector's, of its key `{key}`"
+        yield f"{quantity(times, 'time')} {'is' if times == 1 else 'are'} {whose}, not the broker's: no line has its own"

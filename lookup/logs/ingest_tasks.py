@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from lookup.logs.columns import check_row
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parquet
 from lookup.logs.sources import locate, open_lines
+from lookup.logs.unwrapping import Events
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.quoting import printable
 from lookup.model.time import FIRST_US, LAST_US, QUARTER_US
@@ -112,6 +114,15 @@ class SourceReport:
     quarters: int = 0
     #: rows that are earlier than one on a line before them by more than `_LATE_US`
     late: int = 0
+    #: rows of LOOKUPS that have an answer
+    answered: int = 0
+    #: requests and answers of lookups that the bytes of the source have
+    requests: int = 0
+    answers: int = 0
+    #: lookups whose time is that of an envelope around the line, by its key there
+    borrowed: Counter[str] = field(default_factory=Counter)
+    #: lines that a container runtime cut in parts, the last of which is missing
+    unfinished: int = 0
     #: why the source could not be read to its end
     failure: str | None = None
     #: whether the failure is the reader's, not the file's
@@ -151,7 +162,7 @@ def read_source(job: SourceJob) -> SourceReport:
     """Run the reader over one source and stage what it yields."""
     reader: LogReader = pickle.loads(job.reader)
     stage = _Stage(job)
-    lines = _Lines(open_lines(job.path))
+    lines = _Lines(Events(open_lines(job.path), keeps_objects=getattr(reader, "reads_objects", False)))
     try:
         for entry in reader.parse(lines, job.path):
             stage.take(entry, lines)
@@ -166,6 +177,8 @@ def read_source(job: SourceJob) -> SourceReport:
         stage.report.failure = f"{position}: {raised(error)}"
         stage.report.is_reader_fault = True
     stage.report.lines = lines.number
+    stage.report.requests, stage.report.answers = lines.events.requests, lines.events.answers
+    stage.report.borrowed, stage.report.unfinished = lines.events.borrowed, lines.events.unfinished
     stage.report.header_lines = int(getattr(reader, "has_header", False))
     return stage.report
 
@@ -222,9 +235,10 @@ def stitch_quarantine(staged: Sequence[str], target: str) -> None:
 class _Lines:
     """Counts the lines a reader takes and keeps the beginnings of the latest."""
 
-    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
-        self._source = source
-        self._latest: deque[str] = deque(maxlen=_KEPT_LINES)
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self._source = iter(events)
+        self._latest: deque[tuple[int, str]] = deque(maxlen=_KEPT_LINES)
         self.number = 0
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
@@ -232,7 +246,7 @@ class _Lines:
 
     def __next__(self) -> tuple[int, str]:
         self.number, line = next(self._source)
-        self._latest.append(line[:_TEXT_LENGTH])
+        self._latest.append((self.number, line[:_TEXT_LENGTH]))
         return self.number, line
 
     def pass_over_rest(self) -> None:
@@ -242,8 +256,9 @@ class _Lines:
 
     def text(self, line: int) -> str | None:
         """Return the beginning of a line that was read not long ago."""
-        index = line - self.number - 1 + len(self._latest)
-        return self._latest[index] if 0 <= index < len(self._latest) else None
+        index = bisect_left(self._latest, line, key=lambda entry: entry[0])
+        found = index < len(self._latest) and self._latest[index][0] == line
+        return self._latest[index][1] if found else None
 
 
 class _Stage:
@@ -289,6 +304,7 @@ class _Stage:
         row["_order"] = self._job.number << _ROW_BITS | self._taken
         if entry.table == "lookups":
             row.setdefault("seq", row["_order"])
+            self.report.answered += "broker" in row or row["result"] != "unknown"
         self._rows.setdefault(entry.table, []).append(row)
         self.report.rows[entry.table] += 1
         self._count_one()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,18 @@ from typing import Any
 from lookup.engine.plugins import Registry
 from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
-from lookup.logs.ingest import MAX_QUARANTINE_RATIO, reader_of
+from lookup.logs.ingest import MAX_QUARANTINE_RATIO, borrowed_clocks, reader_of
 from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
-from lookup.logs.tabular import Proposal, canonical_mapping, column_mappings, missing_columns, only_header, tables_of
+from lookup.logs.tabular import (
+    Proposal,
+    TextTable,
+    canonical_mapping,
+    column_mappings,
+    missing_columns,
+    only_header,
+    tables_of,
+)
+from lookup.logs.unwrapping import ANSWERS, REQUESTS, Events, where_text_is
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
 
@@ -88,6 +98,34 @@ class Recognised:
     notes: Sequence[str] = ()
     #: values of the first lookup by column, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Head:
+    """The first lines of a file, as they are and unwrapped."""
+
+    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
+        self.raw = lines
+        self._events = Events(iter(lines))
+
+    @cached_property
+    def lines(self) -> Sequence[tuple[int, str]]:
+        """Lines of programs, for readers of text."""
+        return list(self._events)
+
+    @cached_property
+    def objects(self) -> Sequence[tuple[int, str]]:
+        """Records of JSON, for readers of objects."""
+        return list(Events(iter(self.raw), keeps_objects=True))
+
+    @property
+    def borrowed(self) -> Counter[str]:
+        """Lookups whose time is that of an envelope, by its key."""
+        return self._events.borrowed if self.lines else Counter()
+
+    @property
+    def with_lookups(self) -> list[str]:
+        """Lines with a phrase that only lookups have, as they are in the file."""
+        return [text for _, text in self.raw if REQUESTS.search(text) or ANSWERS.search(text)]
 
 
 @dataclass
@@ -187,30 +225,30 @@ def recognise(source: str, registry: Registry) -> Recognised:
                 trials = _read_alike(trials, path, other, _HEAD if place < _FILES else _FEW, registry)
         best = max(trials, key=lambda trial: trial.lookups)
         equals = [trial for trial in trials if trial.lookups == best.lookups]
-        notes = [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
+        notes = list(borrowed_clocks(_head(path).borrowed)) if "pulsar" in best.proposal.mapping else []
+        notes += [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
         if passed_over[1:]:
             notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
         return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
     raise passed_over[0]
 
 
-def _head(path: str, lines: int = _HEAD) -> list[tuple[int, str]]:
+def _head(path: str, lines: int = _HEAD) -> _Head:
     try:
-        return list(islice(open_lines(path), lines))
+        return _Head(list(islice(open_lines(path), lines)))
     except (OSError, EOFError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
-def _best_trials(path: str, head: Sequence[tuple[int, str]], registry: Registry) -> list[_Trial]:
+def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
     """Return what reads a file: of the readers that a line may be for, the one that finds most lookups.
 
     There are two if a date may be read in two ways.
     """
-    texts = [line for _, line in head if line.strip()]
-    if not texts:
+    if not any(line.strip() for _, line in head.raw):
         raise InputError(f"{path}: has no line in it")
     tried = []
-    for alternatives in _candidates(path, texts, registry):
+    for alternatives in _candidates(path, head, registry):
         trials = [_Trial(proposal) for proposal in alternatives]
         tried += [trial for trial in trials if _read(trial, head, path, registry)]
         good = [trial for trial in trials if trial.lookups > 0 and trial.is_readable]
@@ -220,7 +258,7 @@ def _best_trials(path: str, head: Sequence[tuple[int, str]], registry: Registry)
         # A log of Pulsar's without lookups may look like a table of something else.
         if any(trial.others for trial in trials):
             break
-    raise InputError(f"{path}: {_why_none(tried, texts)}")
+    raise InputError(f"{path}: {_why_none(tried, head)}")
 
 
 def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registry: Registry) -> list[_Trial]:
@@ -235,10 +273,10 @@ def _read_alike(trials: list[_Trial], first: str, path: str, lines: int, registr
     if not able:
         # The first one says more than the commonest: below a header that lacks a column every line is wrong.
         reason, count = next(iter(parts[0].reasons)), parts[0].reasons.total()
-        raise InputError(f"{path}: {remedy}; of its first {len(head):,} lines {count:,} cannot be read: {reason}")
+        raise InputError(f"{path}: {remedy}; of its first {len(head.raw):,} lines {count:,} cannot be read: {reason}")
     if not any(part.records for part in parts):
         try:
-            other = _best_trials(path, head[:_FEW], registry)[0].proposal.what
+            other = _best_trials(path, _Head(head.raw[:_FEW]), registry)[0].proposal.what
         except InputError:
             other = what
         if other != what:
@@ -259,9 +297,9 @@ def _table(file: LogFile) -> Recognised:
     return trial.recognised("")
 
 
-def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator[list[Proposal]]:
+def _candidates(path: str, head: _Head, registry: Registry) -> Iterator[list[Proposal]]:
     """Yield what a log may be, each with a mapping to try: the most particular first, and alternatives together."""
-    tables = list(tables_of(texts))
+    tables, texts = _tables(head), [line for _, line in head.lines if line.strip()]
     for table in tables:
         canonical = canonical_mapping(table)
         if canonical is not None:
@@ -283,11 +321,19 @@ def _candidates(path: str, texts: Sequence[str], registry: Registry) -> Iterator
     yield pulsar
     yield [Proposal("an access log in the common or combined form", _ACCESS)]
     yield [Proposal(what, f'use = "shipped:{name}"\n') for name, what in _SHIPPED.items()]
-    if not any(_BROKER_JSON.search(text) or _PULSAR_TEXT.search(text) for text in texts):
+    if not any(_BROKER_JSON.search(text) or _PULSAR_TEXT.search(text) for _, text in head.raw):
         yield from (proposals for table in tables if (proposals := column_mappings(table)))
     # Those of tables were tried as such.
     for name in filter(lambda name: name not in ("csv", "jsonl"), registry.classes["log_readers"]):
         yield [Proposal(f"a log that the reader {name!r} reads", f'use = "{name}"\n')]
+
+
+def _tables(head: _Head) -> list[TextTable]:
+    """Return the tables that the first lines may be: of JSON objects, else of lines with delimiters."""
+    objects = list(tables_of([line for _, line in head.objects if line.strip()]))
+    if objects and not objects[0].delimiter:
+        return objects
+    return list(tables_of([line for _, line in head.lines if line.strip()]))
 
 
 def _broker_ids(texts: Sequence[str]) -> str:
@@ -303,29 +349,36 @@ def _broker_ids(texts: Sequence[str]) -> str:
     return "\n".join(["", about, "[broker_ids]", *lines, ""])
 
 
-def _read(trial: _Trial, head: Sequence[tuple[int, str]], path: str, registry: Registry) -> bool:
+def _read(trial: _Trial, head: _Head, path: str, registry: Registry) -> bool:
     """Read the first lines of a file with the mapping; False if its reader is not there or needs more parameters."""
     try:
         reader = reader_of(registry, toml_table(trial.proposal.mapping), "mapping")
     except SettingsError:
         return False
     try:
-        for entry in reader.parse(iter(head), path):
+        for entry in reader.parse(iter(head.objects if getattr(reader, "reads_objects", False) else head.lines), path):
             trial.take(entry)
     except Exception as error:  # noqa: BLE001  a plug-in's reader may raise anything
         trial.reasons[str(error)] += _HEAD
     return True
 
 
-def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
+def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
     """Say why nothing reads a log: what came nearest to it, and what it lacks."""
-    lines = len(texts)
+    texts = [line for _, line in head.raw if line.strip()]
+    lines, with_lookups = len(texts), head.with_lookups
     # A change of owner whose broker only the file's name can tell is one as well.
     owned = "an `owned` row names no broker"
     others = [trial for trial in tried if not trial.lookups and (trial.others or trial.reasons[owned])]
     other = next((trial.proposal.what for trial in others), None)
     if other is None and any(_BROKER_JSON.search(text) or _BROKER_TEXT.search(text) for text in texts):
         other = _PULSAR["pulsar-broker"]
+    if other is not None and with_lookups:
+        form = where_text_is(with_lookups[0])
+        return (
+            f"has lookups of a broker in {quantity(len(with_lookups), 'line')}, in a form that is not read: {form}; "
+            "take the lines out of it, or write a reader of your own, see docs/getting-lookups.md"
+        )
     if other is not None:
         return (
             f"is {other}, but no lookup is in the first {quantity(lines, 'line')}; brokers log them at "
@@ -336,7 +389,7 @@ def _why_none(tried: Sequence[_Trial], texts: Sequence[str]) -> str:
     if nearest is None and header:
         return f"has a header, {header}, and no record below it"
     # Words have blanks between them, and are no table for that.
-    tables = [table for table in tables_of(texts) if table.delimiter != " " and table.header]
+    tables = [table for table in _tables(head) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
     if nearest is None and table is not None:
         nearest = next((trial for trial in tried if trial.proposal.what == table.what and trial.reasons), None)
@@ -387,7 +440,9 @@ def _instants(path: str, tail: Sequence[str], mapping: str, registry: Registry) 
         head = list(islice(open_lines(path), _SPAN_HEAD))
         # A short file is its own beginning and end: its lines occur twice, which changes neither of the two times.
         numbered = [*head, *enumerate(tail, start=len(head) + 1)]
-        entries = reader_of(registry, toml_table(mapping), "mapping").parse(iter(numbered), path)
+        reader = reader_of(registry, toml_table(mapping), "mapping")
+        events = Events(iter(numbered), keeps_objects=getattr(reader, "reads_objects", False))
+        entries = reader.parse(iter(events), path)
         lookups = [entry for entry in entries if isinstance(entry, Row) and entry.table == "lookups"]
         rows = [check_row("lookups", entry.values, cluster="any") for entry in lookups]
     except Exception:  # noqa: BLE001  a plug-in's reader may raise anything, and the times are only for a proposal

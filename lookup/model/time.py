@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "is_in_calendar", "likelier_unit",
-    "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text", "to_us",
-    "unlikely_span", "zone_of",
+    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "counted_us", "is_in_calendar",
+    "likelier_unit", "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text",
+    "to_us", "unlikely_span", "zone_of",
 ]  # fmt: skip
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
@@ -98,6 +98,21 @@ def likelier_unit(us: int, form: str) -> str | None:
     """
     count = us * 1_000 // _UNIX[form] if form in _UNIX else 0
     return next((unit for unit, ns in _UNIX.items() if _EARLY_US < count * ns // 1_000 < _LATE_US), None)
+
+
+def counted_us(text: str) -> int | None:
+    """Return the time of a count, µs, in the unit that puts it between 1980 and 2100; None if a text is no number.
+
+    Raises:
+        ValueError: if none of them does.
+    """
+    if not _NUMBER.match(text):
+        return None
+    for form, scale in _UNIX.items():
+        us = _counter(scale, form)(text)
+        if _EARLY_US < us < _LATE_US:
+            return us
+    raise ValueError(f"{shown(text)} counts no time from 1980 to 2100, in seconds, ms, µs or ns")
 
 
 def zone_of(name: str) -> tzinfo:

@@ -170,6 +170,72 @@ def _caddy(lookup: Lookup, hours: int) -> Mapping[str, object]:
     }
 
 
+def _wrapped(
+    wrap: Callable[[str, Lookup], object], *, together: int = 1, form: Form | None = None, **facts: object
+) -> Form:
+    """Return a broker's log whose lines something has wrapped; several of a lookup on one line if they go together."""
+    inner = form or _broker()
+
+    def lines(lookup: Lookup, hours: int) -> Sequence[str]:
+        """Return the lines of a lookup, or one line with all of them."""
+        each = [wrap(line, lookup) for line in inner.lines(lookup, hours)]
+        if together > 1:
+            (each,) = [[_TOGETHER[together](each)]]
+        return [text if isinstance(text, str) else json.dumps(text) for text in each]
+
+    return Form(lines, has_owner=True, **facts)  # type: ignore[arg-type]  # facts of a form
+
+
+#: Answers of stores, and batches of collectors, around records: by a number that stands for each.
+_TOGETHER: Mapping[int, Callable[[Sequence[object]], object]] = {
+    2: lambda records: {"resourceLogs": [{"resource": {"attributes": []}, "scopeLogs": [{"logRecords": records}]}]},
+    3: lambda records: {"messageType": "DATA_MESSAGE", "logGroup": "pulsar", "logEvents": records},
+    4: lambda records: {"records": records},
+    5: lambda records: {
+        "took": 5,
+        "hits": {"total": {"value": 2}, "hits": [{"_id": "1", "_source": r} for r in records]},
+    },
+    6: lambda records: {"status": "success", "data": {"result": [{"stream": {"app": "pulsar"}, "values": records}]}},
+    7: lambda records: {"log": "\n".join(map(str, records)) + "\n"},
+    8: lambda records: records,
+    9: lambda records: "".join(json.dumps(record) for record in records),
+}
+
+
+def _late(lookup: Lookup, hours: int = 1) -> str:
+    """Return when a collector has read a line that the broker wrote some time ago."""
+    return (lookup.at + timedelta(hours=hours, seconds=7)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def _halves(line: str, lookup: Lookup) -> Sequence[str]:
+    return [line[: len(line) // 2], line[len(line) // 2 :]]
+
+
+def _cri(line: str, lookup: Lookup) -> list[str]:
+    stamp = lookup.iso(0, mark=".").replace("+0000", "000123Z")
+    first, last = _halves(line, lookup)
+    return [f"{stamp} stdout P {first}", f"{stamp} stdout F {last}"]
+
+
+def _docker_parts(line: str, lookup: Lookup) -> list[str]:
+    """Return a line that Docker has cut behind 16 KiB."""
+    parts = f"{line} {'.' * 16_384}"[:16_384], "the rest\n"
+    return [json.dumps({"log": text, "stream": "stdout", "time": _late(lookup, 0)}) for text in parts]
+
+
+def _bare_of(line: str) -> str:
+    """Return the message of a line in the layout of `_broker`."""
+    return line.split(" - ", 1)[1]
+
+
+def _asked_and_answered(lookup: Lookup) -> Mapping[str, object]:
+    return {"topic": lookup.topic, "client": lookup.client, "broker": lookup.owner}
+
+
+def _clock_only(lookup: Lookup, hours: int) -> Sequence[str]:
+    return [line.split("T", 1)[1].replace(",", ".").replace("+0000", "", 1) for line in _broker().lines(lookup, 0)]
+
+
 _SECOND = 1_000_000
 _W3C = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) sc-status sc-bytes"
 FORMS: Mapping[str, Form] = {
@@ -183,6 +249,83 @@ FORMS: Mapping[str, Form] = {
     "broker, journal": _broker("Mar 26 00:07:11 host-1 pulsar[812]: "),
     "broker, syslog": _broker("<14>1 2024-03-26T00:07:11.003Z host-1 pulsar 812 - - "),
     "broker, colours": _broker(layout="{time} [pulsar-io-4-1] \x1b[34mDEBUG\x1b[0m {logger} - {message}"),
+    "broker, Vector, late": _wrapped(lambda line, at: {"message": line, "source_type": "file", "timestamp": _late(at)}),
+    "broker, Filebeat": _wrapped(
+        lambda line, at: {
+            "@timestamp": _late(at),
+            "@metadata": {"beat": "filebeat"},
+            "log": {"offset": 7, "file": {"path": "/pulsar/b.log"}},
+            "message": line,
+        }
+    ),
+    "broker, Logstash, twice": _wrapped(
+        lambda line, at: {"@timestamp": _late(at), "event": {"original": line}, "message": _bare_of(line)}
+    ),
+    "broker, CRI": Form(
+        lambda lookup, hours: [f"{_late(lookup, 0)} stderr F {line}" for line in _broker().lines(lookup, hours)],
+        has_owner=True,
+    ),
+    "broker, CRI, cut": Form(
+        lambda lookup, hours: [part for line in _broker().lines(lookup, hours) for part in _cri(line, lookup)],
+        has_owner=True,
+    ),
+    "broker, Docker, cut": Form(
+        lambda lookup, hours: [part for line in _broker().lines(lookup, hours) for part in _docker_parts(line, lookup)],
+        has_owner=True,
+    ),
+    "broker, OTLP": _wrapped(
+        lambda line, at: {"timeUnixNano": str(_unix(at, 10**9)), "body": {"stringValue": line}, "attributes": []},
+        together=2,
+    ),
+    "broker, OTLP, bare": _wrapped(
+        lambda line, at: {"timeUnixNano": str(_unix(at, 10**9)), "body": {"stringValue": _bare_of(line)}}, together=2
+    ),
+    "broker, CloudWatch": _wrapped(
+        lambda line, at: {"id": "3", "timestamp": _unix(at, 1_000) + 3_600_000, "message": line}, together=3
+    ),
+    "broker, CloudWatch, Firehose": _wrapped(
+        lambda line, at: {"logEvents": [{"timestamp": _unix(at, 1_000), "message": line}]}, together=9
+    ),
+    "broker, Azure": _wrapped(
+        lambda line, at: {"time": _late(at), "category": "pulsar", "properties": {"log": line + "\n"}}, together=4
+    ),
+    "broker, Elasticsearch": _wrapped(lambda line, at: {"@timestamp": _late(at), "message": line}, together=5),
+    "broker, Loki": _wrapped(lambda line, at: [str(_unix(at, 10**9)), line], together=6),
+    "broker, logcli": _wrapped(lambda line, at: f'{_late(at)} {{app="pulsar", pod="broker-0"}} {line}'),
+    "broker, logcli, JSON": _wrapped(lambda line, at: {"labels": {"app": "p"}, "line": line, "timestamp": _late(at)}),
+    "broker, two lines in one": _wrapped(lambda line, at: line, together=7),
+    "broker, an array a line": _wrapped(lambda line, at: {"message": line, "time": _late(at)}, together=8),
+    "broker, escaped twice": _wrapped(
+        lambda line, at: {"log": json.dumps({"payload": json.dumps({"message": line, "ts": _late(at)})})}
+    ),
+    "broker, journal, bytes": _wrapped(
+        lambda line, at: {"__REALTIME_TIMESTAMP": str(_unix(at, 10**6)), "MESSAGE": list(line.encode())}
+    ),
+    "broker, journal, JSON": _wrapped(
+        lambda line, at: {"__REALTIME_TIMESTAMP": str(_unix(at, 10**6)), "_PID": "8", "MESSAGE": line}
+    ),
+    "broker, Google": _wrapped(
+        lambda line, at: {"textPayload": line + "\n", "timestamp": _late(at), "resource": {"type": "k8s_container"}}
+    ),
+    "broker, Splunk": _wrapped(
+        lambda line, at: {"preview": False, "result": {"_raw": line, "_time": _late(at), "host": "b"}}
+    ),
+    "broker, parsed by a collector": _wrapped(
+        lambda line, at: {"@timestamp": at.iso(mark=".").replace("+0000", "Z"), "message": _bare_of(line)}
+    ),
+    "broker, clock, late": _wrapped(
+        lambda line, at: {"message": line, "timestamp": _late(at)}, form=Form(_clock_only), has_offset=False
+    ),
+    "broker, spread JSON": _wrapped(lambda line, at: json.dumps({"timestamp": _late(at), "message": line}, indent=2)),
+    "JSON in Docker": _wrapped(
+        lambda line, at: {"log": line + "\n", "stream": "stdout", "time": _late(at)},
+        form=_objects(lambda lookup, hours: {"when": lookup.iso(hours, mark="."), **_asked_and_answered(lookup)}),
+    ),
+    "JSON, Elasticsearch": _wrapped(
+        lambda line, at: json.loads(line),
+        together=5,
+        form=_objects(lambda lookup, hours: {"timestamp": lookup.iso(hours, mark="."), **_asked_and_answered(lookup)}),
+    ),
     "C++ client": _line(
         lambda lookup, _: (
             lookup.time("%Y-%m-%d %H:%M:%S.")

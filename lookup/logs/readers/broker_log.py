@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any, ClassVar
 
 from lookup.errors import PulsarLookupError
@@ -19,6 +19,7 @@ from lookup.logs.readers.broker_ownership import OWNERSHIP_MESSAGES, OWNERSHIP_W
 from lookup.logs.readers.layouts import LineLayout, LogEvent, LogOrigin, is_continuation
 from lookup.logs.readers.pairing import Pairing
 from lookup.logs.readers.values import unreadable
+from lookup.logs.unwrapping import ANSWERS
 from lookup.model.address import host_of
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.names import looks_like_pattern
@@ -147,7 +148,9 @@ def in_order(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
             held.reverse()
         if _steps(held)[2]:
             held.sort(key=lambda entry: entry.ts)
-        yield from held
+        # A batch of a collector may have its own lines in order, and a request never comes behind its answer.
+        for _, instant in groupby(held, key=lambda entry: entry.ts):
+            yield from sorted(instant, key=lambda entry: ANSWERS.search(entry.text) is not None)
 
 
 def _steps(entries: Sequence[LogEntry]) -> tuple[int, int, int]:

@@ -24,6 +24,8 @@ class JsonLinesReader:
 
     name: ClassVar[str] = "jsonl"
     expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"
+    #: lines are objects of JSON
+    reads_objects: ClassVar[bool] = True
 
     #: the canonical table the lines belong to
     table: TableName = "lookups"

@@ -120,6 +120,11 @@ class DelimitedReader:
                 raise ValueError(f"`{'pattern' if self.pattern else 'columns'}` has no {missing}")
 
     @property
+    def reads_objects(self) -> bool:
+        """Return whether lines are objects of JSON."""
+        return self.format == "json"
+
+    @property
     def has_header(self) -> bool:
         """Return whether the first line that is no comment names the columns, and is no record."""
         return self.header and not self.pattern and self.format != "json"

@@ -5,11 +5,11 @@ Readers interpret the messages. Also here: the parameters that readers of such l
     A     12:27:31.643 [thread] INFO  logger - message                         <= 4.2, no date
     B     2023-09-20T08:27:32,188+0000 [thread] INFO  logger - message         <= 4.2 and 5.0
     5.0   ... logger - message {key=value, key2=value2}                        with %X in the layout
-    JSON  {"instant": {...}, "loggerName": ..., "message": ..., "contextMap": {...}}
+    JSON  {"@timestamp": ..., "loggerName": ..., "message": ..., "contextMap": {...}}, as `unwrapping.py` has it
     test  2024-10-26T01:32:04,373 - INFO  - [thread:Class] - message
     pipe  2020-11-06 14:13:16,906 | WARN  | [thread] | message | logger (File.java:775)
 
-Before any of them may stand what a container runtime or a collector puts there. Source: `docs/pulsar/logs.md`.
+Before a line of text may stand a prefix of a container runtime or a collector. Source: `docs/pulsar/logs.md`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 
 from lookup.model.address import host_of
 from lookup.model.documents import json_value
-from lookup.model.quoting import shown
 from lookup.model.time import parse_iso, parse_time_of_day, zone_of
 
 __all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation", "message_of"]
@@ -143,9 +142,7 @@ def message_of(line: str) -> str:
     """Return the message of an event, whether or not its time can be read; all of a line that is in no layout."""
     record = _json_record(line)
     if record is not None:
-        # Docker's own files wrap a line into JSON.
-        inner = record.get("log")
-        return str(record.get("message", "")) if inner is None else message_of(str(inner).rstrip("\r\n"))
+        return str(record["message"])
     match = next(filter(None, (layout.search(line) for layout in _LAYOUTS)), None)
     return line if match is None else match["message"]
 
@@ -180,15 +177,10 @@ class LineLayout:
         """
         record = _json_record(line)
         if record is not None:
-            inner = record.get("log")
-            # Docker's own files wrap a line into JSON.
-            if inner is not None:
-                return self.read(str(inner).rstrip("\r\n"))
-            message, attributes = _split(str(record.get("message", "")))
-            context = record.get("contextMap")
-            if isinstance(context, Mapping):
-                attributes = {**attributes, **{str(key): str(value) for key, value in context.items()}}
-            return LogEvent(self._json_time(record), message, attributes)
+            message, attributes = _split(record["message"])
+            if "@timestamp" not in record:
+                raise ValueError("the JSON event has no `instant`")
+            return LogEvent(parse_iso(record["@timestamp"]), message, {**attributes, **record["contextMap"]})
         for layout in _LAYOUTS:
             match = layout.search(line)
             if match is not None:
@@ -224,21 +216,6 @@ class LineLayout:
         self._latest = moment if self._latest is None else max(moment, self._latest)
         return moment
 
-    def _json_time(self, record: Mapping[str, Any]) -> int:
-        """Return the time of a JSON event, µs: log4j2's `instant` or `timeMillis`, else a collector's text."""
-        instant, millis = record.get("instant"), record.get("timeMillis")
-        try:
-            if isinstance(instant, Mapping):
-                return int(instant["epochSecond"]) * 1_000_000 + int(instant.get("nanoOfSecond", 0)) // 1_000
-            if millis is not None:
-                return int(millis) * 1_000
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise ValueError(f"instant {shown(instant or millis)} is no time") from None
-        text = record.get("@timestamp") or record.get("timestamp")
-        if not isinstance(text, str):
-            raise ValueError("the JSON event has no `instant`")
-        return parse_iso(text, self._zone)
-
 
 def _day_in(source: str) -> date | None:
     """Return the day that a path names, the last one if there are several."""
@@ -252,16 +229,14 @@ def _day_in(source: str) -> date | None:
 
 
 def _json_record(line: str) -> dict[str, Any] | None:
-    """Return the JSON object at the end of a line, None if none there could be an event."""
-    # A prefix of 200 characters is a container runtime's; a brace behind that belongs to a message.
-    start = line.find("{", 0, 200)
-    if start < 0 or not line.rstrip().endswith("}"):
+    """Return an event of JSON as `unwrapping.py` writes it, None for a line of text."""
+    if not line.startswith('{"'):
         return None
     try:
-        record = json_value(line[start:])
+        record = json_value(line)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and ("message" in record or "log" in record) else None
+    return record if isinstance(record, dict) and "contextMap" in record else None
 
 
 def _split(message: str) -> tuple[str, Mapping[str, str]]:

@@ -45,6 +45,8 @@ class SystemTopicsReader:
         "one JSON object per line with topic, key, publish_time_ms and value of a message in a system topic of the "
         "extensible load manager"
     )
+    #: lines are objects of JSON
+    reads_objects: ClassVar[bool] = True
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield changes of ownership and the load that brokers report; messages of other topics are passed over."""

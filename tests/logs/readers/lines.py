@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lookup.hooks import LogReader
+from lookup.logs.unwrapping import Events
 from lookup.model.documents import Refuted, Row, Unreadable
 
 __all__ = ["BROKER_PHRASES", "hostile_lines", "one_row", "read_lines", "unrefuted"]
@@ -64,8 +65,9 @@ def hostile_lines() -> st.SearchStrategy[list[str]]:
 
 
 def read_lines(reader: LogReader, *lines: str, source: str = "broker.log") -> list[Row | Unreadable | Refuted]:
-    """Run a reader over lines."""
-    return list(reader.parse(iter(enumerate(lines, start=1)), source))
+    """Run a reader over the events of some lines, as an ingest does."""
+    events = Events(iter(enumerate(lines, start=1)), keeps_objects=getattr(reader, "reads_objects", False))
+    return list(reader.parse(iter(events), source))
 
 
 def unrefuted(entries: Iterable[Row | Unreadable | Refuted]) -> list[Row | Unreadable]:

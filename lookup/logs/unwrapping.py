@@ -1,0 +1,394 @@
+"""Unwrap the lines of a log, once and before all readers: one line of a file holds none, one or many events.
+
+Container runtimes, collectors and log stores put their own text around a program's lines. Here it comes off: prefixes
+and cut lines of CRI and Docker, JSON at any depth, arrays of records, JSON within texts, texts as arrays of bytes. A
+reader of lines is handed plain lines. A reader of JSON objects is handed the objects, one to a line.
+
+The time in a program's own line stays. Only a line without one gets the time of its envelope, which may be hours later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lookup.model.documents import json_value
+from lookup.model.time import counted_us, moment_at, parse_iso, time_text
+
+__all__ = ["ANSWERS", "REQUESTS", "Events", "where_text_is"]
+
+#: Phrases that only the lookups in a log of Pulsar have: a request, and an answer.
+REQUESTS = re.compile(r"Received Lookup (?:from|request)")
+ANSWERS = re.compile(r"Lookup result\b|Lookup response for ")
+#: Keys of envelopes whose value is what a program has written, in lower case, the surest first.
+_TEXT_KEYS = (
+    "log", "message", "msg", "line", "_raw", "textpayload", "body", "original", "full_message", "short_message", "text",
+    "event", "payload", "content", "logentry", "raw", "value", "data",
+)  # fmt: skip
+#: Keys of the times of an event, the surest first; those of an envelope behind them.
+_TIME_KEYS = (
+    "instant", "timeMillis", "timeUnixNano", "@timestamp", "timestamp", "Timestamp", "time", "ts", "_time", "eventTime",
+    "__REALTIME_TIMESTAMP", "TimeGenerated", "date", "observedTimeUnixNano",
+)  # fmt: skip
+#: Keys that only a program's own JSON has, whose time is that of the event.
+_OWN_JSON = frozenset({"instant", "timeMillis", "loggerName", "logger_name", "log.logger", "ecs.version"})
+_CRI = re.compile(r"(?P<prefix>.{0,100}?)(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<stream>stdout|stderr) (?P<tag>[PF])\S* ?")
+#: Where JSON may begin behind a prefix.
+_JSON = re.compile(r'\{\s*"|\[\s*(?:["{\[]|\])|\A"')
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d"
+_CLOCK = re.compile(r"(?<![\d:.T])\d\d:\d\d:\d\d[.,]\d{3}(?!\d)")
+#: The beginning of a line that has a time of its own; a topic may hold one as well.
+_TIMED = re.compile(rf"(?:(?!://).){{0,120}}?(?:{_DATE}|{_CLOCK.pattern})")
+_DATED = re.compile(rf"(?:(?!://).){{0,120}}?(?:{_DATE})")
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+#: What lines of a JSON document that is spread over several lines look like.
+_SPREAD = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*,?\s*\Z|true|false|null)')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+#: Docker cuts lines into parts of so many bytes.
+_DOCKER_PART = 16 * 1024
+#: The usual keys of the arrays of records in the answers of stores.
+_ARRAY_KEYS = frozenset(
+    "hits records Records events logEvents rows items Items results result data value entries logs messages".split()
+)
+#: What an envelope around records has.
+_NESTED = re.compile(r'\[\s*\{|:\s*"\s*[\[{]|\A"')
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*")
+#: Characters in front of an envelope at most.
+_PREFIX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A program's line, with the time and the context that its envelope has for it."""
+
+    text: str
+    #: µs since the epoch, None without an envelope
+    ts: int | None = None
+    #: where that time is from: a key, or the runtime
+    clock: str = ""
+    #: None for a whole line; the attributes of an event whose JSON has the bare message
+    context: Mapping[str, str] | None = None
+    logger: str = ""
+
+    @property
+    def has_own_time(self) -> bool:
+        """Whether the program itself has written the time."""
+        return self.clock in _OWN_JSON if self.context is not None else _TIMED.match(self.text) is not None
+
+    def line(self) -> str:
+        """Return the event as readers have it, with the envelope's time if it lacks one."""
+        if self.context is not None:
+            record = {"loggerName": self.logger, "message": self.text, "contextMap": self.context}
+            return json.dumps({"@timestamp": time_text(self.ts), **record} if self.ts is not None else record)
+        # Only the lines of Pulsar may have a clock alone, or no time.
+        if self.ts is None or _DATED.match(self.text) or not _LEVEL.search(self.text, 0, _PREFIX):
+            return self.text
+        clock = _CLOCK.search(self.text, 0, _PREFIX)
+        if clock is None or self.clock == "runtime":
+            return f"{time_text(self.ts)} {self.text}"
+        # A collector may be late, so only the day is its own: the one on which the clock is nearest.
+        near = moment_at(self.ts)
+        shown = datetime.combine(near.date(), datetime.strptime(clock[0][:8], "%H:%M:%S").time(), UTC)
+        day = (shown + timedelta(days=round((near - shown) / timedelta(days=1)))).date()
+        return f"{self.text[: clock.start()]}{day}T{self.text[clock.start() :]}"
+
+
+@dataclass
+class Events:
+    """The events of a source: an iterator of numbered lines, and counts of what was read so far.
+
+    An event has the number of its line, or a later one if the lines before held more than one event.
+    """
+
+    lines: Iterator[tuple[int, str]]
+    #: whether the reader takes JSON objects, which then stay whole
+    keeps_objects: bool = False
+    #: requests and answers of lookups in the lines as they were in the file
+    requests: int = 0
+    answers: int = 0
+    #: lookups whose time is that of an envelope, by its key
+    borrowed: Counter[str] = field(default_factory=Counter)
+    #: lines that were cut in parts, the last of which is missing
+    unfinished: int = 0
+    number: int = 0
+    _parts: dict[tuple[str, str], str] = field(default_factory=dict)
+    _docker_ends_lines: bool = False
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Yield the events."""
+        number = 0
+        for number, line in self._documents():
+            for text in self._unwrap(line):
+                yield self._numbered(number, text)
+        self.unfinished += len(self._parts)
+        for text in self._parts.values():
+            yield self._numbered(number, text)
+
+    def _numbered(self, line: int, text: str) -> tuple[int, str]:
+        self.number = max(self.number + 1, line)
+        return self.number, text
+
+    def _documents(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines, with those of a JSON document that is spread over several joined into one."""
+        held: list[tuple[int, str]] = []
+        depth = 0
+        for number, line in self.lines:
+            self.requests += len(REQUESTS.findall(line))
+            self.answers += len(ANSWERS.findall(line))
+            bare = line.strip()
+            if not held and (not bare.startswith(("{", "[")) or not bare.endswith(("{", "[", ","))):
+                yield number, line
+                continue
+            if held and not _SPREAD.match(line):
+                yield from held
+                held, depth = [], 0
+                yield number, line
+                continue
+            # The elements of an array that is the whole file are documents of their own.
+            if not held and (bare == "[" or _is_json(bare.rstrip(","))):
+                yield from [] if bare == "[" else [(number, bare.rstrip(","))]
+                continue
+            marks = _STRING.sub("", line)
+            depth += sum(map(marks.count, "{[")) - sum(map(marks.count, "}]"))
+            held.append((number, line))
+            if depth <= 0:
+                document = "".join(text for _, text in held).strip().rstrip(",")
+                yield from [(held[0][0], document)] if _is_json(document) else held
+                held, depth = [], 0
+        yield from held
+
+    def _unwrap(self, line: str) -> Iterator[str]:
+        """Yield the events of a line, as readers have them."""
+        when: str | None = None
+        prefix = ""
+        part = _CRI.match(line)
+        if part is not None:
+            prefix, when = part["prefix"], part["time"]
+            text = self._joined((prefix, part["stream"]), line[part.end() :], is_cut=part["tag"] == "P")
+            if text is None:
+                return
+            line = text
+        start = _JSON.search(line, 0, _PREFIX)
+        if start is not None and (line.rstrip()[-1] not in '}]"' or _LEVEL.search(line, 0, start.start())):
+            start = None
+        body = "" if start is None else line[start.start() :]
+        # Most rows of a table are no envelopes, and the reader parses them anyway.
+        values = None if start is None or (self.keeps_objects and not _NESTED.search(body)) else _values(body)
+        if start is None or values is None:
+            line = body if self.keeps_objects and body else line
+            yield self._line(_Event(line, _us(when), "runtime")) if when else line
+            return
+        prefix += line[: start.start()]
+        stamp = _STAMP.search(prefix)
+        ts = _us(when or (stamp[0] if stamp else ""))
+        for value in values:
+            whole = self._whole(value, prefix)
+            if whole is None:
+                continue
+            if self.keeps_objects:
+                records = _objects(whole)
+                yield from [body] if records == values else map(_dumped, records)
+                continue
+            events = _events(whole, ts, "runtime")
+            yield from map(self._line, events) if events else [line if len(values) == 1 else _dumped(value)]
+
+    def _whole(self, value: Any, prefix: str) -> Any:
+        """Return a record of a container runtime with all of its line, None for a part of which the rest follows."""
+        text = value.get("log") if isinstance(value, dict) else None
+        if not isinstance(text, str):
+            return value
+        self._docker_ends_lines |= text.endswith("\n")
+        is_docker = "stream" in value and "logtag" not in value and not text.endswith("\n")
+        is_cut = value.get("logtag") == "P" or str(value.get("partial_last")).lower() == "false"
+        is_cut |= is_docker and (self._docker_ends_lines or len(text.encode()) >= _DOCKER_PART)
+        text = self._joined((prefix, str(value.get("stream"))), text, is_cut=is_cut)
+        return None if text is None else {**value, "log": text}
+
+    def _joined(self, source: tuple[str, str], text: str, *, is_cut: bool) -> str | None:
+        """Return a line with the parts before it, None if it goes on."""
+        text = self._parts.pop(source, "") + text
+        if not is_cut:
+            return text
+        self._parts[source] = text
+        return None
+
+    def _line(self, event: _Event) -> str:
+        if (
+            event.ts is not None
+            and not event.has_own_time
+            and (REQUESTS.search(event.text) or ANSWERS.search(event.text))
+        ):
+            self.borrowed[event.clock] += 1
+        return event.line()
+
+
+def where_text_is(line: str) -> str:
+    """Say in which form a line is, and under which key of JSON it has the phrase of a lookup."""
+    start = _JSON.search(line, 0, _PREFIX)
+    values = None if start is None else _values(line[start.start() :])
+    path = next(filter(None, map(_path, values or ())), None)
+    return "lines of text in no layout that is known" if path is None else f"JSON, under the key {path}"
+
+
+def _path(value: Any) -> str | None:
+    """Return the keys of the first text with the phrase of a lookup, joined by dots."""
+    if isinstance(value, str):
+        return "" if REQUESTS.search(value) or ANSWERS.search(value) else None
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    below = ((key, _path(inner)) for key, inner in pairs)
+    return next((f"{key}.{path}".rstrip(".") for key, path in below if path is not None), None)
+
+
+def _values(text: str) -> list[Any] | None:
+    """Return the JSON values that a text consists of, one behind the other; None if it is anything else."""
+    try:
+        return [json_value(text)]
+    except ValueError:
+        # Stores of AWS write objects without anything between them.
+        pieces = re.sub(r"\}\s*\{", "}\n{", text).split("\n") if text.startswith("{") else []
+    try:
+        return [json_value(piece) for piece in pieces] or None
+    except ValueError:
+        return None
+
+
+def _is_json(text: str) -> bool:
+    return _values(text) is not None
+
+
+def _dumped(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _objects(value: Any) -> list[Any]:
+    """Return the records within a value, for a reader of objects; a record stays as it is."""
+    if isinstance(value, list):
+        return [record for inner in value for record in _objects(inner)]
+    if not isinstance(value, dict):
+        return [value]
+    for name in sorted(value, key=_rank):
+        inner = value[name]
+        if isinstance(inner, str) and name.lower() in _TEXT_KEYS and inner.lstrip().startswith(("{", "[")):
+            values = _values(inner.strip())
+            if values is not None:
+                return _objects(values)
+    return _array_in(value) or [value]
+
+
+def _array_in(value: Mapping[str, Any]) -> list[Any]:
+    """Return the records of the array that a store's answer has under one of the usual keys; none if it has none."""
+    for name, inner in value.items() if set(_TIME_KEYS).isdisjoint(value) else ():
+        if name not in _ARRAY_KEYS:
+            continue
+        if isinstance(inner, dict) and (records := _array_in(inner)):
+            return records
+        if isinstance(inner, list) and any(isinstance(each, dict) for each in inner):
+            return [
+                record
+                for each in inner
+                for record in _objects(each.get("_source", each) if isinstance(each, dict) else each)
+            ]
+    return []
+
+
+def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
+    """Return the lines of programs within a JSON value, with the time of the nearest envelope."""
+    if isinstance(value, list):
+        # Loki has pairs of a time and a line.
+        if value and isinstance(value[0], str | int) and (own := _us(str(value[0]))) is not None:
+            ts, clock = own, "values"
+        return [event for inner in value for event in _events(inner, ts, clock)]
+    if not isinstance(value, dict):
+        return _lines(value, "line", ts, clock)
+    key, own = _time_of(value)
+    is_docker = "stream" in value and isinstance(value.get("log"), str)
+    ts, clock = (ts, clock) if own is None else (own, "runtime" if is_docker else key)
+    if is_docker:
+        return _lines(value["log"], "log", ts, clock, is_text=True)
+    lines: list[_Event] = []
+    bare: list[_Event] = []
+    for name in sorted(value, key=_rank):
+        inner = _text_of(value[name])
+        if isinstance(inner, list | dict):
+            below = _events(inner, ts, clock)
+            # Arrays hold several events, and other keys the same event once more.
+            lines += [event for event in below if event.context is None and (not lines or isinstance(inner, list))]
+            bare = bare or [event for event in below if event.context is not None]
+        elif isinstance(inner, str) and not lines:
+            lines = _lines(inner, name.lower(), ts, clock)
+            if not lines and not bare and name.lower() in _TEXT_KEYS and (ts is not None or REQUESTS.search(inner)):
+                own = next(iter(_OWN_JSON.intersection(value)), clock)
+                bare = [_Event(inner, ts, own, _context(value), str(value.get("loggerName", "")))]
+    return lines or bare
+
+
+def _rank(name: str) -> int:
+    return _TEXT_KEYS.index(name.lower()) if name.lower() in _TEXT_KEYS else len(_TEXT_KEYS)
+
+
+def _text_of(value: Any) -> Any:
+    """Return the text of a value that a format wraps once more: of OTLP, or of journald's arrays of bytes."""
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("stringValue", "string_value"):
+        return next(iter(value.values()))
+    is_bytes = (
+        isinstance(value, list) and len(value) > 1 and all(type(each) is int and 0 <= each < 256 for each in value)
+    )
+    return bytes(value).decode(errors="replace") if is_bytes else value
+
+
+def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = False) -> list[_Event]:
+    """Return the events of a text, if it holds JSON or begins with a line of a log, or is known to be a text."""
+    if not isinstance(text, str):
+        return []
+    if text.lstrip().startswith(("{", "[", '"')) and (values := _values(text.strip())) is not None:
+        return [event for value in values for event in _events(value, ts, clock)]
+    timed = _TIMED.match(text)
+    is_line = timed is not None and len(text) > timed.end() + 16
+    if not is_text and not (is_line and (key in _TEXT_KEYS or _LEVEL.search(text, 0, _PREFIX))):
+        return []
+    return [_Event(line, ts, clock) for line in re.split(r"\r\n|\n|\r", text) if line]
+
+
+def _context(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of an event of JSON."""
+    context: dict[str, str] = {}
+    for name in ("contextMap", "mdc", "attributes"):
+        given = record.get(name)
+        if isinstance(given, list):
+            # OTLP has pairs of keys and values.
+            given = {
+                each["key"]: _text_of(each.get("value")) for each in given if isinstance(each, dict) and "key" in each
+            }
+        context |= {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+    return context
+
+
+def _time_of(record: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return the key and the time of an envelope, µs; None if it has none."""
+    for key in _TIME_KEYS:
+        value = record.get(key)
+        if key == "instant" and isinstance(value, dict):
+            seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
+            if isinstance(seconds, int) and isinstance(nanos, int):
+                return key, seconds * 1_000_000 + nanos // 1_000
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            us = _us(str(value))
+            if us is not None:
+                return key, us
+    return "", None
+
+
+def _us(text: str | None) -> int | None:
+    """Return the time that a text says, µs; None if it says none."""
+    if not text:
+        return None
+    try:
+        us = counted_us(text)
+        return parse_iso(text) if us is None else us
+    except ValueError:
+        return None
