@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
@@ -30,10 +30,9 @@ from lookup.engine.build import part_table
 from lookup.engine.plugins import load_plugins
 from lookup.errors import InputError
 from lookup.model.quoting import quantity
-from lookup.model.time import WHOLE_NUMBERS, likelier_unit, time_text, unlikely_span
+from lookup.model.time import time_text
 
 if TYPE_CHECKING:
-    from lookup.hooks import LogReader
     from lookup.logs.ingest import IngestReport
     from lookup.logs.jobs import Workers
 
@@ -134,9 +133,6 @@ def _run(arguments: argparse.Namespace) -> int:
             manifest=lambda: manifest(workers),
         )
     _print(report, arguments.format)
-    doubt = _doubt(report, reader)
-    if doubt is not None:
-        warn(doubt)
     return 0
 
 
@@ -157,53 +153,43 @@ def _require_apart(read: Mapping[str, str], output: str) -> None:
                 )
 
 
-def _doubt(report: IngestReport, reader: LogReader) -> str | None:
-    """Return the question whether times have the unit that the reader takes them for, None if they are likely."""
-    from lookup.logs.readers.delimited import DelimitedReader
-
-    span = unlikely_span(report.first_us, report.last_us)
-    if span is None:
-        return None
-    if not isinstance(reader, DelimitedReader):
-        return f"{span} {WHOLE_NUMBERS}"
-    form = str(reader.timestamp.get("format", "iso"))
-    unit = likelier_unit(report.first_us, form)
-    meant = "is that right?" if unit is None else f"should it be {unit!r}?"
-    return f"{span} The format of `timestamp` in the mapping is {form!r}: {meant}"
-
-
-def _print(report: IngestReport, form: str) -> None:
-    for sentence in report.lost:
-        warn(sentence)
-    for sentence in report.clocks:
-        note(f"note: {sentence}")
+def _warnings(report: IngestReport) -> Iterator[str]:
+    """Yield sentences about records that are lost, or that may not be what they look like."""
+    yield from report.lost
     # The most frequent reasons come first; a log of another format has as many as lines, and five show the pattern.
     for reason, count in list(report.quarantined.items())[:_SHOWN_REASONS]:
-        warn(f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
+        yield (f"in quarantine: {quantity(count, 'record')}{', for instance' if count > 1 else ''}: {reason}")
     for path, count in islice(report.unread.items(), _SHOWN_FILES):
-        warn(f"nothing is read of {path} ({quantity(count, 'line')}): is it of another kind?")
+        yield (f"nothing is read of {path} ({quantity(count, 'line')}): is it of another kind?")
     if len(report.unread) > _SHOWN_FILES:
         more = quantity(len(report.unread) - _SHOWN_FILES, "other file")
-        warn(f"nothing is read of {more} either; --format json has all of them as `unread`")
+        yield (f"nothing is read of {more} either; --format json has all of them as `unread`")
     if not report.rows.get("lookups") and "ownership" in report.rows:
-        warn("there is no lookup in the log, only owners; brokers log lookups at DEBUG, see docs/getting-lookups.md")
+        yield ("there is no lookup in the log, only owners; brokers log lookups at DEBUG, see docs/getting-lookups.md")
     if report.quarters == sum(report.rows.values()) >= _TELLING:
-        warn(
+        yield (
             f"all {report.quarters:,} times are full quarters of an hour: has the time of day been left out? "
             'A mapping joins columns, like timestamp = { column = "{date} {time}", format = "iso" }'
         )
+    if report.doubled >= _MANY_DOUBLED * report.rows.get("lookups", 0) > 0:
+        share = report.doubled / report.rows["lookups"]
+        yield (
+            f"{report.doubled:,} rows of LOOKUPS ({share:.0%}) are the same as others in every column: is a file, or "
+            "a copy of it, read twice? Each counts as a lookup"
+        )
+
+
+def _print(report: IngestReport, form: str) -> None:
+    for sentence in _warnings(report):
+        warn(sentence)
+    for sentence in report.clocks:
+        note(f"note: {sentence}")
     if report.late:
         path, count = next(iter(report.late.items()))
         more = f", and so are {quantity(len(report.late) - 1, 'other file')}" if len(report.late) > 1 else ""
         note(
             f"{path} is not in the order of time{more}: {count:,} of its rows are earlier than a line before them; "
             "rows are sorted, and lookups joined with their answers in that order"
-        )
-    if report.doubled >= _MANY_DOUBLED * report.rows.get("lookups", 0) > 0:
-        share = report.doubled / report.rows["lookups"]
-        warn(
-            f"{report.doubled:,} rows of LOOKUPS ({share:.0%}) are the same as others in every column: is a file, or "
-            "a copy of it, read twice? Each counts as a lookup"
         )
     if form == "json":
         times = {"first": time_text(report.first_us), "last": time_text(report.last_us)}

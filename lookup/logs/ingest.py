@@ -32,20 +32,26 @@ from lookup.logs.unwrapping import Events
 from lookup.model.documents import Refuted
 from lookup.model.names import cluster_problem
 from lookup.model.quoting import quantity, shown
-from lookup.model.time import LAST_US, moment_at
+from lookup.model.time import likelier_unit, moment_at
 from lookup.settings.files import read_toml
 from lookup.settings.policy import PartSpec
 from lookup.settings.shipped import shipped_path
 
 __all__ = [
-    "MAX_QUARANTINE_RATIO", "QUARANTINE_TABLE", "IngestReport", "borrowed_clocks", "check_mapping", "ingest",
-    "load_reader", "reader_of",
+    "MAX_QUARANTINE_RATIO", "NO_HALF_DAYS", "QUARANTINE_TABLE", "IngestReport", "borrowed_clocks", "check_mapping",
+    "ingest", "load_reader", "reader_of",
 ]  # fmt: skip
 
 #: Share of records that may be unreadable if the caller says nothing.
 MAX_QUARANTINE_RATIO = 0.05
 #: Folder of the records that could not be used.
 QUARANTINE_TABLE = "quarantine"
+
+#: Why a clock of 12 hours cannot be read.
+NO_HALF_DAYS = (
+    "its times jump between 12 and 1 o'clock, and no hour is above 12: its clock has 12 hours, and AM and PM are "
+    "missing; write them with AM and PM, or with 24 hours"
+)
 
 #: Reasons that a message lists.
 _SHOWN_REASONS = 3
@@ -74,7 +80,7 @@ class IngestReport:
     late: Mapping[str, int]
     #: rows of LOOKUPS that are the same as another one: logs with times to the second have some, files read twice half
     doubled: int
-    #: first and last timestamp of any row, µs since the Unix epoch, to the minute
+    #: first and last timestamp of any row, µs since the Unix epoch
     first_us: int
     last_us: int
     output: str
@@ -223,6 +229,7 @@ def ingest(  # noqa: PLR0913  the options of an ingest, by keyword
         # Python's collector stays on: a plug-in's reader may create cycles, as many as its source has lines.
         reports = run_tasks(workers, jobs, contents_of(plugin_files), read, pauses_collector=False)
         _require_readable(reports, reader, max_quarantine_ratio)
+        _require_likely_times(reports, reader)
         staged = [file for report in reports for file in report.staged]
         refuted = [entry for report in reports for entry in report.refuted]
         parts = list(_parts(staged, refuted, target.path))
@@ -283,6 +290,20 @@ def _require_readable(reports: Sequence[tasks.SourceReport], reader: LogReader, 
         )
 
 
+def _require_likely_times(reports: Sequence[tasks.SourceReport], reader: LogReader) -> None:
+    """Refuse times in a wrong unit, or of a clock of 12 hours without AM and PM."""
+    for report in reports:
+        is_delimited = isinstance(reader, DelimitedReader)
+        form = str(reader.timestamp.get("format", "iso")) if isinstance(reader, DelimitedReader) else "unix_us"
+        unit = likelier_unit(report.first_us, form) if report.rows else None
+        if unit not in (None, form) and unit == likelier_unit(report.last_us, form):
+            year = moment_at(report.first_us).year
+            right = f"`timestamp` of the mapping has the format {form!r}" if is_delimited else "`ts` takes counts of µs"
+            raise InputError(f"{report.path}: its times are of the year {year}; they look like {unit!r}, but {right}")
+        if is_delimited and report.clock.lacks_half_days:
+            raise InputError(f"{report.path}: {NO_HALF_DAYS}")
+
+
 def _parts(staged: Sequence[tasks.StagedFile], refuted: Sequence[Refuted], folder: str) -> Iterator[tasks.PartJob]:
     """Cut every table into parts of at most `ROWS_PER_FILE` rows: LOOKUPS by cluster and day, others by time alone."""
     for table in dict.fromkeys(file.table for file in staged):
@@ -340,7 +361,6 @@ def _summary(
     # Reversed, so that the first source's wording of a reason overwrites those of later ones.
     wordings = {kind: reason for report in reversed(reports) for kind, reason in report.wordings.items()}
     cells = [cell for report in reports for file in report.staged for cell in file.cells]
-    minutes = [minute for _, minute in cells]
     return IngestReport(
         files=tuple(files),
         lines=sum(report.lines for report in reports),
@@ -348,13 +368,12 @@ def _summary(
         rows={name: rows[name] for name in CANONICAL if rows[name]},
         clusters=tuple(sorted({cluster for cluster, _ in cells})),
         quarantined={wordings[kind]: count for kind, count in reasons.most_common()},
-        first_us=min(minutes) * tasks.MINUTE_US,
+        first_us=min(report.first_us for report in reports),
         unread={report.path: report.lines for report in reports if report.is_unread},
         quarters=sum(report.quarters for report in reports),
         late={report.path: report.late for report in reports if report.late},
         doubled=doubled,
-        # The minute after the last of the calendar has no date.
-        last_us=min((max(minutes) + 1) * tasks.MINUTE_US, LAST_US),
+        last_us=max(report.last_us for report in reports),
         output=output,
         clocks=tuple(borrowed_clocks(reduce(add, (report.borrowed for report in reports)))),
     )
@@ -383,4 +402,5 @@ def borrowed_clocks(borrowed: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for each clock but the broker's that lookups have their times from."""
     for key, times in borrowed.items():
         whose = "the container runtime's" if key == "runtime" else f"the collector's, of its key `{key}`"
-        yield f"{quantity(times, 'time')} {'is' if times == 1 else 'are'} {whose}, not the broker's: no line has its own"
+        are = "is" if times == 1 else "are"
+        yield f"{quantity(times, 'time')} {are} {whose}, not the broker's: its lines have none of their own"

@@ -30,7 +30,7 @@ from lookup.logs.sources import locate, open_lines
 from lookup.logs.unwrapping import Events
 from lookup.model.documents import Refuted, Row, Unreadable
 from lookup.model.quoting import printable
-from lookup.model.time import FIRST_US, LAST_US, QUARTER_US
+from lookup.model.time import FIRST_US, LAST_US, QUARTER_US, HalfDayClock
 
 __all__ = [
     "MINUTE_US", "PartJob", "SourceJob", "SourceReport", "StagedFile", "read_source", "stitch_quarantine",
@@ -114,6 +114,11 @@ class SourceReport:
     quarters: int = 0
     #: rows that are earlier than one on a line before them by more than `_LATE_US`
     late: int = 0
+    #: first and last time of any row, µs
+    first_us: int = LAST_US
+    last_us: int = FIRST_US
+    #: whether times go to and fro as those of a clock of 12 hours do
+    clock: HalfDayClock = field(default_factory=HalfDayClock)
     #: rows of LOOKUPS that have an answer
     answered: int = 0
     #: requests and answers of lookups that the bytes of the source have
@@ -271,7 +276,6 @@ class _Stage:
         self._unwritten = 0
         self._taken = 0
         self._last_line = 0
-        self._earliest_us, self._latest_us = LAST_US, FIRST_US
         self.report = SourceReport(job.path)
 
     def take(self, entry: Row | Unreadable | Refuted, lines: _Lines) -> None:
@@ -297,8 +301,10 @@ class _Stage:
             )
             return
         # A reader that puts lines in the order of time yields earlier lines later.
-        self.report.late += (row["ts"] - self._earliest_us if is_turned else self._latest_us - row["ts"]) > _LATE_US
-        self._earliest_us, self._latest_us = min(self._earliest_us, row["ts"]), max(self._latest_us, row["ts"])
+        ts, report = row["ts"], self.report
+        report.late += (ts - report.first_us if is_turned else report.last_us - ts) > _LATE_US
+        report.first_us, report.last_us = min(report.first_us, ts), max(report.last_us, ts)
+        report.clock.take(ts)
         self.report.quarters += row["ts"] % QUARTER_US == 0
         self._taken += 1
         row["_order"] = self._job.number << _ROW_BITS | self._taken

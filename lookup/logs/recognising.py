@@ -19,7 +19,7 @@ from typing import Any
 from lookup.engine.plugins import Registry
 from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
-from lookup.logs.ingest import MAX_QUARANTINE_RATIO, borrowed_clocks, reader_of
+from lookup.logs.ingest import MAX_QUARANTINE_RATIO, NO_HALF_DAYS, borrowed_clocks, reader_of
 from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
 from lookup.logs.tabular import (
     Proposal,
@@ -33,6 +33,7 @@ from lookup.logs.tabular import (
 from lookup.logs.unwrapping import ANSWERS, REQUESTS, Events, where_text_is
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
+from lookup.model.time import HalfDayClock
 
 __all__ = ["Recognised", "recognise", "span_of"]
 
@@ -141,6 +142,7 @@ class _Trial:
     brokers: Counter[str] = field(default_factory=Counter)
     #: the first lookup, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
+    clock: HalfDayClock = field(default_factory=HalfDayClock)
     #: lookups by value and key of a property
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -158,6 +160,7 @@ class _Trial:
             self.others[entry.table] += 1
         else:
             self.lookups += 1
+            self.clock.take(row["ts"])
             self.first = self.first or {**row, "cluster": entry.values.get("cluster")}
             self.count(row)
 
@@ -254,6 +257,8 @@ def _best_trials(path: str, head: _Head, registry: Registry) -> list[_Trial]:
         good = [trial for trial in trials if trial.lookups > 0 and trial.is_readable]
         if good:
             best = max(good, key=lambda trial: trial.lookups)
+            if best.clock.lacks_half_days and 'use = "delimited"' in best.proposal.mapping:
+                raise InputError(f"{path}: {NO_HALF_DAYS}")
             return [best, *(trial for trial in good if trial is not best and trial.proposal.doubt)]
         # A log of Pulsar's without lookups may look like a table of something else.
         if any(trial.others for trial in trials):

@@ -31,7 +31,7 @@ from lookup.errors import Argument, InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.documents import TableName, special_kind
-from lookup.model.time import to_us
+from lookup.model.time import mistaken_unit, to_us
 
 __all__ = [
     "NAME_KEY",
@@ -88,6 +88,8 @@ class LogFile:
     cluster: str | None = None
     #: in place of the path in sentences and in quarantine, if its writer has given one: `NAME_KEY`
     own_name: str | None = None
+    #: first and last time in the statistics of its footer, µs; None without statistics
+    span: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -251,11 +253,15 @@ def open_lines(path: str) -> Iterator[tuple[int, str]]:
         encoding, errors = "utf-16", "replace"
     # By content, for names may be wrong either way: rotation takes endings off, and browsers unpack without renaming.
     with system.open_input_stream(inner, compression=packed) as stream:
-        # Only "\n" ends a line: with universal newlines a lone "\r" inside a record would cut it in two.
+        # Beside "\n" a lone "\r" ends no line: with universal newlines one inside a record would cut it in two.
         text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n")
         for number, line in enumerate(text, start=1):
             plain = _COLOURS.sub("", line) if "\x1b" in line else line
-            yield number, plain.rstrip("\r\n")
+            if number == 1 and "\r" in plain[:-1] and not plain.endswith("\n"):
+                # A file without any "\n" has "\r" in its place.
+                yield from enumerate(plain.removesuffix("\r").split("\r"), start=1)
+            else:
+                yield number, plain.rstrip("\r\n")
 
 
 def last_lines(path: str) -> list[str] | None:
@@ -313,6 +319,9 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     # A log may have no owners and no reports, but it must have lookups.
     if table == "lookups" and not sum(file.rows for file in files):
         raise InputError(f"{path}: the table {table} has no row")
+    mistake = mistaken_unit(*(table_span(files) or (0, 0)))
+    if mistake is not None:
+        raise InputError(f"{path}: {mistake}")
     return files
 
 
@@ -335,7 +344,7 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
 def _described(path: str, inner: str, table: TableName) -> LogFile:
     """Read a file's footer; `inner` is its path below the table's folder."""
     with open_parquet(path) as parquet:
-        metadata, schema = parquet.metadata, parquet.schema_arrow
+        metadata, schema, span = parquet.metadata, parquet.schema_arrow, _span_in(parquet)
     columns = tuple(schema.names)
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
     known = {*columns, *(("cluster",) if cluster is not None else ())}
@@ -345,7 +354,7 @@ def _described(path: str, inner: str, table: TableName) -> LogFile:
     check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     own_name = (metadata.metadata or {}).get(NAME_KEY)
-    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode())
+    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode(), span)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -447,14 +456,15 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
 
 def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
     """Return the first and the last time that the footers of a table name, µs; None if they have no statistics."""
-    instants = []
-    for file in files:
-        with open_parquet(file.path) as parquet:
-            for _, statistics in statistics_of(parquet, ("ts",)):
-                # Numbers, or datetimes, which are in UTC whether they say so or not.
-                both = (statistics.min, statistics.max)
-                instants += [each if isinstance(each, int) else to_us(each.replace(tzinfo=UTC)) for each in both]
-    return (min(instants), max(instants)) if instants else None
+    spans = [file.span for file in files if file.span is not None]
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+
+def _span_in(parquet: pq.ParquetFile) -> tuple[int, int] | None:
+    both = [(each.min, each.max) for _, each in statistics_of(parquet, ("ts",))]
+    # Numbers, or datetimes, which are in UTC whether they say so or not.
+    times = [us if isinstance(us, int) else to_us(us.replace(tzinfo=UTC)) for pair in both for us in pair]
+    return (min(times), max(times)) if times else None
 
 
 def statistics_of(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:

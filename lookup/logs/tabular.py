@@ -44,6 +44,9 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "status": ("status", "status_code", "response_code", "sc_status", "downstreamstatus", "code"),
     "weight": ("weight", "bytes", "body_bytes_sent", "size", "length", "response_bytes"),
     "cluster": ("cluster", "dc", "datacenter", "data_center"),
+    "tenant": ("tenant",),
+    "namespace": ("namespace", "ns"),
+    "partition": ("partition", "partition_index"),
 }  # fmt: skip
 #: Of the names of a broker's column those of which one value is an answer, and no load balancer's name.
 _OWNERS = ("broker", "owner", "broker_id")
@@ -79,12 +82,16 @@ _HTTP_LOOKUP = re.compile(r"(?:[A-Z]+ )?(?:https?://[^/\s]+)?(?:/[^/\s?]+)*?/loo
 _KEYED = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
 #: What may stand in a column of numbers that are not below 0; access logs write `-` for none.
 _NUMBER = re.compile(r"\d+(?:\.\d+)?|-?")
+#: The hour of a clock.
+_HOUR = re.compile(r"(?<![\d:])(\d\d?):\d\d(?::\d\d)?(?![\d:]*\s*[AaPp]\.?[Mm])")
 #: A date without a time of day.
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d")
 #: Share of the values of a column that say what it holds; a log has odd lines.
 _MOST = 0.95
 #: Rows from which on a column with a single value is no client and no topic.
 _TELLING = 20
+#: A namespace with its tenant.
+_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+\Z", re.ASCII)
 #: A topic without its domain; it begins with a letter, unlike a date.
 _SHORT_TOPIC = re.compile(r"[A-Za-z][-=:.\w]*/[-=:.\w]+/[^/]+\Z", re.ASCII)
 
@@ -233,16 +240,23 @@ def column_mappings(table: TextTable) -> list[Proposal]:
             form: f"{values[0]} was taken for day/month, {form}; if the month comes first: {other}",
             other: f"{values[0]} was taken for month/day, {other}; if the day comes first: {form}",
         }
-    note = _note(columns, times[0], topics[0])
+    note = _note(columns, times, topics[0])
     return [
         Proposal(table.what, _mapping(table, times[0], topics[0], each, doubt), doubt, note)
         for each, doubt in doubts.items()
     ]
 
 
-def _note(columns: Mapping[str, Sequence[str]], time: str, topic: str) -> str:
+def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str) -> str:
     """Return what of the columns is not read, though it looks as if it should be; empty if there is nothing."""
-    notes = []
+    notes, time = [], times[0]
+    others = [name for name in times[1:] if name in columns and columns[name] != columns.get(time)]
+    if others:
+        are = "are times" if len(others) > 1 else "is a time"
+        notes.append(f"lookups get the time of `{time}`, and {listed(others)} {are} too: is it the right column?")
+    clocks = [match for value in _values_of(columns, time) if (match := _HOUR.search(value))]
+    if any(len(clock[1]) == 1 for clock in clocks) and all(0 < int(clock[1]) <= 12 for clock in clocks):
+        notes.append(f"no hour of `{time}` is above 12: if its clock has 12 hours, AM and PM are missing")
     behind = _behind(columns, time)
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
@@ -453,9 +467,21 @@ def _topic(columns: Mapping[str, Sequence[str]], topic: str) -> str:
         template = f"{{{topic}}}"
     elif _is_short_topic(topic, columns[topic]):
         template = f"persistent://{{{topic}}}"
+    elif _parts(columns, "namespace"):
+        # Names of topics alone would make one namespace of all.
+        (namespace,), tenant = _parts(columns, "namespace"), [f"{{{name}}}" for name in _parts(columns, "tenant")]
+        is_whole = _mostly(_NAMESPACE, columns[namespace])
+        above = "" if is_whole else f"{(*tenant, 'log')[0]}/"
+        partition = [f"-partition-{{{name}}}" for name in _parts(columns, "partition")]
+        template = f"persistent://{above}{{{namespace}}}/{{{topic}}}{''.join(partition)}"
     else:
         template = f"persistent://log/{'paths' if _named([topic], _NAMES['topic']) else 'values'}/{{{topic}}}"
     return f"topic = {toml_text(template)}"
+
+
+def _parts(columns: Mapping[str, Sequence[str]], what: str) -> list[str]:
+    """Return the column that holds a part of a topic's name, without empty values; nothing if there is none."""
+    return [name for name in _named(columns, _NAMES[what])[:1] if all(columns[name])]
 
 
 def _properties(columns: Mapping[str, Sequence[str]], weights: Collection[str]) -> list[str]:

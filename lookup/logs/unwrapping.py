@@ -322,8 +322,8 @@ def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
         elif isinstance(inner, str) and not lines:
             lines = _lines(inner, name.lower(), ts, clock)
             if not lines and not bare and name.lower() in _TEXT_KEYS and (ts is not None or REQUESTS.search(inner)):
-                own = next(iter(_OWN_JSON.intersection(value)), clock)
-                bare = [_Event(inner, ts, own, _context(value), str(value.get("loggerName", "")))]
+                whose = next(iter(_OWN_JSON.intersection(value)), clock)
+                bare = [_Event(inner, ts, whose, _context(value), str(value.get("loggerName", "")))]
     return lines or bare
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,9 +15,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "WHOLE_NUMBERS", "TimeParser", "counted_us", "is_in_calendar",
-    "likelier_unit", "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser", "time_text",
-    "to_us", "unlikely_span", "zone_of",
+    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "HalfDayClock", "TimeParser", "counted_us", "is_in_calendar",
+    "likelier_unit", "mistaken_unit", "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser",
+    "time_text", "to_us", "zone_of",
 ]  # fmt: skip
 
 #: Turns a timestamp's text into µs; raises ValueError with a clause that says what is wrong.
@@ -28,12 +29,11 @@ QUARTER_US = 900 * US_PER_S
 #: The first and the last instant that a calendar can name: the beginning of the year 1 and the end of the year 9999.
 FIRST_US, LAST_US = -62_135_596_800 * US_PER_S, 253_402_300_800 * US_PER_S - 1
 
-#: Asks about the unit of a canonical table in which times are unlikely.
-WHOLE_NUMBERS = "Whole numbers in `ts` are taken for µs: are they ms or seconds?"
 #: The years 1980 and 2100: seconds and ms that are taken for µs lie before the first until long after 2200.
 _EARLY_US, _LATE_US = 315_532_800 * US_PER_S, 4_102_444_800 * US_PER_S
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
+_HOUR_US = 3_600 * US_PER_S
 #: ns per unit of the formats that count from the epoch.
 _UNIX = {"unix": 1_000_000_000, "unix_ms": 1_000_000, "unix_us": 1_000, "unix_ns": 1}
 #: A count since the epoch; 19 digits are more than any int64 of µs holds.
@@ -79,14 +79,15 @@ def is_in_calendar(moment: datetime) -> bool:
     return True
 
 
-def unlikely_span(first_us: int, last_us: int) -> str | None:
-    """Return the sentence that a log begins before 1980 or ends after 2100, None if it does neither.
-
-    A log that is made by hand may count from 0 on purpose.
-    """
-    if 0 < first_us < _EARLY_US:
-        return f"The log begins in {moment_at(first_us):%B %Y}."
-    return f"The log ends in {moment_at(last_us):%B %Y}." if last_us >= _LATE_US else None
+def mistaken_unit(first_us: int, last_us: int) -> str | None:
+    """Return the sentence that all times of a table count a larger unit than the one they are taken for, else None."""
+    for unit, factor in ("ms", 1_000), ("seconds", 1_000_000), ("seconds taken for ns", 1_000_000_000):
+        if _EARLY_US < first_us * factor <= last_us * factor < _LATE_US:
+            meant = f"{moment_at(first_us * factor):%B %Y}"
+            return (
+                f"its times are of January 1970 as µs, and of {meant} as {unit}; `ts` takes timestamps or counts of µs"
+            )
+    return None
 
 
 def likelier_unit(us: int, form: str) -> str | None:
@@ -113,6 +114,27 @@ def counted_us(text: str) -> int | None:
         if _EARLY_US < us < _LATE_US:
             return us
     raise ValueError(f"{shown(text)} counts no time from 1980 to 2100, in seconds, ms, µs or ns")
+
+
+@dataclass
+class HalfDayClock:
+    """Finds out by a log's times that its clock has 12 hours, and that AM and PM are missing."""
+
+    _hours: set[int] = field(default_factory=set)
+    _last_us: int | None = None
+    _jumps: bool = False
+
+    def take(self, us: int) -> None:
+        """Look at the next time, µs."""
+        self._hours.add(us // _HOUR_US % 24)
+        # From 12:59 to 1:00 it goes back, or on if the log begins with the newest line.
+        self._jumps |= self._last_us is not None and 11 * _HOUR_US <= abs(us - self._last_us) <= 12 * _HOUR_US
+        self._last_us = us
+
+    @property
+    def lacks_half_days(self) -> bool:
+        """Whether all hours are from 1 to 12 and the clock jumps between these two."""
+        return self._jumps and {1, 12} <= self._hours <= set(range(1, 13))
 
 
 def zone_of(name: str) -> tzinfo:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from scipy import special
 
 from lookup.model.quoting import listed, quantity
-from lookup.model.time import WHOLE_NUMBERS, unlikely_span
 from lookup.report.comparison import alike, label, number_text, scope_of, signed_text
 from lookup.score.luck import LEVEL, least_chance, replicates_for
 from lookup.score.rules import margin_of
@@ -24,8 +23,8 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        no_answers, _unlikely_times, _clusters_that_disagree, _units, _open_marks, _few_seeds, _this_placement, _input,
-        _alike, _fidelity, _distances,
+        no_answers, _clusters_that_disagree, _units, _open_marks, _few_seeds, _this_placement, _input, _alike, _fidelity,
+        _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
 
@@ -39,11 +38,6 @@ def no_answers(scored: Scored) -> Iterator[str]:
             f"No policy answered a single lookup of cluster {cluster}: no broker was registered when lookups came, or "
             "filters left none. Compare the times of brokers with those of the log, and see `lookup explain`."
         )
-
-
-def _unlikely_times(scored: Scored) -> Iterator[str]:
-    if (first := scored.inputs.first_us) is not None and (early := unlikely_span(first, first)) is not None:
-        yield f"{early} {WHOLE_NUMBERS}"
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from lookup.model.time import (
     FIRST_US,
     LAST_US,
+    HalfDayClock,
+    counted_us,
     is_in_calendar,
     likelier_unit,
+    mistaken_unit,
     moment_at,
     parse_access_time,
     parse_iso,
     time_parser,
     time_text,
     to_us,
-    unlikely_span,
     zone_of,
 )
 
@@ -136,17 +138,49 @@ def test_an_instant_is_the_moment_it_was_counted_from(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "sentence"),
+    ("first_us", "last_us", "unit"),
     [
-        ("1970-01-21T00:00:00Z", "2026-01-01T00:00:00Z", "The log begins in January 1970."),
-        ("1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z", None),
-        ("1980-01-01T00:00:00Z", "2099-12-31T23:59:59Z", None),
-        ("2026-01-01T00:00:00Z", "2100-01-01T00:00:00Z", "The log ends in January 2100."),
+        (1_711_372_749_900, 1_711_459_149_900, "ms"),
+        (1_711_372_749, 1_711_459_149, "seconds"),
+        (1_711_372, 1_711_459, "seconds taken for ns"),
+        (1_711_372_749_000_000, 1_711_459_149_000_000, None),
+        (0, 3_600_000_000, None),
+        (1_711_372_749_900, 1_711_372_749_000_000, None),
     ],
 )
-def test_years_in_which_no_log_was_written(first: str, last: str, sentence: str | None) -> None:
-    """Before 1980 and after 2100, unless it counts from 0."""
-    assert unlikely_span(parse_iso(first), parse_iso(last)) == sentence
+def test_a_table_in_another_unit_is_found(first_us: int, last_us: int, unit: str | None) -> None:
+    """If all times of a table would be of our days in another unit, that unit is named; a table from 0 on is sound."""
+    sentence = mistaken_unit(first_us, last_us)
+
+    assert sentence is None if unit is None else sentence is not None and f"of March 2024 as {unit};" in sentence
+
+
+def test_a_count_is_read_in_the_unit_that_makes_it_likely() -> None:
+    """Seconds, ms, µs and ns of one moment are that moment; other numbers are refused, other texts are none."""
+    counts = ("1711372749.9", "1711372749900", "1711372749900000", "1711372749900000000")
+    assert {counted_us(text) for text in counts} == {1_711_372_749_900_000}
+    assert counted_us("2024-03-25") is None
+    with pytest.raises(ValueError, match="'7' counts no time"):
+        counted_us("7")
+
+
+@pytest.mark.parametrize(
+    ("hours", "lacks"),
+    [
+        ((11, 12, 1, 2), True),
+        ((2, 1, 12, 11), True),
+        ((11, 12, 13, 14), False),
+        ((1, 2, 11, 12), False),
+        ((1, 12, 13), False),
+    ],
+)
+def test_a_clock_of_half_days_jumps(hours: tuple[int, ...], lacks: bool) -> None:
+    """From 12 to 1 o'clock it goes back by half a day, with no hour above 12."""
+    clock = HalfDayClock()
+    for hour in hours:
+        clock.take(hour * 3_600_000_000 + 1_800_000_000)
+
+    assert clock.lacks_half_days is lacks
 
 
 @pytest.mark.parametrize(

@@ -183,14 +183,6 @@ def test_a_cluster_without_answers_is_told(answered: list[float], told: bool) ->
     assert any("a single lookup of" in text for text in texts) is told
 
 
-@pytest.mark.parametrize(("first_us", "told"), [(1_767_571_200_000, True), (1_767_571_200_000_000, False)])
-def test_times_before_there_was_a_log_are_told(first_us: int, told: bool) -> None:
-    """Milliseconds that are taken for µs make a day of two minutes in January 1970."""
-    texts = caveats(result(inputs=replace(INPUTS, first_us=first_us)))
-
-    assert any("January 1970" in text for text in texts) is told
-
-
 def _of_few(namespaces: int) -> Scored:
     """Compare with a candidate whose locality is worse by as much in each of sixty bundles."""
     bundles = [f"t/n{number % namespaces:02}/{number}" for number in range(60)]

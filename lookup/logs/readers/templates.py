@@ -29,6 +29,8 @@ __all__ = ["LabelRule", "Template", "label_rule", "topic_template", "value_templ
 
 #: Templates of a column that holds whole names, with their domain or without it.
 _WHOLE_NAME = re.compile(r"(?:(?:non-)?persistent://)?\{[^{}]+\}")
+#: A template whose first column holds namespaces with their tenants.
+_WHOLE_NAMESPACE = re.compile(r"(?:non-)?persistent://\{[^{}]+\}/[^/]+")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 # What may stand in a local name as it is; no metacharacter of regular expressions, see `looks_like_pattern`.
 _LOCAL_SAFE = "-_.~=:,@"
@@ -72,12 +74,15 @@ def topic_template(text: str) -> Template:
     """Read the template of a topic's name.
 
     `{column}` alone holds complete names, and `persistent://{column}` names without the domain: both stay as they are.
+    So does the namespace, with its tenant, in `persistent://{namespace}/{topic}`.
 
     Raises:
         ValueError: if it cannot make a topic.
     """
     if _WHOLE_NAME.fullmatch(text):
         return _parsed(text, lambda before: str)
+    if _WHOLE_NAMESPACE.fullmatch(text):
+        return _parsed(text, lambda before: str if before.endswith("//") else _encode_local)
     if not re.match(r"(?:(?:non-)?persistent|\{[^{}/]+\})://[^/]+/[^/]+/.", text):
         raise ValueError(
             f"topic template {shown(text)} is not of the form persistent://tenant/namespace/topic, with {{column}}s, "
