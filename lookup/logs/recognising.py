@@ -20,6 +20,7 @@ from lookup.engine.plugins import Registry
 from lookup.errors import InputError, SettingsError
 from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, NO_HALF_DAYS, borrowed_clocks, reader_of
+from lookup.logs.rows import texts_of
 from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
 from lookup.logs.tabular import (
     Proposal,
@@ -297,8 +298,8 @@ def _table(file: LogFile) -> Recognised:
     columns = [name for name in ("properties", "broker", "asked_broker") if name in file.columns]
     with open_parquet(file.path) as parquet:
         for batch in islice(parquet.iter_batches(batch_size=_HEAD, columns=columns), 1):
-            for row in batch.to_pylist():
-                trial.count({"properties": None, **row})
+            for row in zip(*map(texts_of, batch.columns), strict=True):
+                trial.count({"properties": None, **dict(zip(columns, row, strict=True))})
     return trial.recognised("")
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
+from lookup.errors import InputError
 from lookup.logs.columns import MAX_WEIGHT, TABLES, Bounds
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.time import FIRST_US, LAST_US
@@ -112,7 +113,9 @@ class Checks:
             # Weights have sentences of their own.
             if not isinstance(bounds, Bounds) or name == "weight" or name not in self._batch.rows.schema.names:
                 continue
-            values = pc.fill_null(self._batch.rows.column(name).cast(pa.float64()), 1.0).to_numpy(zero_copy_only=False)
+            values = pc.fill_null(self._batch.rows.column(name).cast(pa.float64(), safe=False), 1.0).to_numpy(
+                zero_copy_only=False
+            )
             low = values > bounds.low if bounds.excludes_low else values >= bounds.low
             self.refuse(~(low & (values <= min(bounds.high, sys.float_info.max))), partial(_why, name, bounds), name)
 
@@ -121,7 +124,7 @@ class Checks:
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
-        column = self._batch.rows.column("weight").cast(pa.float64())
+        column = self._batch.rows.column("weight").cast(pa.float64(), safe=False)
         weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
         wrong = ~((weights >= 0.0) & (weights < np.inf))
         self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
@@ -150,12 +153,20 @@ def _why(name: str, bounds: Bounds, text: str | None) -> str:
     raise AssertionError(f"{name} {text} is sound")
 
 
-def sequence(rows: pa.RecordBatch) -> Ints:
-    """Return each row's number among those of its instant; one below all others if it has none."""
+def sequence(batch: LogBatch) -> Ints:
+    """Return each row's number among those of its instant; one below all others if it has none.
+
+    Raises:
+        InputError: if a number has more than 64 bits with its sign.
+    """
+    rows = batch.rows
     # A row without number comes first at its instant, whatever file it is in; file and row break the tie.
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
         return np.full(rows.num_rows, _UNNUMBERED)
-    values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
+    try:
+        values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{batch.source}: column 'seq' needs numbers of 64 bits with a sign: {error}") from None
     return values
 
 

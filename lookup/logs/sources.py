@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -309,7 +308,8 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     names = [root]
     if not info.is_file:
         # A file that is given may have any name.
-        names = sorted(name for name in _files_in(root, system, root) if name.endswith(".parquet"))
+        below = _delta_files(path) if _table_format(system, root, path) else _files_in(root, system, root)
+        names = sorted(name for name in below if name.endswith(".parquet"))
     if not names:
         raise InputError(f"{path}: holds no Parquet file; `lookup ingest` makes them from other formats")
     folders = {name[len(root) :].strip("/").partition("/")[0] for name in names}
@@ -323,6 +323,46 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
     if mistake is not None:
         raise InputError(f"{path}: {mistake}")
     return files
+
+
+def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
+    """Return whether a folder is a table of Delta; refuse those whose files are not all of the table.
+
+    Raises:
+        InputError: naming the format, and the way out.
+    """
+    below = {
+        os.path.relpath(info.path, root) for info in system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
+    }
+    beside = arrow_fs.FileSelector(f"{root.rpartition('/')[0]}/metadata", allow_not_found=True)
+    names = [*below, *(info.path for info in system.get_file_info(beside) if root.endswith("/data"))]
+    export = "export the rows that count as plain Parquet, or give a DataFrame of Spark"
+    for format_, mark in (("Iceberg", r"metadata\.json"), ("Hudi", r"(?:^|/)\.hoodie")):
+        if any(re.search(rf"{mark}(?:$|/)", name) for name in names):
+            raise InputError(f"{path}: is a table of {format_}, and some of its files may not count any more; {export}")
+    if any("/_delta_log" in name for name in below):
+        raise InputError(f"{path}: holds a table of Delta further below; name the table's own folder")
+    return "_delta_log" in below
+
+
+def _delta_files(path: str) -> list[str]:
+    """Return the files that the log of a Delta table names now."""
+    try:
+        from deltalake import DeltaTable  # noqa: PLC0415  an extra
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415  an extra
+    except ImportError:
+        raise InputError(
+            f"{path}: is a table of Delta, whose log says which files count; to read it, pip install "
+            "'pulsar-lookup[delta]', or give a DataFrame of Spark"
+        ) from None
+    try:
+        table = DeltaTable(path)
+        features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
+    except (DeltaError, OSError) as error:
+        raise InputError(f"{path}: cannot be read as a table of Delta: {str(error).splitlines()[0]}") from None
+    if features:
+        raise InputError(f"{path}: is a table of Delta with {', '.join(sorted(features))}; give a DataFrame of Spark")
+    return [locate(name)[1] for name in table.file_uris()]
 
 
 def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
@@ -348,6 +388,9 @@ def _described(path: str, inner: str, table: TableName) -> LogFile:
     columns = tuple(schema.names)
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
     known = {*columns, *(("cluster",) if cluster is not None else ())}
+    if table == "brokers" and not known & {"ts", "event"}:
+        # These brokers, all the time; whoever lists brokers may call them `id`.
+        known |= {"ts", "event"} | ({"broker"} if "id" in known else set())
     missing = [column for column in REQUIRED[table] if column not in known]
     if missing:
         raise InputError(f"{path}: has no column {', '.join(map(repr, missing))}, which the table {table} needs")
@@ -430,11 +473,11 @@ def share_out(files: Sequence[LogFile], tasks: int) -> tuple[tuple[FileSplit, ..
 
 
 @contextmanager
-def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; an error while it is read has the same words as one while it is opened.
 
     Args:
-        options: of `pyarrow.parquet.ParquetFile`.
+        dictionaries: columns of texts that are read as dictionaries where Arrow can do so.
 
     Raises:
         InputError: if it is no Parquet file, is cut off or damaged, or has a column twice.
@@ -442,9 +485,19 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
     system, name = locate(path)
     is_local = isinstance(system, arrow_fs.LocalFileSystem)
     try:
-        with pq.ParquetFile(name if is_local else system.open_input_file(name), memory_map=is_local, **options) as file:
+        where = name if is_local else system.open_input_file(name)
+        with pq.ParquetFile(where, memory_map=is_local) as file:
             _require_once(path, file.schema_arrow)
+            wanted = [column for column in dictionaries if column not in _delta_encoded(file.metadata)]
+            if not wanted:
+                yield file
+                return
+            metadata = file.metadata
+        again = name if is_local else system.open_input_file(name)
+        with pq.ParquetFile(again, memory_map=is_local, metadata=metadata, read_dictionary=wanted) as file:
             yield file
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: holds bytes that are no text in UTF-8: {error}") from None
     except (pa.ArrowException, OSError) as error:
         if "magic bytes" in str(error):
             raise InputError(
@@ -452,6 +505,13 @@ def open_parquet(path: str, **options: Any) -> Iterator[pq.ParquetFile]:
             ) from None
         # Arrow's further lines are its own call stack.
         raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def _delta_encoded(metadata: pq.FileMetaData) -> set[str]:
+    """Return the columns of texts that Arrow cannot read as dictionaries."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    columns = (group.column(place) for group in groups for place in range(metadata.num_columns))
+    return {each.path_in_schema for each in columns if any(name.startswith("DELTA") for name in each.encodings)}
 
 
 def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:

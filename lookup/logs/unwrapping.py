@@ -136,22 +136,24 @@ class Events:
     def _documents(self) -> Iterator[tuple[int, str]]:
         """Yield the lines, with those of a JSON document that is spread over several joined into one."""
         held: list[tuple[int, str]] = []
-        depth = 0
+        depth, is_array = 0, False
         for number, line in self.lines:
             self.requests += len(REQUESTS.findall(line))
             self.answers += len(ANSWERS.findall(line))
             bare = line.strip()
+            # The elements of an array that is the whole file are documents of their own.
+            if (number == 1 and bare == "[") or (is_array and not held and bare == "]"):
+                is_array = not is_array
+                continue
+            if is_array and not held and _is_json(bare.rstrip(",")):
+                yield number, bare.rstrip(",")
+                continue
             if not held and (not bare.startswith(("{", "[")) or not bare.endswith(("{", "[", ","))):
                 yield number, line
                 continue
             if held and not _SPREAD.match(line):
-                yield from held
+                yield from (*held, (number, line))
                 held, depth = [], 0
-                yield number, line
-                continue
-            # The elements of an array that is the whole file are documents of their own.
-            if not held and (bare == "[" or _is_json(bare.rstrip(","))):
-                yield from [] if bare == "[" else [(number, bare.rstrip(","))]
                 continue
             marks = _STRING.sub("", line)
             depth += sum(map(marks.count, "{[")) - sum(map(marks.count, "}]"))

@@ -332,7 +332,7 @@ class Coder:
         self.share.counts["internal"] += int(np.sum(usable & (atoms == TopicCodes.INTERNAL)))
         columns: dict[str, NDArray[Any]] = {
             "ts": ts,
-            "seq": sequence(batch.rows),
+            "seq": sequence(batch),
             "atom": atoms,
             "properties": properties,
             "weight": weights,

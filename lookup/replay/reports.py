@@ -273,9 +273,7 @@ def _usable_rows(table: ReportTable, splits: Sequence[FileSplit]) -> Iterator[_R
     for split in splits:
         file, row = split.file, split.first_row
         names = [name for name in CANONICAL[table].names if name in file.columns]
-        with open_parquet(
-            file.path, read_dictionary=[name for name in ("cluster", "bundle") if name in names]
-        ) as parquet:
+        with open_parquet(file.path, dictionaries=[name for name in ("cluster", "bundle") if name in names]) as parquet:
             groups = range(split.first_group, split.first_group + split.groups)
             # No threads: Spark runs a task on every core as it is.
             for rows in parquet.iter_batches(_ROWS_PER_BATCH, groups, names, use_threads=False):

@@ -67,7 +67,7 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
     """Yield the rows of row groups with the columns a replay needs, dictionaries kept."""
     for split in splits:
         columns = used_columns(split.file.columns, plan)
-        with open_parquet(split.file.path, read_dictionary=[name for name in columns if name in _TEXTS]) as parquet:
+        with open_parquet(split.file.path, dictionaries=[name for name in columns if name in _TEXTS]) as parquet:
             row = split.first_row
             for group in range(split.first_group, split.first_group + split.groups):
                 # No threads: Spark runs a task on every core as it is.

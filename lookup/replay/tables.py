@@ -104,9 +104,15 @@ def registrations(path: str | None) -> Registrations:
     """Read BROKERS, or raise InputError if the path holds no such table."""
     read = Registrations()
     for file in list_log(path, "brokers") if path is not None else ():
-        names = [name for name in CANONICAL["brokers"].names if name in file.columns]
+        is_list = "ts" not in file.columns
+        names = [name for name in (*CANONICAL["brokers"].names, "id") if name in file.columns]
         with open_parquet(file.path) as parquet:
             rows = parquet.read(columns=names, use_threads=False)
+        if is_list:
+            rows = rows.rename_columns(["broker" if name == "id" and "broker" not in names else name for name in names])
+            always = pa.nulls(len(rows), pa.int64()).fill_null(FIRST_US), pa.nulls(len(rows), pa.string())
+            rows = rows.append_column("ts", always[0]).append_column("event", always[1].fill_null("registered"))
+        rows = rows.select([name for name in rows.column_names if name in CANONICAL["brokers"].names])
         for row in read_rows("brokers", rows, file):
             if isinstance(row, Quarantined):
                 read.quarantined.append(row)

@@ -23,8 +23,8 @@ _FEW_SEEDS = 5
 def caveats(scored: Scored) -> list[str]:
     """Return the facts a reader should know; those that may invalidate all figures come first."""
     about = (
-        no_answers, _clusters_that_disagree, _units, _open_marks, _few_seeds, _this_placement, _input, _alike, _fidelity,
-        _distances,
+        no_answers, _clusters_that_disagree, _units, _open_marks, _few_seeds, _this_placement, _input, _alike,
+        _fidelity, _distances,
     )  # fmt: skip
     return [sentence for sentences in about for sentence in sentences(scored)]
 

@@ -438,6 +438,20 @@ FORMS: Mapping[str, Form] = {
         step_us=_SECOND,
         has_offset=False,
     ),
+    "CSV, topics in three columns": _table(
+        ("time", "tenant", "namespace", "topic", "client"),
+        lambda lookup, _: (lookup.iso(mark="."), *lookup.topic.split("://")[1].split("/"), lookup.client),
+        has_offset=False,
+    ),
+    "JSON, topics in two keys, ms": _objects(
+        lambda lookup, _: {
+            "ts": _unix(lookup, 1_000),
+            "ns": lookup.topic.split("://")[1].rpartition("/")[0],
+            "topic": lookup.topic.rpartition("/")[2],
+            "client": lookup.client,
+        },
+        has_offset=False,
+    ),
     "CSV of LOOKUPS": _table(
         ("ts", "topic", "client", "broker"),
         lambda lookup, hours: (lookup.iso(hours, mark=".", colon=True), lookup.topic, lookup.client, lookup.owner),
@@ -470,6 +484,7 @@ CHANGES: Mapping[str, Callable[[Form], list[str]]] = {
     "reversed": lambda form: _written(form)[::-1],
     "shuffled": lambda form: [*form.head, *Random(7).sample(rest := _written(form)[len(form.head) :], len(rest))],
     "CRLF": lambda form: [f"{line}\r" for line in _written(form)],
+    "CR": lambda form: ["\r".join(_written(form))],
     "prefix": lambda form: [f"[pod/gateway-7/main] {line}" for line in _written(form)],
     "two zones": lambda form: _written(
         form, (lambda number: 2 * (number % 2)) if form.has_offset else lambda number: 0
@@ -521,7 +536,7 @@ def test_a_log_gives_the_truth_or_a_sentence(lookup: Run, tmp_path: Path, name: 
     """Rows with time, topic, client and owner as they were; else what is wrong is said, and never nothing."""
     form = FORMS[name]
     log = tmp_path / "log"
-    log.write_bytes("\n".join([*CHANGES[change](form), ""]).encode())
+    log.write_bytes(("\n".join(CHANGES[change](form)) + "\n" * (change != "CR")).encode())
 
     found = lookup("init", tmp_path / "trial", "--log", log)
     if found.code == 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lookup.errors import InputError
 from lookup.logs.rows import Checks, LogBatch, flags, sequence, text_column, texts_of
 from tests.replay.worlds import MICRO
 
@@ -15,12 +16,19 @@ def _batch(**columns: pa.Array) -> LogBatch:
 
 def test_rows_without_number_come_before_all_others() -> None:
     """A missing `seq` sorts first, alike where some rows of a batch have one and where none has."""
-    some = sequence(_batch(seq=pa.array([-5, None])).rows).tolist()
-    none = sequence(_batch(seq=pa.array([None, None], pa.int64())).rows).tolist()
-    absent = sequence(_batch(ts=pa.array([1, 2])).rows).tolist()
+    some = sequence(_batch(seq=pa.array([-5, None]))).tolist()
+    none = sequence(_batch(seq=pa.array([None, None], pa.int64()))).tolist()
+    absent = sequence(_batch(ts=pa.array([1, 2]))).tolist()
 
     assert some[1] < some[0] == -5
     assert {*none, *absent} == {some[1]}
+
+
+def test_a_number_beyond_64_bits_is_one_sentence() -> None:
+    """Unsigned numbers are as good as others, as long as they fit; the sentence names the file and the number."""
+    assert sequence(_batch(seq=pa.array([7, 2**63 - 1], pa.uint64()))).tolist() == [7, 2**63 - 1]
+    with pytest.raises(InputError, match=r"^file: column 'seq' .* 9223372036854775808"):
+        sequence(_batch(seq=pa.array([2**63], pa.uint64())))
 
 
 def test_absent_truths_are_false() -> None:

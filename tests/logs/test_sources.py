@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,6 +162,12 @@ def test_text_may_be_in_utf_16(tmp_path: Path) -> None:
         list(open_lines(str(tmp_path / "b.csv")))
 
 
+def test_a_lone_carriage_return_may_end_lines(tmp_path: Path) -> None:
+    """In a file that has no other line end, as some exports write it."""
+    (tmp_path / "x.log").write_bytes(b"one\rtwo\r\rfour\r")
+    assert list(open_lines(str(tmp_path / "x.log"))) == [(1, "one"), (2, "two"), (3, ""), (4, "four")]
+
+
 @pytest.mark.parametrize(
     ("packed", "what"),
     [
@@ -198,6 +205,70 @@ def test_files_are_found_in_order_and_hidden_ones_are_not(tmp_path: Path) -> Non
         "a.parquet",
         "b/x.parquet",
     ]
+
+
+def test_a_table_of_delta_is_read_by_its_log(tmp_path: Path) -> None:
+    """Files that the log has removed are there, and are no part of the table; partitions are folders."""
+    rows = pa.table({"ts": [1, 2], "topic": ["a", "b"], "cluster": ["east", "west"]})
+    write_deltalake(str(tmp_path), rows, partition_by=["cluster"])
+    write_deltalake(str(tmp_path), rows.slice(1), partition_by=["cluster"], mode="overwrite")
+
+    (file,) = list_log(str(tmp_path))
+
+    assert len([*tmp_path.rglob("*.parquet")]) == 3
+    assert (file.cluster, file.rows) == ("west", 1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "table", "sentence"),
+    [
+        ("t/metadata/v1.metadata.json", "t", "is a table of Iceberg"),
+        ("t/metadata/v1.metadata.json", "t/data", "is a table of Iceberg"),
+        ("t/.hoodie/hoodie.properties", "t", "is a table of Hudi"),
+        ("t/east/_delta_log/0.json", "t", "holds a table of Delta further below"),
+        ("t/_delta_log/00000000000000000000.json", "t", "cannot be read as a table of Delta"),
+    ],
+)
+def test_tables_of_lakes_are_never_read_file_by_file(tmp_path: Path, mark: str, table: str, sentence: str) -> None:
+    """Only their metadata says which files count: what cannot read it refuses them by name."""
+    write_rows([lookup()], "lookups", tmp_path / "t" / "data" / "a.parquet")
+    (tmp_path / mark).parent.mkdir(parents=True)
+    (tmp_path / mark).write_text("{}", encoding="utf-8")
+
+    with pytest.raises(InputError, match=sentence):
+        list_log(str(tmp_path / table))
+
+
+@pytest.mark.parametrize("unit", [1, 1_000])
+def test_a_table_in_seconds_or_ms_is_refused(tmp_path: Path, unit: int) -> None:
+    """Whole numbers that count another unit than µs are a table of January 1970, with the unit that is likely."""
+    times = [unit * second for second in (1_711_372_749, 1_711_459_149)]
+    pq.write_table(pa.table({"ts": times, "topic": ["a", "b"], "cluster": ["c", "c"]}), tmp_path / "a.parquet")
+
+    with pytest.raises(InputError, match=f"of March 2024 as {'ms' if unit == 1_000 else 'seconds'}"):
+        list_log(str(tmp_path))
+
+
+def test_brokers_without_times_are_always_there(tmp_path: Path) -> None:
+    """A table of brokers may be a list: of a column `broker` or `id`, and no `ts` and `event`."""
+    pq.write_table(pa.table({"id": ["b1:8080", "b2:8080"], "cluster": ["c", "c"]}), tmp_path / "a.parquet")
+    assert list_log(str(tmp_path), "brokers")
+    pq.write_table(pa.table({"id": ["b1:8080"], "cluster": ["c"], "event": ["registered"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="has no column 'ts', 'broker'"):
+        list_log(str(tmp_path), "brokers")
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_may_have_any_encoding(tmp_path: Path, encoding: str) -> None:
+    """Arrow makes no dictionaries of some: those columns are read as they are."""
+    rows = pa.table({"topic": ["a", "b", "b"], "client": ["x", "x", "y"]})
+    pq.write_table(rows, tmp_path / "a", use_dictionary=["client"], column_encoding={"topic": encoding})
+
+    with open_parquet(str(tmp_path / "a"), dictionaries=["topic", "client"]) as parquet:
+        read = parquet.read()
+
+    assert read.column("topic").to_pylist() == ["a", "b", "b"]
+    assert pa.types.is_dictionary(read.schema.field("client").type)
 
 
 def test_a_folder_may_name_the_cluster(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from lookup.errors import InputError
 from lookup.model.broker import Broker, Roster
+from lookup.model.time import FIRST_US
 from lookup.replay.tables import broker_numbers, registrations, reported_load
 from tests.replay.layouts import write_rows
 from tests.replay.plans import NOON
@@ -28,6 +29,20 @@ def test_rows_are_in_order_of_time_then_of_the_file(tmp_path: Path) -> None:
     rows = [{"ts": NOON + second, "broker": name} for second, name in ((2, "c"), (1, "a"), (1, "b"))]
 
     assert [row.broker for row in registrations(_written(tmp_path, *rows)).of("east")] == ["a", "b", "c"]
+
+
+def test_a_list_of_brokers_registers_them_for_all_time(tmp_path: Path) -> None:
+    """Without `ts` and `event` a broker is registered before any log begins, and `id` is as good a name."""
+    data = '{"brokerVersion":"4.2.4"}'
+    rows = pa.table({"id": ["b1:8080", "b2:8080"], "cluster": ["east", "east"], "lookup_data": [data, None]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+
+    first, second = registrations(str(tmp_path)).of("east")
+
+    assert (first.broker, first.event, second.broker) == ("b1:8080", "registered", "b2:8080")
+    assert first.lookup_data is not None
+    assert first.lookup_data.broker_version == "4.2.4"
+    assert first.ts_us == second.ts_us == FIRST_US
 
 
 def test_no_path_is_no_row() -> None:

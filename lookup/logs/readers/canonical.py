@@ -1,11 +1,11 @@
-"""Read the rows of a canonical table from text: JSON Lines, or CSV under a header with the names of its columns."""
+"""Read the rows of canonical tables from text: JSON Lines, or CSV under a header with the names of its columns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from lookup.logs.columns import TABLES, Kind
 from lookup.logs.readers.values import cut_quoted, number_of, object_of, other_delimiter, unreadable
@@ -20,15 +20,15 @@ _KINDS = {table: {column.name: column.kind for column in columns} for table, col
 
 @dataclass(frozen=True)
 class JsonLinesReader:
-    """Reads one table from JSON Lines; times are ISO (UTC without offset) or integers of µs; a record is one line."""
+    """Reads canonical tables from JSON Lines, a record a line; times are ISO (UTC without offset) or integers of µs."""
 
     name: ClassVar[str] = "jsonl"
     expects: ClassVar[str] = "one JSON object per line with the columns of a canonical table"
     #: lines are objects of JSON
     reads_objects: ClassVar[bool] = True
 
-    #: the canonical table the lines belong to
-    table: TableName = "lookups"
+    #: the canonical table the lines belong to; default: each to the one that has its columns
+    table: TableName | Literal[""] = ""
     #: keys to leave out
     ignore: tuple[str, ...] = ()
 
@@ -41,7 +41,9 @@ class JsonLinesReader:
             if not line.strip():
                 continue
             try:
-                yield Row(self.table, number, _canonical_values(self.table, object_of(line), self.ignore))
+                record = object_of(line)
+                table = self.table or _table_with(record)
+                yield Row(table, number, _canonical_values(table, record, self.ignore))
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
@@ -53,8 +55,8 @@ class CsvReader:
     name: ClassVar[str] = "csv"
     expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"
 
-    #: the canonical table the records belong to
-    table: TableName = "lookups"
+    #: the canonical table the records belong to; default: the one that has the columns of the header
+    table: TableName | Literal[""] = ""
     #: one character between values
     delimiter: str = ","
     #: columns to leave out
@@ -85,13 +87,22 @@ class CsvReader:
                     yield unreadable(number, f"{len(values)} values where the header names {len(names)} columns", line)
                 else:
                     record = dict(zip(names, values, strict=True))
-                    yield Row(self.table, number, _canonical_values(self.table, record, self.ignore))
+                    table = self.table or _table_with(names)
+                    yield Row(table, number, _canonical_values(table, record, self.ignore))
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
 
+def _table_with(names: Container[str]) -> TableName:
+    """Return the table to which a record with columns of these names belongs."""
+    telling: Mapping[str, TableName] = {
+        "topic": "lookups", "load": "loads", "stats": "bundles", "bundle": "ownership", "event": "brokers",
+    }  # fmt: skip
+    return next((table for name, table in telling.items() if name in names), "lookups")
+
+
 def _require_table(table: str) -> None:
-    if table not in TABLES:
+    if table and table not in TABLES:
         raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
 
 

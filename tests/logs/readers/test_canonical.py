@@ -143,3 +143,26 @@ def test_an_unknown_table_is_refused() -> None:
     """A misspelt table is a ValueError with the closest name."""
     with pytest.raises(ValueError, match="there is no table 'lookup'"):
         JsonLinesReader(table="lookup")  # type: ignore[arg-type]  the point of the test
+
+
+def test_records_find_their_tables_by_their_columns() -> None:
+    """One file may hold rows of every table, and a header says to which its records belong."""
+    records = (
+        {"topic": "persistent://t/n/a"},
+        {"broker": "b:1", "load": {"cpu": {"usage": 1.0}}},
+        {"bundle": "t/n/0x00000000_0x40000000", "stats": {"msgRateIn": 1.0}},
+        {"bundle": "t/n/0x00000000_0x40000000", "event": "owned", "broker": "b:1"},
+        {"broker": "b:1", "event": "registered"},
+    )
+    rows = read_lines(JsonLinesReader(), *(json.dumps({"ts": 7, "cluster": "c", **record}) for record in records))
+    assert [row.table for row in rows if isinstance(row, Row)] == [
+        "lookups",
+        "loads",
+        "bundles",
+        "ownership",
+        "brokers",
+    ]
+
+    (row,) = read_lines(CsvReader(), "ts,cluster,broker,load", "7,c,b:1,{}")
+    assert isinstance(row, Row)
+    assert row.table == "loads"
