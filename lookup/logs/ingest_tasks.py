@@ -167,7 +167,13 @@ def read_source(job: SourceJob) -> SourceReport:
     """Run the reader over one source and stage what it yields."""
     reader: LogReader = pickle.loads(job.reader)
     stage = _Stage(job)
-    lines = _Lines(Events(open_lines(job.path), keeps_objects=getattr(reader, "reads_objects", False)))
+    lines = _Lines(
+        Events(
+            open_lines(job.path),
+            keeps_objects=getattr(reader, "reads_objects", False),
+            words=getattr(reader, "words", None),
+        )
+    )
     try:
         for entry in reader.parse(lines, job.path):
             stage.take(entry, lines)

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -168,8 +169,10 @@ class _Trial:
     def count(self, row: Mapping[str, Any]) -> None:
         """Count brokers and labels of a row of LOOKUPS."""
         self.brokers.update(row[name] for name in ("broker", "asked_broker") if row.get(name))
-        for key, label in json.loads(row["properties"] or "{}").items():
-            self.labels.setdefault(key, Counter())[label] += 1
+        # Of a table that no ingest has checked, a text may be anything.
+        with suppress(ValueError, AttributeError):
+            for key, label in json.loads(row["properties"] or "{}").items():
+                self.labels.setdefault(key, Counter())[label] += 1
 
     def add(self, other: _Trial) -> None:
         """Add what another file holds."""
@@ -379,11 +382,12 @@ def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
     other = next((trial.proposal.what for trial in others), None)
     if other is None and any(_BROKER_JSON.search(text) or _BROKER_TEXT.search(text) for text in texts):
         other = _PULSAR["pulsar-broker"]
-    if other is not None and with_lookups:
-        form = where_text_is(with_lookups[0])
+    if with_lookups and not any(trial.lookups for trial in tried):
+        reasons = sum((trial.reasons for trial in tried if "pulsar-broker" in trial.proposal.mapping), Counter())
+        form = reasons.most_common(1)[0][0] if reasons else f"their form is not known: {where_text_is(with_lookups[0])}"
         return (
-            f"has lookups of a broker in {quantity(len(with_lookups), 'line')}, in a form that is not read: {form}; "
-            "take the lines out of it, or write a reader of your own, see docs/getting-lookups.md"
+            f"has lookups of a broker in {quantity(len(with_lookups), 'line')}, but {form}; take the lines out of "
+            "what is around them, or write a reader of your own, see docs/getting-lookups.md"
         )
     if other is not None:
         return (

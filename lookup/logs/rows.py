@@ -140,7 +140,7 @@ def _micros(column: pa.Array) -> Ints:
     if pa.types.is_timestamp(column.type):
         # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar, and is refused.
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    values: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    values: Ints = pc.fill_null(column.cast(pa.int64(), safe=False), 0).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -384,7 +384,7 @@ def require_finished(system: arrow_fs.FileSystem, root: str, path: str) -> None:
 def _described(path: str, inner: str, table: TableName) -> LogFile:
     """Read a file's footer; `inner` is its path below the table's folder."""
     with open_parquet(path) as parquet:
-        metadata, schema, span = parquet.metadata, parquet.schema_arrow, _span_in(parquet)
+        metadata, schema = parquet.metadata, parquet.schema_arrow
     columns = tuple(schema.names)
     cluster = next((unquote(step[8:]) for step in inner.split("/") if step.startswith("cluster=")), None)
     known = {*columns, *(("cluster",) if cluster is not None else ())}
@@ -397,7 +397,7 @@ def _described(path: str, inner: str, table: TableName) -> LogFile:
     check_types(path, schema, table)
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     own_name = (metadata.metadata or {}).get(NAME_KEY)
-    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode(), span)
+    return LogFile(path, groups, columns, cluster, None if own_name is None else own_name.decode(), _span_in(metadata))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -408,7 +408,7 @@ def _is_text(kind: pa.DataType) -> bool:
 _TEXTS = _is_text, "texts"
 #: By kind of column: the types that can hold it, more than `ingest` writes, and how to say so.
 _READABLE: Mapping[Kind, tuple[Callable[[pa.DataType], bool], str]] = {
-    "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_int64(kind), "timestamps"),
+    "time": (lambda kind: pa.types.is_timestamp(kind) or pa.types.is_integer(kind), "timestamps"),
     "integer": (pa.types.is_integer, "whole numbers"),
     "number": (
         lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind),
@@ -520,17 +520,16 @@ def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def _span_in(parquet: pq.ParquetFile) -> tuple[int, int] | None:
-    both = [(each.min, each.max) for _, each in statistics_of(parquet, ("ts",))]
+def _span_in(metadata: pq.FileMetaData) -> tuple[int, int] | None:
+    both = [(each.min, each.max) for _, each in statistics_of(metadata, ("ts",))]
     # Numbers, or datetimes, which are in UTC whether they say so or not.
     times = [us if isinstance(us, int) else to_us(us.replace(tzinfo=UTC)) for pair in both for us in pair]
     return (min(times), max(times)) if times else None
 
 
-def statistics_of(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:
+def statistics_of(metadata: pq.FileMetaData, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:
     """Yield the statistics of some columns in each row group, as far as there are any."""
-    for group in range(parquet.metadata.num_row_groups):
-        rows = parquet.metadata.row_group(group)
+    for rows in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(rows.column, range(rows.num_columns)):
             if column.path_in_schema in names and column.statistics is not None and column.statistics.has_min_max:
                 yield column.path_in_schema, column.statistics

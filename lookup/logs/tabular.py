@@ -34,7 +34,7 @@ _PATHS = ("url", "uri", "path", "request_path", "resource", "page", "cs_uri_stem
 #: Names of columns, likeliest first, by what a lookup has.
 _NAMES: Mapping[str, Sequence[str]] = {
     "timestamp": ("ts", "timestamp", "time", "@timestamp", "datetime", "date", "when", "epoch"),
-    "topic": ("topic", "topic_name", "destination", *_PATHS, "key", "name"),
+    "topic": ("topic", "topic_name", "local_name", "destination", *_PATHS, "key", "name"),
     "client": (
         "client", "client_id", "client_ip", "c_ip", "client_host", "clienthost", "client_addr", "clientaddr",
         "remote_host", "remote_addr", "remote_ip", "remote", "peer", "ip",
@@ -44,8 +44,8 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "status": ("status", "status_code", "response_code", "sc_status", "downstreamstatus", "code"),
     "weight": ("weight", "bytes", "body_bytes_sent", "size", "length", "response_bytes"),
     "cluster": ("cluster", "dc", "datacenter", "data_center"),
-    "tenant": ("tenant",),
-    "namespace": ("namespace", "ns"),
+    "tenant": ("tenant", "tenant_name"),
+    "namespace": ("namespace", "namespace_name", "ns"),
     "partition": ("partition", "partition_index"),
 }  # fmt: skip
 #: Of the names of a broker's column those of which one value is an answer, and no load balancer's name.
@@ -62,7 +62,10 @@ _COUNTED = {
     "unix_us": (6.3e14, 4.1e15),
     "unix_ns": (6.3e17, 4.1e18),
 }
-_DATES = ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y", "%d %b %Y")
+_DATES = (
+    "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%b-%Y", "%d %b %Y",
+    "%b %d, %Y", "%a, %d %b %Y",
+)  # fmt: skip
 #: Formats that only a day above 12 tells apart.
 _SWAPPED = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "%I:%M:%S %p")
@@ -261,6 +264,9 @@ def _note(columns: Mapping[str, Sequence[str]], times: Sequence[str], topic: str
     zones = sorted({*columns[behind]}) if behind is not None else []
     if zones and _ZONE_NAMES.issuperset(zones):
         notes.append(f"times are read as UTC, and {behind} says {listed(zones)}: give `timezone` beside the format")
+    made = _topic(columns, topic)
+    if "://log/" in made and any(_named(columns, _NAMES[what]) for what in ("tenant", "namespace")):
+        notes.append(f"no columns have whole names of topics, so they are made up: {made}")
     odd = next((value for value in columns.get("weight", ()) if not _NUMBER.fullmatch(value)), None)
     if odd is not None and topic != "weight":
         notes.append(f"the column weight is not read, for {shown(odd)} is no weight")

@@ -30,6 +30,7 @@ _TEXT_KEYS = (
     "log", "message", "msg", "line", "_raw", "textpayload", "body", "original", "full_message", "short_message", "text",
     "event", "payload", "content", "logentry", "raw", "value", "data",
 )  # fmt: skip
+_RANKS = {name: rank for rank, name in enumerate(_TEXT_KEYS)}
 #: Keys of the times of an event, the surest first; those of an envelope behind them.
 _TIME_KEYS = (
     "instant", "timeMillis", "timeUnixNano", "@timestamp", "timestamp", "Timestamp", "time", "ts", "_time", "eventTime",
@@ -49,6 +50,8 @@ _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 #: What lines of a JSON document that is spread over several lines look like.
 _SPREAD = re.compile(r'\s*(?:["{}\[\]]|-?\d[\d.eE+-]*,?\s*\Z|true|false|null)')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+#: Lines that may hold a part of a line, or a text as numbers.
+_PART = re.compile(r' std(?:out|err) P|(?<!\\n)",\s*"stream"|partial|logtag|:\s*\[\s*\d')
 #: Docker cuts lines into parts of so many bytes.
 _DOCKER_PART = 16 * 1024
 #: The usual keys of the arrays of records in the answers of stores.
@@ -108,6 +111,8 @@ class Events:
     lines: Iterator[tuple[int, str]]
     #: whether the reader takes JSON objects, which then stay whole
     keeps_objects: bool = False
+    #: finds the lines that the reader uses; others are not unwrapped, which takes longer than all else
+    words: re.Pattern[str] | None = None
     #: requests and answers of lookups in the lines as they were in the file
     requests: int = 0
     answers: int = 0
@@ -123,7 +128,8 @@ class Events:
         """Yield the events."""
         number = 0
         for number, line in self._documents():
-            for text in self._unwrap(line):
+            is_used = self.words is None or self._parts or self.words.search(line) or _PART.search(line)
+            for text in self._unwrap(line) if is_used else (line,):
                 yield self._numbered(number, text)
         self.unfinished += len(self._parts)
         for text in self._parts.values():
@@ -168,7 +174,7 @@ class Events:
         """Yield the events of a line, as readers have them."""
         when: str | None = None
         prefix = ""
-        part = _CRI.match(line)
+        part = _CRI.match(line) if " std" in line else None
         if part is not None:
             prefix, when = part["prefix"], part["time"]
             text = self._joined((prefix, part["stream"]), line[part.end() :], is_cut=part["tag"] == "P")
@@ -275,7 +281,7 @@ def _objects(value: Any) -> list[Any]:
         return [value]
     for name in sorted(value, key=_rank):
         inner = value[name]
-        if isinstance(inner, str) and name.lower() in _TEXT_KEYS and inner.lstrip().startswith(("{", "[")):
+        if isinstance(inner, str) and name.lower() in _RANKS and inner.lstrip().startswith(("{", "[")):
             values = _values(inner.strip())
             if values is not None:
                 return _objects(values)
@@ -323,14 +329,14 @@ def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
             bare = bare or [event for event in below if event.context is not None]
         elif isinstance(inner, str) and not lines:
             lines = _lines(inner, name.lower(), ts, clock)
-            if not lines and not bare and name.lower() in _TEXT_KEYS and (ts is not None or REQUESTS.search(inner)):
+            if not lines and not bare and name.lower() in _RANKS and (ts is not None or REQUESTS.search(inner)):
                 whose = next(iter(_OWN_JSON.intersection(value)), clock)
                 bare = [_Event(inner, ts, whose, _context(value), str(value.get("loggerName", "")))]
     return lines or bare
 
 
 def _rank(name: str) -> int:
-    return _TEXT_KEYS.index(name.lower()) if name.lower() in _TEXT_KEYS else len(_TEXT_KEYS)
+    return _RANKS.get(name.lower(), len(_RANKS))
 
 
 def _text_of(value: Any) -> Any:
@@ -351,7 +357,7 @@ def _lines(text: Any, key: str, ts: int | None, clock: str, *, is_text: bool = F
         return [event for value in values for event in _events(value, ts, clock)]
     timed = _TIMED.match(text)
     is_line = timed is not None and len(text) > timed.end() + 16
-    if not is_text and not (is_line and (key in _TEXT_KEYS or _LEVEL.search(text, 0, _PREFIX))):
+    if not is_text and not (is_line and (key in _RANKS or _LEVEL.search(text, 0, _PREFIX))):
         return []
     return [_Event(line, ts, clock) for line in re.split(r"\r\n|\n|\r", text) if line]
 

@@ -18,7 +18,7 @@ from lookup.errors import InputError
 from lookup.logs.jobs import Workers, run_tasks
 from lookup.model import Roster
 from lookup.model.quoting import listed, quantity
-from lookup.model.time import FIRST_US, time_text
+from lookup.model.time import FIRST_US, mistaken_unit, time_text
 from lookup.replay.atoms import AtomRule, Atoms
 from lookup.replay.coding import Share
 from lookup.replay.days import CodedPart, Codes, day_rows
@@ -178,6 +178,10 @@ def _require_plausible(words: ClusterWords, tables: Tables, run: RunPlan) -> Non
     """Refuse a cluster without brokers, or with more ticks than a replay can walk."""
     if not tables.registrations(words.cluster):
         raise InputError(f"cluster {words.cluster!r} of the log has no broker: {_why_no_broker(tables)}")
+    # Most files say so in their footers, before any row is read.
+    mistake = mistaken_unit(words.first_us, words.last_us)
+    if mistake is not None:
+        raise InputError(f"cluster {words.cluster!r} of the log: {mistake}")
     ticks = (words.last_us - words.first_us) // run.tick_us
     if ticks > _MOST_TICKS:
         first, last = (

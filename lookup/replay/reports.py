@@ -404,7 +404,7 @@ def mean_load(settings: EvaluationFile) -> float | None:
     for file in files:
         with open_parquet(file.path) as parquet:
             weight += _weight(parquet)
-            for _, statistics in statistics_of(parquet, ("cluster",)):
+            for _, statistics in statistics_of(parquet.metadata, ("cluster",)):
                 clusters |= {str(statistics.min), str(statistics.max)}
         clusters |= {file.cluster} if file.cluster is not None else set()
     first, last = table_span(files) or (0, 0)

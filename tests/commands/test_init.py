@@ -148,7 +148,7 @@ def test_objects_with_keys_of_ones_own_become_a_table(lookup: Run, tmp_path: Pat
 
     printed = json.loads(ran.out)
     assert (printed["rows"], sum(printed["quarantined"].values())) == ({"lookups": 30}, 1)
-    assert printed["first"] == "2026-10-06T06:00:00Z"
+    assert printed["first"] == "2026-10-06T06:00:02.107000Z"
 
 
 def test_nothing_is_replaced(lookup: Run, tmp_path: Path) -> None:

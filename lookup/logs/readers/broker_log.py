@@ -66,6 +66,8 @@ class PulsarBrokerReader(LogOrigin):
     expects: ClassVar[str] = (
         "a broker's log with lookups (logged at DEBUG only), failed lookups or changes of bundle ownership"
     )
+    #: one of them is in every line that is read
+    words: ClassVar[re.Pattern[str]] = _RELEVANT
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable | Refuted]:
         """Yield lookups, each with its answer if the log has it, and changes of ownership."""
