@@ -24,7 +24,6 @@ from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.releases import MODULAR_MANAGER, release_of_all
 
 if TYPE_CHECKING:
-    from lookup.engine.plugins import Registry
     from lookup.logs.neighbours import Neighbours
     from lookup.logs.recognising import Recognised
 
@@ -136,7 +135,7 @@ def _run(arguments: argparse.Namespace) -> int:
             raise SettingsError(f"{folder} {overlap} {log}, which is --log, {right}")
         registry = load_plugins(arguments.plugin_file)
         found, beside = recognise(log, registry), neighbours_of(log)
-        lengths = _lengths(log, found, registry)
+        lengths = _lengths(found.span)
     else:
         lengths = _written(900, "the sample lasts six hours, which has 24 of them")
     today = _today(folder, log, arguments.broker_conf, beside)
@@ -225,14 +224,12 @@ def _ingest(folder: Path, log: str, arguments: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _lengths(log: str, found: Recognised, registry: Registry) -> Mapping[str, str]:
-    """Return the lines about cells and blocks of time, as long as the log lets them be if it is cheap to know."""
-    from lookup.logs.recognising import span_of
+def _lengths(span: tuple[int, int] | None) -> Mapping[str, str]:
+    """Return the lines about cells and blocks of time, as long as the log lets them be if its length is known."""
     from lookup.replay.proportions import longest_block
     from lookup.settings import EvaluationSection
 
     tick_s = EvaluationSection(incumbent="any").tick_s
-    span = span_of(log, found.mapping, registry)
     if span is None:
         return _written(None, f"the log should have {_CELLS} or more of them")
     hours = f"the log lasts {(span[1] - span[0]) / 3.6e9:,.1f} h"

@@ -10,9 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,15 +28,14 @@ from lookup.logs.tabular import (
     canonical_mapping,
     column_mappings,
     missing_columns,
-    only_header,
     tables_of,
 )
 from lookup.logs.unwrapping import ANSWERS, REQUESTS, Events, where_text_is
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text
-from lookup.model.time import HalfDayClock
+from lookup.model.time import FIRST_US, LAST_US, HalfDayClock
 
-__all__ = ["Recognised", "recognise", "span_of"]
+__all__ = ["Recognised", "recognise"]
 
 #: Lines that are looked at. Lookups may be rare among the lines of a broker's log.
 _HEAD = 20_000
@@ -101,34 +99,20 @@ class Recognised:
     notes: Sequence[str] = ()
     #: values of the first lookup by column, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
+    #: times of the first and the last lookup, µs; None if they are not cheap to know: files that are packed, in UTF-16
+    #: or in a store cannot be read from their ends
+    span: tuple[int, int] | None = None
 
 
 class _Head:
-    """The first lines of a file, as they are and unwrapped."""
+    """The first lines of a file, as they are, as programs wrote them, and as records of JSON."""
 
-    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
-        self.raw = lines
-        self._events = Events(iter(lines))
-
-    @cached_property
-    def lines(self) -> Sequence[tuple[int, str]]:
-        """Lines of programs, for readers of text."""
-        return list(self._events)
-
-    @cached_property
-    def objects(self) -> Sequence[tuple[int, str]]:
-        """Records of JSON, for readers of objects."""
-        return list(Events(iter(self.raw), keeps_objects=True))
-
-    @property
-    def borrowed(self) -> Counter[str]:
-        """Lookups whose time is that of an envelope, by its key."""
-        return self._events.borrowed if self.lines else Counter()
-
-    @property
-    def with_lookups(self) -> list[str]:
-        """Lines with a phrase that only lookups have, as they are in the file."""
-        return [text for _, text in self.raw if REQUESTS.search(text) or ANSWERS.search(text)]
+    def __init__(self, raw: Sequence[tuple[int, str]]) -> None:
+        events = Events(iter(raw))
+        self.raw, self.lines, self.borrowed = raw, list(events), events.borrowed
+        self.objects = list(Events(iter(raw), keeps_objects=True))
+        #: lines with a phrase that only lookups have
+        self.with_lookups = [text for _, text in raw if REQUESTS.search(text) or ANSWERS.search(text)]
 
 
 @dataclass
@@ -145,6 +129,8 @@ class _Trial:
     #: the first lookup, as it is read
     first: Mapping[str, Any] = field(default_factory=dict)
     clock: HalfDayClock = field(default_factory=HalfDayClock)
+    first_us: int = LAST_US
+    last_us: int = FIRST_US
     #: lookups by value and key of a property
     labels: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -163,6 +149,7 @@ class _Trial:
         else:
             self.lookups += 1
             self.clock.take(row["ts"])
+            self.first_us, self.last_us = min(self.first_us, row["ts"]), max(self.last_us, row["ts"])
             self.first = self.first or {**row, "cluster": entry.values.get("cluster")}
             self.count(row)
 
@@ -218,7 +205,8 @@ def recognise(source: str, registry: Registry) -> Recognised:
     """
     paths = list_files([source])
     if paths[0].endswith(".parquet"):
-        return _table(list_log(source)[0])
+        files = list_log(source)
+        return replace(_table(files[0]), span=table_span(files))
     passed_over: list[InputError] = []
     for path in paths[:_FILES]:
         try:
@@ -236,8 +224,22 @@ def recognise(source: str, registry: Registry) -> Recognised:
         notes += [f"nothing is read of {mistake}" for mistake in passed_over[:1]]
         if passed_over[1:]:
             notes.append(f"nothing is read of {quantity(len(passed_over) - 1, 'further file')} either")
-        return best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
+        found = best.recognised(best.proposal.doubt if len(equals) > 1 else "", notes)
+        return replace(found, span=_span(paths, best.proposal, registry))
     raise passed_over[0]
+
+
+def _span(paths: Sequence[str], proposal: Proposal, registry: Registry) -> tuple[int, int] | None:
+    """Return the first and the last time of lookups in the first and the last lines of all files."""
+    trial = _Trial(proposal)
+    for path in paths if len(paths) <= _SPAN_FILES else ():
+        tail = last_lines(path)
+        if tail is None:
+            return None
+        # A short file is its own beginning and end: its lines occur twice, which changes neither of the two times.
+        lines = [*(line for _, line in islice(open_lines(path), _SPAN_HEAD)), *tail]
+        _read(trial, _Head(list(enumerate(lines, start=1))), path, registry)
+    return (trial.first_us, trial.last_us) if trial.lookups else None
 
 
 def _head(path: str, lines: int = _HEAD) -> _Head:
@@ -395,9 +397,6 @@ def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
             "DEBUG only, see docs/getting-lookups.md; an ingest with the reader pulsar-broker has changes of owners"
         )
     nearest = max((trial for trial in tried if trial.lookups), key=lambda trial: trial.lookups, default=None)
-    header = only_header(texts)
-    if nearest is None and header:
-        return f"has a header, {header}, and no record below it"
     # Words have blanks between them, and are no table for that.
     tables = [table for table in _tables(head) if table.delimiter != " " and table.header]
     table = max(tables, key=lambda table: len(table.columns), default=None)
@@ -417,44 +416,3 @@ def _why_none(tried: Sequence[_Trial], head: _Head) -> str:
         "columns of LOOKUPS, any delimited file or JSON Lines with a column of times and one of topics or paths, or a "
         "table LOOKUPS in Parquet; other logs take a reader of your own, see docs/getting-lookups.md"
     )
-
-
-def span_of(source: str, mapping: str, registry: Registry) -> tuple[int, int] | None:
-    """Return the times of the first and the last lookup of a log, µs; None if they are not cheap to know.
-
-    Files that are packed, in UTF-16 or in a store cannot be read from their ends.
-
-    Args:
-        source: a file, folder, glob or URI.
-        mapping: text of the mapping that reads it, empty for a table LOOKUPS.
-        registry: of all plug-ins.
-
-    Raises:
-        InputError: if the source does not exist.
-    """
-    if not mapping:
-        return table_span(list_log(source))
-    paths = list_files([source])
-    instants: list[int] = []
-    for path in paths if len(paths) <= _SPAN_FILES else ():
-        tail = last_lines(path)
-        if tail is None:
-            return None
-        instants += _instants(path, tail, mapping, registry)
-    return (min(instants), max(instants)) if instants else None
-
-
-def _instants(path: str, tail: Sequence[str], mapping: str, registry: Registry) -> list[int]:
-    """Return the times of the lookups among the first and the last lines of a file, µs."""
-    try:
-        head = list(islice(open_lines(path), _SPAN_HEAD))
-        # A short file is its own beginning and end: its lines occur twice, which changes neither of the two times.
-        numbered = [*head, *enumerate(tail, start=len(head) + 1)]
-        reader = reader_of(registry, toml_table(mapping), "mapping")
-        events = Events(iter(numbered), keeps_objects=getattr(reader, "reads_objects", False))
-        entries = reader.parse(iter(events), path)
-        lookups = [entry for entry in entries if isinstance(entry, Row) and entry.table == "lookups"]
-        rows = [check_row("lookups", entry.values, cluster="any") for entry in lookups]
-    except Exception:  # noqa: BLE001  a plug-in's reader may raise anything, and the times are only for a proposal
-        return []
-    return [row["ts"] for row in rows if not isinstance(row, str)]

@@ -6,7 +6,6 @@ Nothing is read with a mapping here; `recognising.py` tries what is proposed.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +20,10 @@ from lookup.logs.readers.values import cut_quoted, flattened, object_of, unquote
 from lookup.model.address import host_of, is_ip
 from lookup.model.documents import json_value
 from lookup.model.quoting import listed, shown, toml_text
-from lookup.model.time import time_parser
+from lookup.model.time import counted_unit, time_parser
 
 __all__ = [
-    "Proposal", "TextTable", "canonical_mapping", "column_mappings", "missing_columns", "only_header", "tables_of",
+    "Proposal", "TextTable", "canonical_mapping", "column_mappings", "missing_columns", "tables_of",
 ]  # fmt: skip
 
 #: Rows that decide what the columns of a delimited file hold.
@@ -55,13 +54,7 @@ _KNOWN = frozenset(column.name for column in TABLES["lookups"])
 _FEW, _SHOWN = 20, 5
 #: Columns that are labels of a client, and so become lookup properties of the same name.
 _LABELS = ("rack", "zone", "az", "availability_zone", "region", "tier")
-#: Counted times, by what 1990 and 2100 are in them; and written ones.
-_COUNTED = {
-    "unix": (6.3e8, 4.1e9),
-    "unix_ms": (6.3e11, 4.1e12),
-    "unix_us": (6.3e14, 4.1e15),
-    "unix_ns": (6.3e17, 4.1e18),
-}
+#: Written times.
 _DATES = (
     "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%b-%Y", "%d %b %Y",
     "%b %d, %Y", "%a, %d %b %Y",
@@ -184,15 +177,6 @@ def _keyed(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return keys if len({*keys.values(), *columns}) == len(keys) + len(columns) else {}
 
 
-def only_header(texts: Sequence[str]) -> str:
-    """Return the header of a table that has nothing below it, empty if there is more or it is none."""
-    for delimiter in ("\t", ",", ";", "|") if len(texts) == 1 else ():
-        names = _cut(texts[0], delimiter, '"' if '"' in texts[0] else "")
-        if 1 < len(set(names)) == len(names) and not any(map(_is_value, names)):
-            return listed(name.strip() for name in names)
-    return ""
-
-
 def canonical_mapping(table: TextTable) -> Proposal | None:
     """Return the mapping of a file with the columns of LOOKUPS, None if it has others of use or times that are no µs.
 
@@ -299,24 +283,19 @@ def _is_value(text: str) -> bool:
     )
 
 
-def _format_of(values: Sequence[str], forms: Sequence[str] = (*_COUNTED, *_TIMES)) -> str | None:
+def _format_of(values: Sequence[str], forms: Sequence[str] = _TIMES) -> str | None:
     """Return the first of the formats of times that all values have, None if there is none.
 
     Of counted times one in twenty may be missing or wrong; which form a date has may be decided by a single one.
     """
+    unit, count = Counter(map(counted_unit, values)).most_common(1)[0]
+    if unit and forms is _TIMES and count >= _MOST * len(values):
+        return unit
     for form in forms:
-        parse = float if form in _COUNTED else time_parser(form, UTC)
-        low, high = _COUNTED.get(form, (-math.inf, math.inf))
-        most = len(values) // 20 if form in _COUNTED else 0
-        wrong = 0
-        for value in values:
-            try:
-                wrong += not low <= parse(value) < high
-            except ValueError:
-                wrong += 1
-            if wrong > most:
-                break
-        else:
+        parse = time_parser(form, UTC)
+        with suppress(ValueError):
+            for value in values:
+                parse(value)
             return form
     return None
 
@@ -388,9 +367,7 @@ def missing_columns(table: TextTable) -> str:
     """Say which columns a table has, and which of those that a lookup needs are not among them."""
     needed = zip(("times", "topics or paths"), _time_and_topic(table), strict=True)
     missing = " and none ".join(what for what, names in needed if not names)
-    days = [name for name, values in table.columns.items() if values and all(map(_DATE.fullmatch, values))]
-    why = f" ({days[0]} has days without a time, which would put all lookups at midnight)" if days else ""
-    return f"none of its columns holds {missing} in a form that is known{why}; it has {listed(table.columns)}"
+    return f"none of its columns holds {missing} in a form that is known; it has {listed(table.columns)}"
 
 
 def _is_short_topic(name: str, values: Sequence[str]) -> bool:
@@ -404,7 +381,7 @@ def _mapping(table: TextTable, time: str, topic: str, form: str, doubt: str) -> 
     taken = {time, *_columns_of(time), topic}
     lines = ['use = "delimited"', *_cutting(table)]
     lines += ["", "# When a lookup came, and for what; characters that a topic may not have are percent-encoded."]
-    if form not in _COUNTED and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
+    if not form.startswith("unix") and form != "access" and not all(map(_OFFSET.search, _values_of(columns, time))):
         lines.append(
             '# Times without an offset are UTC; if they are not: timezone = "Europe/Berlin" beside the format.'
         )

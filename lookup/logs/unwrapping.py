@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lookup.model.documents import json_value
-from lookup.model.time import counted_us, moment_at, parse_iso, time_text
+from lookup.model.time import counted_unit, moment_at, parse_iso, time_parser, time_text
 
 __all__ = ["ANSWERS", "REQUESTS", "Events", "where_text_is"]
 
@@ -396,7 +396,7 @@ def _us(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        us = counted_us(text)
-        return parse_iso(text) if us is None else us
+        unit = counted_unit(text)
+        return parse_iso(text) if unit is None else time_parser(unit, UTC)(text)
     except ValueError:
         return None

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lookup.model.quoting import shown
 
 __all__ = [
-    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "HalfDayClock", "TimeParser", "counted_us", "is_in_calendar",
+    "FIRST_US", "LAST_US", "QUARTER_US", "US_PER_S", "HalfDayClock", "TimeParser", "counted_unit", "is_in_calendar",
     "likelier_unit", "mistaken_unit", "moment_at", "parse_access_time", "parse_iso", "parse_time_of_day", "time_parser",
     "time_text", "to_us", "zone_of",
 ]  # fmt: skip
@@ -101,19 +101,11 @@ def likelier_unit(us: int, form: str) -> str | None:
     return next((unit for unit, ns in _UNIX.items() if _EARLY_US < count * ns // 1_000 < _LATE_US), None)
 
 
-def counted_us(text: str) -> int | None:
-    """Return the time of a count, µs, in the unit that puts it between 1980 and 2100; None if a text is no number.
-
-    Raises:
-        ValueError: if none of them does.
-    """
+def counted_unit(text: str) -> str | None:
+    """Return the format that makes a count a time from 1980 to 2100; None if none does, or a text is no number."""
     if not _NUMBER.match(text):
         return None
-    for form, scale in _UNIX.items():
-        us = _counter(scale, form)(text)
-        if _EARLY_US < us < _LATE_US:
-            return us
-    raise ValueError(f"{shown(text)} counts no time from 1980 to 2100, in seconds, ms, µs or ns")
+    return next((form for form, scale in _UNIX.items() if _EARLY_US < _counter(scale, form)(text) < _LATE_US), None)
 
 
 @dataclass

@@ -22,8 +22,6 @@ from lookup.logs.readers.values import unreadable
 from lookup.logs.unwrapping import ANSWERS
 from lookup.model.address import host_of
 from lookup.model.documents import Refuted, Row, Unreadable
-from lookup.model.names import looks_like_pattern
-from lookup.model.quoting import shown
 
 __all__ = ["LogEntry", "PulsarBrokerReader", "in_order"]
 
@@ -168,9 +166,6 @@ class _LookupLog(BrokerLog):
         """Make a LOOKUPS row; ValueError if the topic is none."""
         if not topic:
             raise ValueError("the line names no topic")
-        # Java watchers look their pattern up as if it were a topic.
-        if looks_like_pattern(topic):
-            raise ValueError(f"{shown(topic)} is a regular expression of a topic list watcher, not a topic")
         values |= {"ts": event.ts, "topic": topic, "asked_broker": self.broker, **self.fixed}
         return Row("lookups", line, {name: value for name, value in values.items() if value is not None})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from lookup.logs.columns import TABLES, Kind
-from lookup.logs.readers.values import cut_quoted, number_of, object_of, other_delimiter, unreadable
+from lookup.logs.readers.values import cut_quoted, number_of, object_of, unreadable
 from lookup.model.documents import NestingError, Row, TableName, Unreadable, json_value
 from lookup.model.quoting import shown, suggestion
 from lookup.model.time import parse_iso
@@ -19,7 +19,26 @@ _KINDS = {table: {column.name: column.kind for column in columns} for table, col
 
 
 @dataclass(frozen=True)
-class JsonLinesReader:
+class _CanonicalReader:
+    """What both readers share: the table, and columns to leave out."""
+
+    #: the canonical table that the records belong to; default: each to the one that has its columns
+    table: TableName | Literal[""] = ""
+    #: columns, or keys, to leave out
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that cannot work; ValueError says which."""
+        if self.table and self.table not in TABLES:
+            raise ValueError(f"there is no table {shown(self.table)}; {suggestion(self.table, TABLES)}")
+
+    def _row(self, number: int, record: Mapping[str, Any]) -> Row:
+        table = self.table or _table_with(record)
+        return Row(table, number, _canonical_values(table, record, self.ignore))
+
+
+@dataclass(frozen=True)
+class JsonLinesReader(_CanonicalReader):
     """Reads canonical tables from JSON Lines, a record a line; times are ISO (UTC without offset) or integers of µs."""
 
     name: ClassVar[str] = "jsonl"
@@ -27,46 +46,31 @@ class JsonLinesReader:
     #: lines are objects of JSON
     reads_objects: ClassVar[bool] = True
 
-    #: the canonical table the lines belong to; default: each to the one that has its columns
-    table: TableName | Literal[""] = ""
-    #: keys to leave out
-    ignore: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _require_table(self.table)
-
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:
         """Yield a row per line that is not empty."""
         for number, line in lines:
-            if not line.strip():
-                continue
             try:
-                record = object_of(line)
-                table = self.table or _table_with(record)
-                yield Row(table, number, _canonical_values(table, record, self.ignore))
+                if line.strip():
+                    yield self._row(number, object_of(line))
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
 
 @dataclass(frozen=True)
-class CsvReader:
-    """Reads one table from CSV; times are ISO (UTC without offset) or integers of µs; a record is one line."""
+class CsvReader(_CanonicalReader):
+    """Reads a canonical table from CSV, a record a line; times are ISO (UTC without offset) or integers of µs."""
 
     name: ClassVar[str] = "csv"
     expects: ClassVar[str] = "a header with the columns of a canonical table and one record per line"
-
-    #: the canonical table the records belong to; default: the one that has the columns of the header
-    table: TableName | Literal[""] = ""
-    #: one character between values
-    delimiter: str = ","
-    #: columns to leave out
-    ignore: tuple[str, ...] = ()
-
     #: the first line names the columns, and is no record
     has_header: ClassVar[bool] = True
 
+    #: one character between values
+    delimiter: str = ","
+
     def __post_init__(self) -> None:
-        _require_table(self.table)
+        """Refuse parameters that cannot work; ValueError says which."""
+        super().__post_init__()
         if len(self.delimiter) != 1:
             raise ValueError(f"`delimiter` must be one character, it is {shown(self.delimiter)}")
 
@@ -80,15 +84,10 @@ class CsvReader:
                 values = cut_quoted(line, self.delimiter, '"')
                 if not names:
                     names = [name.strip() for name in values]
-                    question = other_delimiter(names)
-                    if question:
-                        yield unreadable(number, f"the header is one column, {shown(names[0])}{question}", line)
                 elif len(values) != len(names):
                     yield unreadable(number, f"{len(values)} values where the header names {len(names)} columns", line)
                 else:
-                    record = dict(zip(names, values, strict=True))
-                    table = self.table or _table_with(names)
-                    yield Row(table, number, _canonical_values(table, record, self.ignore))
+                    yield self._row(number, dict(zip(names, values, strict=True)))
             except ValueError as error:
                 yield unreadable(number, str(error), line)
 
@@ -99,11 +98,6 @@ def _table_with(names: Container[str]) -> TableName:
         "topic": "lookups", "load": "loads", "stats": "bundles", "bundle": "ownership", "event": "brokers",
     }  # fmt: skip
     return next((table for name, table in telling.items() if name in names), "lookups")
-
-
-def _require_table(table: str) -> None:
-    if table and table not in TABLES:
-        raise ValueError(f"there is no table {shown(table)}; {suggestion(table, TABLES)}")
 
 
 def _canonical_values(table: str, given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:

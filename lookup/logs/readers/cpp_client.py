@@ -15,8 +15,6 @@ from lookup.logs.readers.layouts import LineLayout, LogOrigin
 from lookup.logs.readers.values import unreadable
 from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
-from lookup.model.names import looks_like_pattern
-from lookup.model.quoting import shown
 
 __all__ = ["CppClientReader"]
 
@@ -52,18 +50,13 @@ class CppClientReader(LogOrigin):
             except ValueError as error:
                 yield unreadable(number, str(error), line)
                 continue
-            topic, groups = answer["topic"], answer.groupdict()
-            # Watchers of the client look their pattern up as if it were a topic.
-            if looks_like_pattern(topic):
-                reason = f"{shown(topic)} is a regular expression of a topic list watcher, not a topic"
-                yield unreadable(number, reason, line)
-                continue
+            groups = answer.groupdict()
             connection = _CONNECTION.search(groups.get("cnx") or "")
             # Without the port, which differs in every run.
             host = host_of(connection["here"]) if connection else None
             values = {
                 "ts": ts,
-                "topic": topic,
+                "topic": answer["topic"],
                 "client": self.client or host,
                 "properties": dict(self.properties),
                 "asked_broker": self.id_of(f"pulsar://{connection['there']}") if connection else None,

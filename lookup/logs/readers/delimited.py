@@ -20,7 +20,6 @@ from lookup.logs.readers.values import (
     flattened,
     number_of,
     object_of,
-    other_delimiter,
     unquoted,
     unreadable,
     value_at,
@@ -145,7 +144,7 @@ class DelimitedReader:
                         return None
                     is_quoted = not self.quote and names[0][:1] in ('"', "'")
                     hint = "; values stand in quotes, which `quote` takes off" if is_quoted else ""
-                    return f"the header has no {missing}{hint}{other_delimiter(names)}"
+                    return f"the header has no {missing}{hint}"
         return None
 
     def parse(self, lines: Iterator[tuple[int, str]], source: str) -> Iterator[Row | Unreadable]:

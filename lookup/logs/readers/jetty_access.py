@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
-from lookup.logs.readers.layouts import LineLayout, LogOrigin, message_of
+from lookup.logs.readers.layouts import LineLayout, LogOrigin
 from lookup.logs.readers.values import LATIN_1, number_of, unquoted, unreadable
 from lookup.model.address import host_of
 from lookup.model.documents import Row, Unreadable
@@ -26,7 +26,8 @@ RESULT_OF_STATUS = {"200": "connect", "307": "redirect"}
 #: The path of every lookup over HTTP, in front of the topic.
 LOOKUP_PATH = "/lookup/v2/topic/"
 _NCSA = re.compile(
-    r"(?P<client>\S+) - .{1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
+    # A user's name may have blanks, and before the client may stand a logger's name and the same mark.
+    r"(?P<client>\S+) - (?:(?! - ).){1,200}? \[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     r"\"(?P<method>[A-Z]+) (?P<uri>\S+)[^\"]*\" (?P<status>\d{3}) (?:\d+|-)"
     # Servers before Pulsar write more of their own behind the common part.
     r"(?: \"[^\"]*\" \"(?:[^\"\\]|\\.)*\")?(?:(?: (?P<latency>\d+))?\s*|\s.*)\Z"
@@ -66,8 +67,7 @@ class JettyAccessReader(LogOrigin):
 
 def _request(line: str, layout: LineLayout) -> dict[str, Any] | None:
     """Return the values of a lookup, None if the request is another; ValueError if it cannot be read."""
-    # In front of the message the logger's name or a time would be taken for the client.
-    ncsa = _NCSA.search(message_of(line))
+    ncsa = _NCSA.search(line)
     if ncsa is not None:
         values = _lookup(ncsa["uri"], ncsa["status"], ncsa["method"])
         # Jetty writes the time when the request came in.

@@ -24,7 +24,7 @@ from lookup.model.address import host_of
 from lookup.model.documents import json_value
 from lookup.model.time import parse_iso, parse_time_of_day, zone_of
 
-__all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation", "message_of"]
+__all__ = ["LineLayout", "LogEvent", "LogOrigin", "is_continuation"]
 
 _SERVICE_URL = re.compile(
     r"(?:pulsar(?:\+ssl)?|https?)://(?P<host>\[[^\]]*\]|[^/:,\s]+)(?::(?P<port>\d+))?", re.IGNORECASE
@@ -136,15 +136,6 @@ class LogEvent:
 def is_continuation(line: str) -> bool:
     """Report whether a line belongs to a stack trace and does not begin an event."""
     return _CONTINUATION.match(line) is not None
-
-
-def message_of(line: str) -> str:
-    """Return the message of an event, whether or not its time can be read; all of a line that is in no layout."""
-    record = _json_record(line)
-    if record is not None:
-        return str(record["message"])
-    match = next(filter(None, (layout.search(line) for layout in _LAYOUTS)), None)
-    return line if match is None else match["message"]
 
 
 class LineLayout:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-from collections.abc import Mapping, Sequence
-from json import JSONDecodeError
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from lookup.model.documents import NestingError, Unreadable, json_value
+from lookup.errors import InputError
+from lookup.model.documents import Unreadable, parsed_object
 from lookup.model.quoting import shown
 
 __all__ = [
-    "LATIN_1", "cut_quoted", "flattened", "number_of", "object_of", "other_delimiter", "unquoted", "unreadable",
+    "LATIN_1", "cut_quoted", "flattened", "number_of", "object_of", "unquoted", "unreadable",
     "value_at",
 ]  # fmt: skip
 
@@ -61,12 +61,6 @@ def number_of(text: str, what: str) -> float:
         raise ValueError(f"{what} {shown(text)} is not a number") from None
 
 
-def other_delimiter(names: Sequence[str]) -> str:
-    """Return the question whether a header that is one column should be cut by another delimiter; empty if not."""
-    marks = [mark for mark in ("\t", ",", ";", "|") if mark in names[0]] if len(names) == 1 else []
-    return f"; should `delimiter` be {max(marks, key=names[0].count)!r}?" if marks else ""
-
-
 def cut_quoted(line: str, delimiter: str, quote: str) -> list[str]:
     """Return the values between delimiters, unquoted; ValueError if the quotes do not fit."""
     # Line by line and strictly: a stray quote must spoil its own record, not swallow those that follow.
@@ -82,16 +76,10 @@ def object_of(line: str) -> dict[str, Any]:
     Raises:
         ValueError: with a clause that says what the line is instead.
     """
-    # Two kinds of ValueError, each with words of its own.
     try:
-        record = json_value(line)
-    except NestingError as error:
-        raise ValueError(f"the line {error}") from None
-    except JSONDecodeError as error:
-        raise ValueError(f"the line is no JSON: {error.msg} at character {error.colno}") from None
-    if not isinstance(record, dict):
-        raise ValueError(f"a JSON {type(record).__name__} stands where an object was expected")
-    return record
+        return parsed_object(line, "the line")
+    except InputError as error:
+        raise ValueError(str(error)) from None
 
 
 def value_at(record: Mapping[str, Any], name: str) -> str:

@@ -117,7 +117,7 @@ def test_keys_of_objects_are_columns() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("[7]", "a JSON list "),
+        ("[7]", "no JSON object but int"),
         ("{", "the line is no JSON: "),
         ('{"time": 7}', "the object has no value"),
     ],
@@ -203,7 +203,6 @@ def test_a_header_that_lacks_a_column_is_reported() -> None:
         ('"a","b"', 'it has "a", "b"; .* `quote`'),
         ("a,b", "it has a, b$"),
         ("a;b,;c", "it has a;b, ;c$"),
-        ("a;b;t\tc", r"'a;b;t\\tc'; should `delimiter` be ';'\?"),
         ("page,time", None),
     ],
 )

@@ -41,7 +41,7 @@ def test_all_keys_of_an_object_are_named_by_dots() -> None:
     ("line", "clause"),
     [
         ("{", "the line is no JSON: "),
-        ("7", "a JSON int "),
+        ("7", "no JSON object but int"),
         ("[" * 100_000, "is nested too deep"),
     ],
 )
