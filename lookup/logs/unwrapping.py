@@ -275,7 +275,7 @@ def _dumped(value: Any) -> str:
 
 def _objects(value: Any) -> list[Any]:
     """Return the records within a value, for a reader of objects; a record stays as it is."""
-    if isinstance(value, list):
+    if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         return [record for inner in value for record in _objects(inner)]
     if not isinstance(value, dict):
         return [value]

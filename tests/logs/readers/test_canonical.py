@@ -104,7 +104,7 @@ def test_other_tables_keep_pulsars_json_as_text() -> None:
     ("line", "reason"),
     [
         ("{", "the line is no JSON: "),
-        ("[1]", "no JSON object but int"),
+        ("[1]", "the line is no JSON object but list"),
         ("[" * 100_000, "the line is nested too deep"),
         (f'{{"ts": 1, "properties": {_DEEP}}}', "the line is nested too deep"),
         (f'{{"ts": 1, "properties": "{_DEEP}"}}', "properties is nested too deep"),

@@ -117,7 +117,7 @@ def test_keys_of_objects_are_columns() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("[7]", "no JSON object but int"),
+        ("[7]", "the line is no JSON object but list"),
         ("{", "the line is no JSON: "),
         ('{"time": 7}', "the object has no value"),
     ],
