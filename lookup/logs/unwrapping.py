@@ -318,21 +318,24 @@ def _events(value: Any, ts: int | None, clock: str) -> list[_Event]:
     ts, clock = (ts, clock) if own is None else (own, "runtime" if is_docker else key)
     if is_docker:
         return _lines(value["log"], "log", ts, clock, is_text=True)
+    # Arrays hold several events. Other keys hold the same event once more, best as a whole line.
+    several: list[_Event] = []
     lines: list[_Event] = []
     bare: list[_Event] = []
     for name in sorted(value, key=_rank):
         inner = _text_of(value[name])
-        if isinstance(inner, list | dict):
+        if isinstance(inner, list):
+            several += _events(inner, ts, clock)
+        elif isinstance(inner, dict):
             below = _events(inner, ts, clock)
-            # Arrays hold several events, and other keys the same event once more.
-            lines += [event for event in below if event.context is None and (not lines or isinstance(inner, list))]
-            bare = bare or [event for event in below if event.context is not None]
+            lines = lines or [event for event in below if event.context is None]
+            bare = bare or below
         elif isinstance(inner, str) and not lines:
             lines = _lines(inner, name.lower(), ts, clock)
             if not lines and not bare and name.lower() in _RANKS and (ts is not None or REQUESTS.search(inner)):
                 whose = next(iter(_OWN_JSON.intersection(value)), clock)
                 bare = [_Event(inner, ts, whose, _context(value), str(value.get("loggerName", "")))]
-    return lines or bare
+    return several or lines or bare
 
 
 def _rank(name: str) -> int:
@@ -340,12 +343,14 @@ def _rank(name: str) -> int:
 
 
 def _text_of(value: Any) -> Any:
-    """Return the text of a value that a format wraps once more: of OTLP, or of journald's arrays of bytes."""
+    """Return what a value stands for that a format wraps once more: OTLP texts and pairs, journald arrays of bytes."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("stringValue", "string_value"):
         return next(iter(value.values()))
-    is_bytes = (
-        isinstance(value, list) and len(value) > 1 and all(type(each) is int and 0 <= each < 256 for each in value)
-    )
+    if not isinstance(value, list) or not value:
+        return value
+    if all(isinstance(each, dict) and {"key", "value"} <= each.keys() for each in value):
+        return {str(each["key"]): _text_of(each["value"]) for each in value}
+    is_bytes = len(value) > 1 and all(type(each) is int and 0 <= each < 256 for each in value)
     return bytes(value).decode(errors="replace") if is_bytes else value
 
 
@@ -366,12 +371,7 @@ def _context(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of an event of JSON."""
     context: dict[str, str] = {}
     for name in ("contextMap", "mdc", "attributes"):
-        given = record.get(name)
-        if isinstance(given, list):
-            # OTLP has pairs of keys and values.
-            given = {
-                each["key"]: _text_of(each.get("value")) for each in given if isinstance(each, dict) and "key" in each
-            }
+        given = _text_of(record.get(name))
         context |= {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
     return context
 
@@ -395,8 +395,11 @@ def _us(text: str | None) -> int | None:
     """Return the time that a text says, µs; None if it says none."""
     if not text:
         return None
+    unit = counted_unit(text)
+    # A day alone is no time.
+    if unit is None and not {":", "T"}.intersection(text):
+        return None
     try:
-        unit = counted_unit(text)
         return parse_iso(text) if unit is None else time_parser(unit, UTC)(text)
     except ValueError:
         return None
