@@ -321,7 +321,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
         raise InputError(f"{path}: the table {table} has no row")
     mistake = mistaken_unit(*(table_span(files) or (0, 0)))
     if mistake is not None:
-        raise InputError(f"{path}: {mistake}")
+        raise InputError(f"{files[0].own_name or path}: {mistake}")
     return files
 
 
