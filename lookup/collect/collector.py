@@ -31,7 +31,7 @@ from lookup.collect.sources import (
 )
 from lookup.errors import Argument, InputError, Sentence
 from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
-from lookup.model.names import cluster_problem
+from lookup.model.names import cluster_problem, endpoint_problem
 from lookup.model.time import time_text
 
 __all__ = ["READABLE", "CollectReport", "Endpoints", "asked_name", "collect", "reading"]
@@ -46,7 +46,11 @@ _MOST_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """A cluster, and where it is reached; what cannot be reached is not recorded."""
+    """A cluster, and where it is reached; what cannot be reached is not recorded.
+
+    Raises:
+        InputError: if an address is none.
+    """
 
     #: its name; None: the admin REST is asked
     cluster: str | None = None
@@ -54,6 +58,13 @@ class Endpoints:
     service_url: str | None = None
     zookeeper: str | None = None
     credentials: Credentials = Credentials()
+
+    def __post_init__(self) -> None:
+        for name in ("admin", "service_url", "zookeeper"):
+            text = getattr(self, name)
+            problem = None if text is None else endpoint_problem(name, text)
+            if problem is not None:
+                raise InputError(Argument(name), f": {problem}")
 
     @property
     def missing(self) -> list[str]:

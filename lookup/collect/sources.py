@@ -34,6 +34,7 @@ from lookup.collect.answers import patient_handlers, whole_body
 from lookup.errors import Argument, InputError
 from lookup.logs.readers.system_topics import BROKER_LOAD_TOPIC, STATE_TOPIC, TOP_BUNDLES_TOPIC
 from lookup.model.documents import secret_in
+from lookup.model.names import split_servers
 from lookup.model.quoting import forbidden_character
 
 __all__ = [
@@ -248,10 +249,10 @@ class AdminRest:
     """
 
     def __init__(self, addresses: str, credentials: Credentials) -> None:
-        scheme, _, hosts = addresses.partition("://")
-        self._addresses = [f"{scheme}://{host.strip('/ ')}" for host in hosts.split(",")]
+        scheme, servers = split_servers(addresses)
+        self._addresses = [f"{scheme}{server}" for server in servers]
         self._credentials = credentials
-        handlers = patient_handlers(credentials.tls_context() if scheme == "https" else None)
+        handlers = patient_handlers(credentials.tls_context() if scheme == "https://" else None)
         self._opener = urllib.request.build_opener(_Redirects(self._addresses), *handlers)
 
     def get(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result:
@@ -486,12 +487,13 @@ class RegistrySource(Source):
         # Its complaints are reported as reasons, once each.
         logger.disabled = True
         options: dict[str, Any] = {}
-        if servers.startswith("tls://"):
+        scheme, hosts = split_servers(servers)
+        if scheme:
             files = {"ca": credentials.tls_ca, "certfile": credentials.tls_cert, "keyfile": credentials.tls_key}
             options = {"use_ssl": True, **files}
         # Its own retries go on for ever: a session that is lost is replaced by another. A server that has lost the
         # others will do.
-        self._client = KazooClient(servers.removeprefix("tls://"), logger=logger, read_only=True, **options)
+        self._client = KazooClient(",".join(hosts), logger=logger, read_only=True, **options)
         self._changed = threading.Event()
         self._is_started = False
 
@@ -544,8 +546,9 @@ def pulsar_client(service_url: str, credentials: Credentials) -> pulsar.Client:
             return ""
 
         options["authentication"] = pulsar.AuthenticationToken(token)
+    scheme, servers = split_servers(service_url)
     return pulsar.Client(
-        service_url,
+        f"{scheme}{','.join(servers)}",
         operation_timeout_seconds=10,
         # Its default logger writes to stdout, which is for data.
         logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookup.commands.options import Parser, cluster
-from lookup.model.names import url_problem
+from lookup.model.names import endpoint_problem
 
 if TYPE_CHECKING:
     from lookup.collect.collector import Endpoints
@@ -17,7 +17,6 @@ __all__ = ["TOKEN_VARIABLE", "add_cluster", "check_cluster", "endpoints_of"]
 
 #: Variable of the environment with the token.
 TOKEN_VARIABLE = "PULSAR_TOKEN"
-_SCHEMES = {"admin": ("http", "https"), "service_url": ("pulsar", "pulsar+ssl")}
 
 
 def add_cluster(parser: Parser) -> None:
@@ -39,9 +38,9 @@ def add_cluster(parser: Parser) -> None:
 def check_cluster(arguments: argparse.Namespace) -> list[str]:
     """Return a sentence for each of these flags that cannot work."""
     problems = []
-    for name, schemes in _SCHEMES.items():
+    for name in ("admin", "service_url", "zookeeper"):
         url = getattr(arguments, name)
-        problem = None if url is None else url_problem(url, *schemes)
+        problem = None if url is None else endpoint_problem(name, url)
         if problem is not None:
             problems.append(f"--{name.replace('_', '-')}: {problem}")
     for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):

@@ -28,7 +28,7 @@ from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, NotFoundError, SettingsError
 from lookup.hooks import Lister
-from lookup.model.names import TopicName
+from lookup.model.names import TopicName, split_servers
 from lookup.model.quoting import BREAKING, forbidden_character, one_line, shown, unseen
 from lookup.serve.client import Gathered, TopicServer, gathered
 from lookup.settings import TopicsFile, TopicsSection, load_topics
@@ -160,7 +160,10 @@ def servers_of(arguments: argparse.Namespace) -> Sequence[TopicServer]:
         raise SettingsError("--server, --catalog: topics are in one of the two")
     if getattr(arguments, "plugin_file", None):
         raise SettingsError("--server, --plugin-file: the server has listers of its own settings")
-    urls = dict.fromkeys(url.strip().rstrip("/") for text in arguments.server for url in text.split(","))
+    given = (split_servers(text) for text in arguments.server)
+    # Each is asked by itself, and so may have a scheme of its own.
+    pairs = ((scheme, server) for scheme, servers in given for server in servers)
+    urls = dict.fromkeys(server if "://" in server else f"{scheme}{server}" for scheme, server in pairs)
     return [TopicServer(url, arguments.token_file) for url in urls]
 
 

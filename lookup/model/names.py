@@ -16,8 +16,9 @@ from lookup.errors import InvalidNameError
 from lookup.model.quoting import shown, unseen
 
 __all__ = [
-    "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "is_internal_topic", "is_pinned_bundle",
-    "is_system_bundle", "is_system_namespace", "looks_like_pattern", "pinned_broker", "url_problem",
+    "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "endpoint_problem", "is_internal_topic",
+    "is_pinned_bundle", "is_system_bundle", "is_system_namespace", "looks_like_pattern", "pinned_broker", "split_servers",
+    "url_problem",
 ]  # fmt: skip
 
 #: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.
@@ -29,6 +30,7 @@ INTERNAL_TOPICS = (
 
 #: Bytes of a cluster's name as a folder of Hive has it, `cluster=NAME`; a folder's name has 255 at most.
 _MOST_CLUSTER_BYTES = 255 - len("cluster=")
+_SCHEME = re.compile(r"[a-z+]+://")
 _DOMAINS = ("persistent", "non-persistent")
 _PART = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 # A watcher's lookup carries a regular expression in the topic's place (`docs/pulsar/protocol.md`): these never occur in
@@ -134,14 +136,39 @@ def is_system_bundle(bundle: str) -> bool:
     return is_system_namespace(bundle.rpartition("/")[0])
 
 
+def split_servers(url: str) -> tuple[str, list[str]]:
+    """Split a URL of several servers into its scheme, `http://` or "", and the servers; each may repeat the scheme."""
+    match = _SCHEME.match(url)
+    scheme = match[0] if match else ""
+    return scheme, [server.strip().removeprefix(scheme).strip().rstrip("/") for server in url.split(",")]
+
+
 def url_problem(url: str, *schemes: str) -> str | None:
     """Return why a text cannot be the URL of servers, None if it can; never the text itself, it may hold a password."""
-    scheme, _, hosts = url.partition("://")
-    if scheme not in schemes or not all(_has_host(host.strip()) for host in hosts.split(",")):
+    scheme, servers = split_servers(url)
+    if any("://" in server for server in servers):
+        return f"names servers of several schemes; all should have {scheme or 'the same'}"
+    if scheme.removesuffix("://") not in schemes or not all(map(_has_host, servers)):
         return f"should be of the form {' or '.join(f'{known}://HOST:PORT' for known in schemes)}"
-    if not (hosts.isascii() and hosts.isprintable()):
+    if not (url.isascii() and url.isprintable()):
         return "has characters beyond printable ASCII; write a host's name as the network does, xn--..."
-    return "names a user, whom everybody sees; give a file with a token" if "@" in hosts else None
+    return "names a user, whom everybody sees; give a file with a token" if "@" in url else None
+
+
+def endpoint_problem(name: str, text: str) -> str | None:
+    """Return why a text cannot be a cluster's `admin`, `service_url` or `zookeeper`, None if it can."""
+    if name == "admin":
+        return url_problem(text, "http", "https")
+    if name == "service_url":
+        ipv6 = "has an IPv6 address, which the client library does not take; give the name of a host"
+        return url_problem(text, "pulsar", "pulsar+ssl") or (ipv6 if "[" in text else None)
+    scheme, servers = split_servers(text)
+    last, _, chroot = servers[-1].partition("/")
+    is_path = not {".", ".."}.intersection(chroot.split("/"))
+    hosts = [*servers[:-1], last]
+    if scheme in ("", "tls://") and is_path and all("/" not in host and _has_host(host) for host in hosts):
+        return None
+    return "should be of the form HOST:PORT,HOST:PORT, with /CHROOT behind or tls:// before them"
 
 
 def _has_host(text: str) -> bool:
@@ -149,7 +176,8 @@ def _has_host(text: str) -> bool:
     try:
         url = urlsplit(f"//{text}")
         # A port that is no number, or beyond the last, raises when it is read.
-        return url.hostname is not None and url.port != 0 and " " not in text
+        has_port = url.port != 0 and not url.netloc.endswith(":")
+        return url.hostname is not None and has_port and " " not in text and "://" not in text
     except ValueError:
         return False
 

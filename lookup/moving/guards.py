@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from lookup.collect.collector import Endpoints
 from lookup.collect.sources import AdminRest, Credentials, reason_of
 from lookup.errors import InputError
+from lookup.model.names import split_servers
 from lookup.model.quoting import listed, shown
 from lookup.moving.plan import MovePlan
 from lookup.moving.watching import OwnerWatch
@@ -93,9 +94,8 @@ def stopped_by(guards: Iterable[Guard]) -> str | None:
 
 def _door(url: str, endpoints: Endpoints) -> AdminRest:
     """Return the REST of one broker, with the token only if its address is one that was given."""
-    given, credentials = endpoints.admin or "", endpoints.credentials
-    scheme, _, hosts = given.partition("://")
-    is_given = url.rstrip("/") in {f"{scheme}://{host.strip('/ ')}" for host in hosts.split(",")}
+    credentials, (scheme, servers) = endpoints.credentials, split_servers(endpoints.admin or "")
+    is_given = url.rstrip("/") in {f"{scheme}{server}" for server in servers}
     bare = Credentials(tls_ca=credentials.tls_ca, tls_cert=credentials.tls_cert, tls_key=credentials.tls_key)
     return AdminRest(url, credentials if is_given else bare)
 

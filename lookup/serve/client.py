@@ -95,7 +95,7 @@ class TopicServer:
     """
 
     def __init__(self, url: str, token_file: str | None = None) -> None:
-        problem = url_problem(url, "http", "https")
+        problem = url_problem(url, "http", "https") or ("names several servers; give one" if "," in url else None)
         if problem is not None:
             raise ArgumentError(f"the server's URL: {problem}")
         self.url = url.rstrip("/ ")

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from lookup.errors import SettingsError
 from lookup.model.address import is_loopback
 from lookup.model.documents import secret_in
-from lookup.model.names import cluster_problem, url_problem
+from lookup.model.names import cluster_problem, endpoint_problem
 from lookup.model.quoting import shown, suggestion
 from lookup.settings.base import Positive, Strict, Text, WholeFile, held_to
 from lookup.settings.cluster import NamespaceEntry, TopologySection
@@ -23,8 +23,8 @@ __all__ = ["CollectSection", "ServingFile", "ServingSection"]
 
 #: Stands for a value that is wrong, where None would mean that it is absent.
 _UNKNOWN: Any = object()
-_HttpUrl = Annotated[Text, held_to(lambda url: url_problem(url, "http", "https"))]
-_PulsarUrl = Annotated[Text, held_to(lambda url: url_problem(url, "pulsar", "pulsar+ssl"))]
+_HttpUrl = Annotated[Text, held_to(lambda url: endpoint_problem("admin", url))]
+_PulsarUrl = Annotated[Text, held_to(lambda url: endpoint_problem("service_url", url))]
 
 
 class ServingSection(Strict):

@@ -149,6 +149,7 @@ def test_server_raises_what_a_catalog_raises(server: Server) -> None:
         ("--server http://127.0.0.1:1", "http://127.0.0.1:1 cannot be asked: "),
         ("--server 127.0.0.1:8900", "the server's URL: "),
         ("--server http://:8900", "the server's URL: "),
+        ("--server http://127.0.0.1:1,127.0.0.1:1", "http://127.0.0.1:1 cannot be asked: "),
         ("--server http://me:secret@127.0.0.1", "names a user"),
         ("--server http://127.0.0.1:1 --token-file no", "cannot be read from no"),
         ("--token-file no", "--token-file: it is for --server"),

@@ -11,11 +11,13 @@ from lookup.model import NamespaceName, TopicName
 from lookup.model.names import (
     INTERNAL_TOPICS,
     cluster_problem,
+    endpoint_problem,
     is_internal_topic,
     is_pinned_bundle,
     is_system_namespace,
     looks_like_pattern,
     pinned_broker,
+    split_servers,
     url_problem,
 )
 
@@ -158,11 +160,48 @@ def test_a_cluster_s_name_fits_into_a_folder_s(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a:80", "http://a", "https://a:80/", "http://[::1]:80", "http://a:80,b:81", "http://a:80, b/x"]
-)
+    "url",
+    [
+        "http://a:80", "http://a", "https://a:80/", "http://[::1]:80", "http://a:80,b:81", "http://a:80, b/x",
+        "http://a:80,http://b:81",
+    ],
+)  # fmt: skip
 def test_a_url_may_name_several_hosts(url: str) -> None:
     """With ports, paths and blanks between them, or without."""
     assert url_problem(url, "http", "https") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "scheme", "servers"),
+    [
+        ("http://a:80,b:81", "http://", ["a:80", "b:81"]),
+        ("http://a:80/, http://b:81/x/", "http://", ["a:80", "b:81/x"]),
+        ("pulsar+ssl://a,pulsar+ssl://b", "pulsar+ssl://", ["a", "b"]),
+        ("a:1,tls://b", "", ["a:1", "tls://b"]),
+    ],
+)
+def test_each_server_of_a_url_may_repeat_the_scheme(url: str, scheme: str, servers: list[str]) -> None:
+    """People write a list of servers in either way."""
+    assert split_servers(url) == (scheme, servers)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("admin", "http://a:80,https://b", "names servers of several schemes; all should have http://"),
+        ("service_url", "pulsar://a,pulsar+ssl://b", "names servers of several schemes; all should have pulsar://"),
+        ("service_url", "http://a", "should be of the form pulsar://HOST:PORT or pulsar+ssl://HOST:PORT"),
+        ("zookeeper", "zk-0:2181,zk-1/pulsar/east", None),
+        ("zookeeper", "tls://zk-0:2182,tls://zk-1:2182", None),
+        *(
+            ("zookeeper", text, "should be of the form HOST:PORT,HOST:PORT, with /CHROOT behind or tls:// before them")
+            for text in ("", "zk:x", "zk:99999", "a,,b", "zk://a:1", "a:1/x,b:2/x", "a/../b", "[::1", "a b:1", "/x")
+        ),
+    ],
+)
+def test_an_endpoint_is_one_that_its_client_takes(name: str, text: str, problem: str | None) -> None:
+    """ZooKeeper's have no scheme, and a chroot behind the last server."""
+    assert endpoint_problem(name, text) == problem
 
 
 @pytest.mark.parametrize(
@@ -170,6 +209,7 @@ def test_a_url_may_name_several_hosts(url: str) -> None:
     [
         "", "a:80", "ftp://a:80", "http://", "http://:8900", "http:///x", "http://?x", "http://a b:80", "http://a/b c",
         "http://a:80,", "http://a:80 ,", "http://a,,b", "http://a:x", "http://a:0", "http://a:65536", "http://[::1",
+        "http://a:,b:80",
     ],
 )  # fmt: skip
 def test_a_text_without_a_host_is_no_url(url: str) -> None:
