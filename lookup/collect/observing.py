@@ -225,9 +225,6 @@ class Observer:
         if is_recorded:
             return
         if self._recorded is not None:
-            # After a gap, compaction may have left the last record alone, which then repeats what is recorded.
-            if row["event"] == "owned" and self._recorded.get(row["bundle"]) == row["broker"]:
-                return
             changes = follow(self._recorded, row)
         # The list of bundles may show a split before the topic is read: until it is recorded, its parent has an owner.
         if row["event"] != "split" or self._cut(row) or changes:

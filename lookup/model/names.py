@@ -17,8 +17,8 @@ from lookup.model.quoting import shown, unseen
 
 __all__ = [
     "INTERNAL_TOPICS", "NamespaceName", "TopicName", "cluster_problem", "endpoint_problem", "is_internal_topic",
-    "is_pinned_bundle", "is_system_bundle", "is_system_namespace", "looks_like_pattern", "pinned_broker", "split_servers",
-    "url_problem",
+    "is_pinned_bundle", "is_system_bundle", "is_system_namespace", "looks_like_pattern", "pinned_broker",
+    "split_servers", "url_problem",
 ]  # fmt: skip
 
 #: Topics of the extensible load manager itself; served by the channel owner, never assigned, not demand.

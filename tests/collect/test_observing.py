@@ -102,6 +102,15 @@ def test_what_compaction_removed_in_a_gap_is_made_up_for(written: int) -> None:
     assert owners == true
 
 
+def test_owner_that_has_a_bundle_again_after_a_gap_is_recorded() -> None:
+    """The topic says that it owns the bundle since a later time, whatever compaction has left of the time between."""
+    past = Past(owners={"t/n/0x00000000_0xffffffff": "a:1"}, position=(0, 9, -1))
+
+    observer = taken(Observer("c", past), [_owned("t/n/0x00000000_0xffffffff", "a:1", 12, 5), CaughtUp(9)])
+
+    assert [(row["ts"], row["broker"]) for row in rows_of(observer, "ownership")] == [(5_000, "a:1")]
+
+
 def test_topic_of_a_new_cluster_of_that_name_is_recorded() -> None:
     """Where the topic was made anew, its messages have smaller positions, and still nothing is taken for recorded."""
     past = Past(owners={"t/n/0x00000000_0xffffffff": "a:1"}, position=(900, 0, -1))

@@ -70,6 +70,8 @@ class World:
     cluster: str = "east"
     #: of the record
     start_us: int = START_US
+    #: what the state topic has after the first owners
+    later: list[StateRecord] = field(default_factory=list)
 
     @classmethod
     def crowded(cls) -> World:
@@ -97,6 +99,7 @@ class World:
         for place, (name, owner) in enumerate(sorted(self.owners.items())):
             state = {"state": "Owned", "dstBroker": owner, "timestamp": self.start_us // 1000, "versionId": 1}
             yield StateRecord(name, json.dumps(state), self.start_us, (1, place, -1))
+        yield from self.later
         yield CaughtUp(self.start_us)
         for minute in range(self.minutes):
             for name in self.ids:

@@ -83,7 +83,8 @@ def _rows(line: int, record: dict[str, Any], changes: OwnershipChanges) -> Itera
 def ownership_change(owner: str | None, data: ServiceUnitStateData) -> dict[str, Any] | None:
     """Return the columns `event`, `broker` and `boundaries` of the change that a record makes, None if it makes none.
 
-    A bundle loses its owner when the release begins, not when it ends; a split leaves the owner to the children.
+    A bundle loses its owner when the release begins, not when it ends; a split leaves the owner to the children, which
+    have it from their own first record on.
 
     Args:
         owner: the bundle's owner until now, None if it has none.
@@ -148,7 +149,9 @@ class OwnershipChanges:
             if before is None and data.state in (_S.RELEASING, _S.SPLITTING):
                 owner = data.source_broker
             is_repeated = before is not None and before.state is data.state is _S.SPLITTING
-            change = None if is_repeated else ownership_change(owner, data)
+            # A reader that begins later knows the child of a split by this record alone, and since when it is owned.
+            known = None if before is None and data.state is _S.OWNED else owner
+            change = None if is_repeated else ownership_change(known, data)
             if data.state is _S.OWNED:
                 self._owners[bundle] = data.dst_broker
             elif data.state is _S.SPLITTING and not is_repeated:

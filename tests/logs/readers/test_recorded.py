@@ -98,7 +98,7 @@ def test_changes_of_ownership_in_logs_are_those_of_the_state_topic(
 
     assert invented == []
     assert len(missing) <= 0.05 * len(topics["ownership"])
-    assert Counter(row["event"] for row in topics["ownership"]) == {"owned": 61, "unloaded": 16, "split": 2}
+    assert Counter(row["event"] for row in topics["ownership"]) == {"owned": 65, "unloaded": 16, "split": 2}
 
 
 def test_causes_in_logs_are_those_of_the_session(logs: dict[str, list[_Values]]) -> None:

@@ -106,7 +106,7 @@ def test_an_override_names_the_new_owner_at_once() -> None:
 
 
 def test_a_split_leaves_the_owner_to_the_children() -> None:
-    """Neither their first records nor the end of the parent are changes; another owner of a child is."""
+    """Each child is owned from its own first record on; the end of the parent is no change."""
     changes = OwnershipChanges()
     split = _data(_S.SPLITTING, None, "b1", split={_LEFT: None, _RIGHT: None}, version_id=2)
     messages = [
@@ -121,6 +121,7 @@ def test_a_split_leaves_the_owner_to_the_children() -> None:
     boundaries = ["0x00000000", "0x40000000", "0x80000000"]
     assert [row for row in rows[1:] if row is not None] == [
         {"ts": 7, "bundle": _BUNDLE, "event": "split", "broker": "b1", "boundaries": boundaries},
+        {"ts": 7, "bundle": f"t/ns/{_LEFT}", "event": "owned", "broker": "b1"},
         {"ts": 7, "bundle": f"t/ns/{_RIGHT}", "event": "owned", "broker": "b2"},
     ]
 
