@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from threading import Event
@@ -125,16 +125,18 @@ def _carried_out(path: Path, plan: MovePlan, endpoints: Endpoints, how: How, *, 
         brokers = [broker.id for broker in plan.brokers if not is_back or broker.id in registered]
         guards = guards_of(how.tolerances, endpoints, rest, watch, brokers, plan)
         moves = moves_back(journal) if is_back else moves_there(journal)
+        ended = (journal.back if is_back else journal.there).values()
+        earlier = sum(entry["event"] in ("elsewhere", "skipped") for entry in ended)
         if not yes:
             reasons = [(move, obstacle(move, watch, registered)) for move in moves]
             outcomes = [move.ended("moved" if reason is None else "skipped", reason or "") for move, reason in reasons]
             checks = ("the bundle has the owner of the plan, since then", *map(str, guards))
             return Applied(
-                plan.cluster, str(path), outcomes, len(moves), stopped_by(guards), is_dry=True, checks=checks
+                plan.cluster, str(path), outcomes, len(moves), earlier, stopped_by(guards), is_dry=True, checks=checks
             )
         if how.freeze_shedding:
             stack.enter_context(frozen_shedding(rest, journal, how.say))
-        return Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves)
+        return replace(Mover(rest, watch, guards, journal, how.pace, how.stop, how.say).run(moves), earlier=earlier)
 
 
 def _registered(rest: AdminRest, cluster: str) -> list[str]:

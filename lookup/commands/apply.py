@@ -206,6 +206,8 @@ def _print(done: Applied, arguments: argparse.Namespace) -> None:
 
 
 def _sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
+    if done.earlier:
+        yield f"{quantity(done.earlier, 'step')} of earlier runs ended otherwise than planned, see {done.journal}"
     moved, others = len(done.steps("moved")), len(done.steps("elsewhere", "skipped", "failed"))
     if done.is_dry:
         yield f"{quantity(moved, 'step')} would be made, {others} not; nothing was changed, --yes makes them"

@@ -105,6 +105,8 @@ class Applied:
     outcomes: list[Outcome] = field(default_factory=list)
     #: steps that are not over, those that failed among them
     left: int = 0
+    #: steps that earlier runs ended otherwise than planned
+    earlier: int = 0
     #: why no further step was begun; None: all were, or as many as wanted
     stopped: str | None = None
     #: it was asked to end
@@ -120,8 +122,8 @@ class Applied:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every step was made that was to be made."""
-        return self.stopped is None and not self.steps("elsewhere", "skipped", "failed")
+        """Return whether every step was made that was to be made, by this run and those before it."""
+        return self.stopped is None and not self.earlier and not self.steps("elsewhere", "skipped", "failed")
 
 
 def moves_there(journal: Journal) -> list[Transfer]:

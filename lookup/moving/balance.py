@@ -14,6 +14,7 @@ __all__ = ["Balance", "Move"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Sums of the same numbers in another order differ by less, as a ratio.
 _ROUND_OFF = 1e-9
@@ -62,10 +63,26 @@ class Balance:
             self.loads[move.source] = left if left > _ROUND_OFF * move.weight else 0.0
             self.loads[move.destination] += move.weight
 
+    @property
+    def mean(self) -> float:
+        """Load / capacity if the cluster were even."""
+        return float(self.loads[self.counted].sum() / self.capacities[self.staying].sum())
+
+    def gains(self, sources: Ints, destinations: Ints, weights: Floats) -> Floats:
+        """Return by how much each move, made next, would even the loads out; below 0 if they were less even after it.
+
+        It is what the move takes from the squares of distances to an even load, in bytes per second: of a small move
+        twice its weight times how much fuller its source is than its destination, as a ratio to the mean.
+        """
+        gains = np.zeros(len(weights))
+        for ends, change in ((sources, -weights), (destinations, weights)):
+            distances = self.loads[ends] / self.capacities[ends] - np.where(self.drained[ends], 0.0, self.mean)
+            gains -= change * (2.0 * distances + change / self.capacities[ends])
+        return gains / self.mean if self.mean > 0.0 else gains
+
     def figures(self) -> dict[str, float]:
         """Return imbalance and deviation of the loads; an idle cluster is even."""
-        filled, staying = self.loads / self.capacities, self.staying
-        mean = self.loads[self.counted].sum() / self.capacities[staying].sum()
+        filled, staying, mean = self.loads / self.capacities, self.staying, self.mean
         if not mean > 0.0:
             return {"imbalance": 1.0, "deviation": 0.0}
         return {"imbalance": float(filled[self.counted].max() / mean), "deviation": float(filled[staying].std() / mean)}

@@ -70,6 +70,9 @@ _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 _CYCLES = 100
 #: Sums of the same numbers in another order differ by less, as a ratio.
 _ROUND_OFF = 1e-9
+#: Load of a bundle that is no step, as a ratio to the mean broker's: a plan's figures have no further digit. The same
+#: of the least of what the shedder moves, all of them together, as a ratio to the whole.
+_LEAST, _LEAST_TOGETHER = 0.001, 0.01
 
 
 def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
@@ -94,6 +97,7 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     planner = _Planner(state, policy, limits)
     planner.drain()
     outcome = planner.shed()
+    planner.leave_out()
     return planner.plan(outcome)
 
 
@@ -156,6 +160,7 @@ class _Planner:
         self._instant = Instant(self._policy, self._view)
         assert isinstance(view.ownership, Ownership)
         self._owners = view.ownership
+        self._least = _LEAST * float(self._start.loads[self._start.counted].mean())
         self.moves: list[Move] = []
         self._moved_weight = 0.0
         #: bundles without report, by the number of their broker
@@ -335,7 +340,11 @@ class _Planner:
         """Return the load that the shedder sees: after the drain, and only the bundles that it may move."""
         load, moved = self._view.load, {move.bundle for move in self.moves}
         shown = [
-            ascending(entry for entry in entries if entry.bundle not in moved and self._may_move(entry.bundle))
+            ascending(
+                entry
+                for entry in entries
+                if entry.bundle not in moved and self._may_move(entry.bundle) and entry.load >= self._least
+            )
             for entries in load.top_bundles
         ]
         before, after = self._start.loads, self.balance.loads
@@ -362,6 +371,16 @@ class _Planner:
             refusing = (str(why) for brokers, why in self._filtered(unload.bundle) if number not in brokers.index)
             reason = next(refusing, reason)
         self._refused[unload.bundle] = unload.destination, reason
+
+    def leave_out(self) -> None:
+        """Take back the shedder's moves that bring next to nothing, for which clients would reconnect as for others."""
+        optional = sorted((move for move in self.moves if move.reason not in _MUST_LEAVE), key=lambda move: move.weight)
+        together = np.cumsum([move.weight for move in optional])
+        for move, weight in zip(optional, together, strict=True):
+            if move.weight < self._least or weight < _LEAST_TOGETHER * together[-1]:
+                self.moves.remove(move)
+        self.balance = Balance(self._state, self._limits.drain)
+        self.balance.move(self.moves)
 
     # The plan.
 
@@ -436,26 +455,55 @@ class _Planner:
             is_spent = self._moves_left < 1 or not self._weight_left > 0.0
             short = "" if outcome.short is None else f" ({outcome.short})"
             words = "the limits leave no more" if is_spent else f"{words}{short}"
-        return "; ".join([*parts, f"{self._policy.shedder.name}: {words}"])
+        return "; ".join([*parts, f"{self._policy.shedder.name}: {words}", *self._ends()])
+
+    def _ends(self) -> Iterator[str]:
+        """Yield the limits without which the plan would go on."""
+        shedder, limits, balance = self._policy.shedder, self._limits, self.balance
+        assert shedder is not None
+        moved, refusals = {move.bundle for move in self.moves}, {reason for _, reason in self._refused.values()}
+        filled = np.where(balance.counted, balance.loads / balance.capacities, -np.inf)
+        fullest = self._view.brokers.ids[int(np.argmax(filled))]
+        is_uneven = filled.max() > getattr(shedder, "max_imbalance", 1.0) * balance.mean * (1.0 + _ROUND_OFF)
+        left = [
+            load
+            for bundle, load in self._state.loads.items()
+            if self._state.owners[bundle].broker == fullest and bundle not in moved and self._may_move(bundle)
+        ]
+        own = [move for move in self.moves if move.reason not in _MUST_LEAVE]
+        names, moves_left, weight_left = ("max_moves", "max_weight"), self._moves_left, self._weight_left
+        if limits.max_moves is None and limits.max_weight is None:
+            names = f"{shedder.name}.max_moves", f"{shedder.name}.max_share"
+            moves_left = getattr(shedder, "max_moves", math.inf) - len(own)
+            weight_left = getattr(shedder, "max_share", math.inf) * balance.loads.sum() - sum(of.weight for of in own)
+        if MAX_MOVES in refusals or (is_uneven and moves_left < 1):
+            yield f"ended by {names[0]}"
+        elif MAX_WEIGHT in refusals or (is_uneven and left and min(left) > weight_left):
+            yield f"ended by {names[1]}"
+        silent = [broker.id for broker, known in zip(self._view.brokers, balance.counted, strict=True) if not known]
+        if silent:
+            yield f"ended by the age of reports: {listed(silent)} can take nothing"
 
     def _steps(self) -> Iterable[Step]:
-        """Yield the moves in their order: what is drained first, then always to where there is most room."""
+        """Yield the moves in their order: first what must leave, then always what gains most for each reconnect."""
         balance, state, ids = Balance(self._state, self._limits.drain), self._state, self._view.brokers.ids
         most, number = balance.figures()["imbalance"], 0
         for is_drain in (True, False):
             left = [move for move in self.moves if (move.reason in _MUST_LEAVE) is is_drain]
+            costs = [self._costs(move) for move in left]
+            clients = np.array([max(1, (cost.producers or 0) + (cost.consumers or 0)) for cost in costs])
+            nearer = np.array([self._nearness_gain(move) for move in left])
             weights = np.array([move.weight for move in left])
-            destinations = np.array([move.destination for move in left], dtype=np.int64)
+            ends = np.array([(move.source, move.destination) for move in left], dtype=np.int64).reshape(-1, 2).T
             is_left = np.ones(len(left), dtype=np.bool_)
             for _ in left:
-                filled = (balance.loads[destinations] + weights) / balance.capacities[destinations]
-                place = int(np.argmin(np.where(is_left, filled, np.inf)))
+                gains = (balance.gains(ends[0], ends[1], weights) + nearer) / clients
+                place = int(np.argmax(np.where(is_left, gains, -np.inf)))
                 move, is_left[place] = left[place], False
                 balance.move([move])
                 number += 1
                 imbalance = balance.figures()["imbalance"]
-                owned, report = state.owners[move.bundle], state.reports.get(move.bundle)
-                stats = None if report is None else bundle_stats_from_json(report)
+                owned = state.owners[move.bundle]
                 yield Step(
                     number=number,
                     bundle=move.bundle,
@@ -469,12 +517,24 @@ class _Planner:
                         epoch=state.epoch_of(owned.broker),
                         load=rounded_load(state.loads.get(move.bundle)),
                     ),
-                    costs=Costs()
-                    if stats is None
-                    else Costs(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count),
+                    costs=costs[place],
                     imbalance=imbalance,
                     worse=imbalance > most * (1.0 + _ROUND_OFF),
                 )
+
+    def _costs(self, move: Move) -> Costs:
+        report = self._state.reports.get(move.bundle)
+        if report is None:
+            return Costs()
+        stats = bundle_stats_from_json(report)
+        return Costs(topics=stats.topics, producers=stats.producer_count, consumers=stats.consumer_count)
+
+    def _nearness_gain(self, move: Move) -> float:
+        """Return how much load a move brings near its clients, bytes per second, if the shedder goes by that."""
+        key, brokers = getattr(self._policy.shedder, "near", None) or "", self._view.brokers
+        said = self._view.load.origins.get(key, {}).get(move.bundle, {})
+        shares = [said.get(str(brokers[number].property_of(key)), 0.0) for number in (move.source, move.destination)]
+        return move.weight * (shares[1] - shares[0]) / sum(said.values()) if said else 0.0
 
     def _near(self) -> dict[str, NearLoad]:
         state = self._state

@@ -84,6 +84,20 @@ def test_a_bundle_that_others_moved_is_named_and_left(standin: StandIn, tmp_path
     assert (done.is_whole, done.left) == (False, 0)
 
 
+def test_a_plan_with_skipped_steps_ends_the_same_way_again(standin: StandIn, tmp_path: Path) -> None:
+    """The second run has nothing left to make, and still not everything is as planned; nor does a dry run say so."""
+    plan = standin.plan()
+    standin.give(standin.bundles[1], "c:8080")
+
+    first, again = (_applied(standin, tmp_path, plan) for _ in range(2))
+    dry = apply(tmp_path / "plan.json", _endpoints(standin), how=quick_how(standin))
+
+    assert [done.is_whole for done in (first, again, dry)] == [False] * 3
+    assert [(done.earlier, len(done.outcomes)) for done in (first, again, dry)] == [(0, 6), (1, 0), (1, 0)]
+    back = rollback(tmp_path / "plan.json.journal", _endpoints(standin), yes=True, how=quick_how(standin))
+    assert (back.is_whole, back.earlier) == (True, 0)
+
+
 def test_another_owner_than_asked_for_is_named(standin: StandIn, tmp_path: Path) -> None:
     """The bundle has left its owner all the same, so that the way back takes it from where it is."""
     standin.odd[standin.bundles[0]] = "c:8080"

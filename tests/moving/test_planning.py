@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -289,9 +289,12 @@ class _Scripted:
         return CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED)
 
 
-def _scripted(folder: Path, loads: list[list[float]], *moves: tuple[int, int, int]) -> MovePlan:
-    """Plan moves (bundle, from, to) of a cluster with these loads by broker, in MB/s."""
+def _scripted(
+    folder: Path, loads: list[list[float]], *moves: tuple[int, int, int], producers: Sequence[int] = ()
+) -> MovePlan:
+    """Plan moves (bundle, from, to) of a cluster with these loads by broker, in MB/s, and producers by bundle."""
     world = World(brokers=len(loads), minutes=1)
+    world.producers = {bundle(number): count for number, count in enumerate(producers)}
     for owner, of_broker in enumerate(loads):
         for load in of_broker:
             world.owners[bundle(len(world.owners))] = broker(owner)
@@ -307,6 +310,55 @@ def test_room_is_made_before_it_is_taken(tmp_path: Path) -> None:
 
     assert [step.bundle for step in plan.steps] == [bundle(2), bundle(0)]
     assert not any(step.worse for step in plan.steps)
+
+
+def test_what_gains_most_for_each_reconnect_comes_first(tmp_path: Path) -> None:
+    """Of two equal bundles the one with fewer clients; a heavy one with many comes behind a light one with few."""
+    moves = [(number, 0, 1) for number in range(4)]
+
+    plan = _scripted(tmp_path, [[3, 3, 3, 1, 20], [0.1]], *moves, producers=(50, 4, 400, 1))
+
+    assert [step.bundle for step in plan.steps] == [bundle(number) for number in (1, 3, 0, 2)]
+    assert [step.costs.producers for step in plan.steps] == [4, 1, 50, 400]
+
+
+@pytest.mark.parametrize("others", [0, 15])
+def test_a_step_that_brings_nothing_is_no_step(tmp_path: Path, others: int) -> None:
+    """A bundle of 2 kB/s stays where it is, alone or beside fifteen others, and is in no figure."""
+    moves = [(number, 0, 1) for number in range(others + 1)]
+
+    plan = _scripted(tmp_path, [[0.002, *[1.0] * 15, 15.0], [0.5]], *moves)
+
+    assert [step.bundle for step in plan.steps] == [bundle(number) for number in range(1, others + 1)]
+    assert next(one for one in plan.brokers if one.id == broker(1)).load_after == pytest.approx((0.5 + others) * 1e6)
+
+
+@pytest.mark.parametrize(
+    ("shedder", "limits", "end"),
+    [
+        (_EVEN, {"max_moves": 2}, "; ended by max_moves"),
+        (_EVEN, {"max_weight": 3.5e6}, "; ended by max_weight"),
+        ({"use": "rebalance", "max_share": 1.0, "max_moves": 3}, {}, "; ended by rebalance.max_moves"),
+        ({"use": "rebalance", "max_share": 0.1}, {}, "; ended by rebalance.max_share"),
+        (_EVEN, {}, "rebalance: unloaded from overloaded brokers"),
+        (_EVEN, {"max_moves": 50}, "rebalance: unloaded from overloaded brokers"),
+    ],
+)
+def test_the_limit_that_ends_a_plan_is_named(
+    tmp_path: Path, shedder: Mapping[str, Any], limits: Mapping[str, Any], end: str
+) -> None:
+    """Of the plan, or of the shedder's own cycle; a plan that ends because the cluster is even names none."""
+    assert _planned(World.crowded(), tmp_path, shedder=shedder, **limits).why.endswith(end)
+
+
+def test_brokers_without_a_recent_report_end_a_plan(tmp_path: Path) -> None:
+    """Whether they have room nobody knows."""
+    world = World.crowded()
+    world.silent = {broker(2)}
+
+    plan = _planned(world, tmp_path)
+
+    assert plan.why.endswith("; ended by the age of reports: broker-2:8080 can take nothing")
 
 
 def test_a_state_that_is_worse_than_the_start_is_marked(tmp_path: Path) -> None:

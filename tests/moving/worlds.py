@@ -56,6 +56,8 @@ class World:
     loads: dict[str, float] = field(default_factory=dict)
     #: bytes per second that brokers carry besides these
     besides: dict[str, float] = field(default_factory=dict)
+    #: producers of a bundle, 2 unless it is here
+    producers: dict[str, int] = field(default_factory=dict)
     #: load manager by broker
     managers: dict[str, str] = field(default_factory=dict)
     #: minutes after the beginning at which brokers have started, if later
@@ -139,7 +141,7 @@ class World:
                     "msgRateIn": 10.0,
                     "msgRateOut": 10.0,
                     "topics": 3,
-                    "producerCount": 2,
+                    "producerCount": self.producers.get(one, 2),
                     "consumerCount": 1,
                 },
             }
