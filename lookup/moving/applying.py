@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
 from lookup.errors import InputError
@@ -180,7 +180,8 @@ class _Request(Thread):
         super().__init__(name=f"unload-{move.number}", daemon=True)
         namespace, _, bounds = move.bundle.rpartition("/")
         self._rest = rest
-        self._path = f"namespaces/{namespace}/{bounds}/unload?{urlencode({'destinationBroker': move.destination})}"
+        path = quote(f"namespaces/{namespace}/{bounds}/unload")
+        self._path = f"{path}?{urlencode({'destinationBroker': move.destination})}"
         #: None: none so far
         self.error: Exception | None = None
 

@@ -13,7 +13,8 @@ last line that was cut off by a crash never happened. One process writes at a ti
     failed      it is not known, or the cluster refused; looked up when the journal is gone on with
     stopped     no further step was begun, with the reason
 
-Steps of the way back have `back`.
+Steps of the way back have `back`. Each entry has a `checksum` of itself and the one before it, so that none can be
+changed, left out or moved without a word; only the last ones may be gone.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from lookup.errors import InputError
+from lookup.model.documents import json_value
 from lookup.model.quoting import shown
-from lookup.moving.plan import MovePlan, plan_bytes, plan_of
+from lookup.moving.plan import MovePlan, digest, plan_bytes, plan_of
 
 __all__ = ["FINAL", "Journal", "read_journal"]
 
@@ -58,6 +60,7 @@ class Journal:
         #: when the latest move was seen to be over, as ISO time; None: none was
         self.moved_at: str | None = None
         self._file: IO[bytes] | None = None
+        self._checksum = ""
 
     def __enter__(self) -> Journal:
         file = self.path.open("a+b")
@@ -105,6 +108,7 @@ class Journal:
         """Add an entry; it is on the disk when this returns."""
         assert self._file is not None
         entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
+        entry["checksum"] = digest([self._checksum, entry])
         self._file.write((json.dumps(entry, ensure_ascii=False) + "\n").encode())
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -113,26 +117,38 @@ class Journal:
     def _read(self, content: bytes) -> None:
         for number, line in enumerate(content.splitlines(), 1):
             try:
-                self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+                entry = json_value(line.decode())
+                if entry["event"] == "begun" and entry["journal"] != _VERSION:
+                    raise InputError(
+                        f"{self.path} is a journal of version {shown(entry['journal'])}, and {_VERSION} can be read; "
+                        "go on with the release that wrote it"
+                    )
+                self._check(entry, number)
+                self._take(entry)
+            except (ValueError, KeyError, TypeError):
                 text = shown(line[:60].decode(errors="replace"))
                 raise InputError(
                     f"{self.path}, line {number} is no entry of a journal: {text}; name one that `lookup apply` wrote"
-                ) from error
+                ) from None
         if content and self.plan is None:
             raise InputError(f"{self.path} is no journal of `lookup apply`: it begins without a plan")
 
+    def _check(self, entry: dict[str, Any], number: int) -> None:
+        """Refuse an entry that is not as it was written, or does not follow the one before."""
+        written = {key: value for key, value in entry.items() if key != "checksum"}
+        if entry.get("checksum") != digest([self._checksum, written]):
+            raise InputError(
+                f"{self.path}, line {number} was changed since it was written, or a line before it is gone: its "
+                "checksum does not fit; go on with the journal as `lookup apply` wrote it, or make another plan"
+            )
+
     def _take(self, entry: dict[str, Any]) -> None:
         event = entry["event"]
+        self._checksum = entry["checksum"]
         if event == "begun":
-            if entry["journal"] != _VERSION:
-                raise InputError(
-                    f"{self.path} is a journal of version {shown(entry['journal'])}, and {_VERSION} can be read; go on "
-                    "with the release that wrote it"
-                )
             self.plan = plan_of(entry["plan"], f"the plan in {self.path}")
         elif event in _STEPS:
-            (self.back if entry.get("back") else self.there)[int(entry["step"])] = entry
+            (self.back if entry.get("back") else self.there)[entry["step"]] = entry
             self.moved_at = entry["at"] if event in ("moved", "elsewhere") else self.moved_at
         elif event in ("freezing", "thawed"):
             self._shedding = entry

@@ -9,30 +9,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from lookup.errors import InputError
+from lookup.errors import InputError, InvalidNameError
+from lookup.model.bundles import NamespaceBundle
 from lookup.model.documents import json_value
+from lookup.model.names import endpoint_problem
 from lookup.model.quoting import shown
-from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, Truth
+from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, Truth, held_to
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
     "LOAD_DRIFT", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
-    "PlannedBroker", "RefusedMove", "Step", "digest_of_owners", "near_name", "plan_bytes", "plan_of",
-    "read_plan", "rounded_load",
+    "PlannedBroker", "RefusedMove", "Step", "digest", "near_name", "plan_bytes", "plan_of", "read_plan",
 ]  # fmt: skip
 
 #: Version of the document.
 VERSION: Final = 1
 #: A bundle whose load differs by more than this share of the planned one has drifted.
 LOAD_DRIFT = 0.25
-#: Significant digits to which a fingerprint rounds loads.
-_DIGITS = 2
 _AGAIN = "make another with `lookup plan`"
 
 
@@ -64,8 +63,6 @@ class Fingerprint(_Part):
     since: Moment
     #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it did not say: another one is another registration
     epoch: Count
-    #: rounded to two significant digits; None: it was on no list of top bundles
-    load: Number | None
 
 
 class Costs(_Part):
@@ -76,12 +73,21 @@ class Costs(_Part):
     consumers: Count | None = None
 
 
+def _bundle_problem(name: str) -> str | None:
+    # It becomes part of a path of the admin REST.
+    try:
+        NamespaceBundle.parse(name)
+    except InvalidNameError as error:
+        return str(error)
+    return None
+
+
 class Step(_Part):
     """One move."""
 
     #: from 1, in the order in which steps are made
     number: Positive
-    bundle: Text
+    bundle: Annotated[Text, held_to(_bundle_problem)]
     #: ids of brokers
     source: Text = Field(validation_alias="from", serialization_alias="from")
     destination: Text = Field(validation_alias="to", serialization_alias="to")
@@ -112,7 +118,8 @@ class PlannedBroker(_Part):
 
     #: host:webPort, as `destinationBroker` takes it
     id: Text
-    web_url: Text | None
+    #: asked for metrics, so that a file or another protocol has no place here
+    web_url: Annotated[Text, held_to(lambda url: endpoint_problem("admin", url))] | None
     #: before and after the plan, with what it carries besides bundles; None: it has not reported
     load: Number | None
     load_after: Number | None
@@ -143,8 +150,6 @@ class MovePlan(_Part):
     #: settings of the shedder, with the policy's name under `policy`
     policy: Mapping[str, Any]
     limits: Limits = Limits()
-    #: of all bundles with an owner, `digest_of_owners`
-    fingerprint: Text
     brokers: tuple[PlannedBroker, ...]
     steps: tuple[Step, ...]
     refused: tuple[RefusedMove, ...] = ()
@@ -164,25 +169,10 @@ def near_name(key: str) -> str:
     return f"near[{key}]"
 
 
-def rounded_load(load: float | None) -> float | None:
-    """Round a load as fingerprints do, to two significant digits; None stays None."""
-    return None if load is None else float(f"{load:.{_DIGITS - 1}e}")
-
-
-def digest_of_owners(bundles: Iterable[tuple[str, str, int, float | None]]) -> str:
-    """Return a name for the state of all bundles.
-
-    Args:
-        bundles: name, owner, the owner's epoch and load of each, in any order; loads are rounded.
-    """
-    rows = sorted((bundle, owner, epoch, rounded_load(load)) for bundle, owner, epoch, load in bundles)
-    return _digest(rows)
-
-
 def plan_bytes(plan: MovePlan) -> bytes:
     """Write a plan as JSON text in UTF-8; the same plan gives the same bytes."""
     content = plan.model_dump(mode="json")
-    content["checksum"] = _digest(content)
+    content["checksum"] = digest(content)
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -215,7 +205,7 @@ def plan_of(content: object, name: str) -> MovePlan:
     if content["plan"] != VERSION:
         raise InputError(f"{name} is a plan of version {shown(content['plan'])}, and {VERSION} can be read; {_AGAIN}")
     content = dict(content)
-    if content.pop("checksum", None) != _digest(content):
+    if content.pop("checksum", None) != digest(content):
         raise InputError(f"{name} was changed since it was written: its checksum does not fit; {_AGAIN}")
     try:
         # As JSON, in which a list may stand for a tuple.
@@ -225,7 +215,7 @@ def plan_of(content: object, name: str) -> MovePlan:
         raise InputError(f"{name}: {place(loc, sentence)}; {_AGAIN}") from None
 
 
-def _digest(content: object) -> str:
-    # Whatever the order of keys, and the spaces: what a plan says counts.
+def digest(content: object) -> str:
+    """Return a name for a JSON value, whatever the order of its keys and its spaces."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -26,6 +26,7 @@ from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
 from lookup.hooks.raised import guarded
 from lookup.model import (
+    Broker,
     Candidates,
     ClusterView,
     CycleOutcome,
@@ -39,7 +40,7 @@ from lookup.model import (
 from lookup.model.decision import CYCLE_WORDS
 from lookup.model.load import Load, ascending
 from lookup.model.load_data import bundle_stats_from_json
-from lookup.model.names import is_system_bundle
+from lookup.model.names import endpoint_problem, is_system_bundle
 from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import moment_at
@@ -53,8 +54,6 @@ from lookup.moving.plan import (
     PlannedBroker,
     RefusedMove,
     Step,
-    digest_of_owners,
-    rounded_load,
 )
 from lookup.moving.state import ClusterState
 
@@ -99,6 +98,12 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     outcome = planner.shed()
     planner.leave_out()
     return planner.plan(outcome)
+
+
+def _web_url(broker: Broker) -> str | None:
+    """Return where a broker answers over HTTP, None if it publishes no such address."""
+    url = broker.lookup_data.web_service_url or broker.lookup_data.web_service_url_tls
+    return url if url and endpoint_problem("admin", url) is None else None
 
 
 def _drained(state: ClusterState, name: str) -> str:
@@ -394,15 +399,12 @@ class _Planner:
             for bundle, (destination, reason) in sorted(self._refused.items())
             if bundle not in moved
         ]
-        owned = (
-            (name, of.broker, state.epoch_of(of.broker), state.loads.get(name)) for name, of in state.owners.items()
-        )
         counts = Counter(of.broker for of in state.owners.values())
         is_known = ~np.isnan(view.load.throughput)
         brokers = tuple(
             PlannedBroker(
                 id=broker.id,
-                web_url=broker.lookup_data.web_service_url or broker.lookup_data.web_service_url_tls,
+                web_url=_web_url(broker),
                 load=float(self._start.loads[number]) if is_known[number] else None,
                 load_after=float(self.balance.loads[number]) if is_known[number] else None,
                 capacity=broker.capacity,
@@ -418,7 +420,6 @@ class _Planner:
             made=moment_at(state.rows.at_us),
             policy={"policy": self._policy.name, "shedder": part_table(self._policy.shedder)},
             limits=self._limits,
-            fingerprint=digest_of_owners(owned),
             brokers=brokers,
             steps=tuple(self._steps()),
             refused=tuple(refused),
@@ -515,7 +516,6 @@ class _Planner:
                         owner=owned.broker,
                         since=moment_at(owned.since_us),
                         epoch=state.epoch_of(owned.broker),
-                        load=rounded_load(state.loads.get(move.bundle)),
                     ),
                     costs=costs[place],
                     imbalance=imbalance,

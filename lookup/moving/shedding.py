@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from lookup.collect.sources import AdminRefusedError, AdminRest, reason_of
 from lookup.errors import Argument, InputError, Sentence, StateError
@@ -30,7 +31,7 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         StateError: if it cannot be switched back; the journal says what it was.
     """
     try:
-        before = _values(rest).get(KEY)
+        before = _switch(rest)
     except (OSError, ValueError) as error:
         raise InputError(f"it cannot be read whether {KEY} is set: {refusal(error)}") from None
     if before == _OFF:
@@ -56,20 +57,23 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
     A value that somebody else has set meanwhile stays.
 
     Raises:
+        InputError: if the journal says that it was found to be something else than a boolean.
         StateError: if that cannot be done within a minute.
     """
     if journal.frozen is None:
         return False
-    found, deadline = journal.frozen["found"], time.monotonic() + _PATIENCE_S
+    found, deadline = journal.frozen.get("found"), time.monotonic() + _PATIENCE_S
+    if found not in (None, "true", "false"):
+        raise InputError(f"{journal.path}: found is {shown(found)}; {KEY} was found to be null, true or false")
     now: object = None
     while True:
         try:
-            now = _values(rest).get(KEY)
+            now = _switch(rest)
             if now == _OFF:
                 if found is None:
                     rest.send("DELETE", f"brokers/configuration/{KEY}")
                 else:
-                    rest.send("POST", f"brokers/configuration/{KEY}/{found}")
+                    rest.send("POST", f"brokers/configuration/{KEY}/{quote(found, safe='')}")
             break
         except (OSError, ValueError, InputError) as error:
             is_final = isinstance(error, AdminRefusedError) and error.status in (401, 403)
@@ -102,11 +106,17 @@ def _worded(found: str | None) -> str:
     return "not set" if found is None else found
 
 
-def _values(rest: AdminRest) -> dict[str, Any]:
-    return rest.get("brokers/configuration/values", _object)
+def _switch(rest: AdminRest) -> str | None:
+    """Return the key's value in the dynamic configuration, None if it is not set."""
+    return rest.get("brokers/configuration/values", _switch_in)
 
 
-def _object(answer: Any) -> dict[str, Any]:
+def _switch_in(answer: Any) -> str | None:
     if not isinstance(answer, dict):
         raise ValueError("no dynamic configuration")
-    return answer
+    value = answer.get(KEY)
+    # As Java reads a boolean.
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text not in (None, "true", "false"):
+        raise ValueError(f"{KEY} = {shown(value)}, which should be true or false")
+    return text

@@ -148,7 +148,6 @@ def _settings(plan: MovePlan) -> Iterator[str]:
     yield f"`max_weight`: {'no limit' if limits.max_weight is None else f'{limits.max_weight:,.0f} B/s'}"
     yield f"`only`: {', '.join(limits.only) or 'all namespaces'}"
     yield f"`drain`: {', '.join(limits.drain) or 'no broker'}"
-    yield f"`fingerprint`: {plan.fingerprint}"
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lookup.model.time import moment_at
-from lookup.moving.plan import Fingerprint, MovePlan, PlannedBroker, Step, digest_of_owners, plan_bytes
+from lookup.moving.plan import Fingerprint, MovePlan, PlannedBroker, Step, plan_bytes
 
 __all__ = ["plan_of_moves", "written"]
 
@@ -23,7 +23,7 @@ def plan_of_moves(
             destination=destination,
             weight=1e6,
             reason="overloaded",
-            fingerprint=Fingerprint(owner=source, since=moment_at(since_us), epoch=1, load=1e6),
+            fingerprint=Fingerprint(owner=source, since=moment_at(since_us), epoch=1),
             imbalance=1.1,
         )
         for number, (bundle, source, destination, since_us) in enumerate(moves, 1)
@@ -32,7 +32,6 @@ def plan_of_moves(
         "cluster": cluster,
         "made": moment_at(1_795_000_000_000_000),
         "policy": {"policy": "rebalance"},
-        "fingerprint": digest_of_owners((step.bundle, step.source, 1, 1e6) for step in steps),
         "brokers": tuple(
             PlannedBroker(id=broker, web_url=f"http://{broker}", load=1e6, load_after=1e6) for broker in brokers
         ),

@@ -10,12 +10,12 @@ from threading import Event, Timer
 
 import pytest
 
-from lookup.api.applying import apply, rollback
+from lookup.api.applying import apply, recover, rollback
 from lookup.collect.collector import Endpoints
 from lookup.errors import InputError
 from lookup.moving.applying import Applied, Pace
 from lookup.moving.guards import Tolerances
-from lookup.moving.journal import read_journal
+from lookup.moving.journal import Journal, read_journal
 from lookup.moving.plan import MovePlan
 from lookup.moving.shedding import KEY
 from tests.moving.plans import written
@@ -212,6 +212,30 @@ def test_shedding_is_off_meanwhile_and_then_as_it_was(standin: StandIn, tmp_path
     assert {value for method, value in seen if method == "PUT"} == {"false"}
     assert standin.configuration.get(KEY) == found
     assert found != "false" or {method for method, _ in seen} == {"PUT"}
+
+
+@pytest.mark.parametrize("found", ["1/../x", True, "TRUE"])
+def test_only_a_boolean_is_put_back(standin: StandIn, tmp_path: Path, found: object) -> None:
+    """A journal with anything else is refused, and nothing is sent."""
+    path, standin.configuration[KEY] = tmp_path / "journal", "false"
+    with Journal(path) as journal:
+        journal.begin(standin.plan())
+        journal.write("freezing", found=found)
+
+    with pytest.raises(InputError, match=r"journal: found is .* null, true or false"):
+        recover(path, _endpoints(standin))
+
+    assert standin.configuration == {KEY: "false"}
+
+
+def test_a_switch_that_is_no_boolean_is_not_touched(standin: StandIn, tmp_path: Path) -> None:
+    """Nobody could put it back."""
+    standin.configuration[KEY] = "maybe"
+
+    with pytest.raises(InputError, match="'maybe', which should be true or false"):
+        _applied(standin, tmp_path, freeze_shedding=True)
+
+    assert (standin.configuration, standin.unloads) == ({KEY: "maybe"}, [])
 
 
 def test_shedding_that_somebody_else_set_stays(standin: StandIn, tmp_path: Path) -> None:

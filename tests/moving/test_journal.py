@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,9 +68,9 @@ def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "it is empty"),
-        (b'{"event": "thawed", "at": "x"}\n', "it begins without a plan"),
         (b'{"event": "begun", "journal": 2, "at": "x", "plan": {}}\n', "journal of version 2"),
-        (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "journal is no plan"),
+        (b'{"event": "begun", "journal": 1, "at": "x", "plan": {}}\n', "line 1 was changed"),
+        (b'{"event": "thawed", "at": "x"}\n', "line 1 was changed"),
         (b"[]\n", "line 1 is no entry"),
     ],
 )
@@ -83,14 +83,46 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, sentence:
         read_journal(path)
 
 
-def test_a_plan_that_was_edited_in_the_journal_is_refused(tmp_path: Path) -> None:
-    """It is the way back, so its checksum counts there as well."""
-    path = tmp_path / "journal"
+def _written(path: Path) -> list[bytes]:
+    """Write a journal, and return its lines."""
     with Journal(path) as journal:
         journal.begin(_PLAN)
-    entry = json.loads(path.read_text())
-    entry["plan"]["steps"][0]["to"] = "c:1"
-    path.write_text(json.dumps(entry) + "\n")
+        journal.write("freezing", found="true")
+        journal.write("requested", step=1, bundle="b", **{"from": "a:1", "to": "b:1", "since_us": 1})
+        journal.write("moved", step=1, bundle="b")
+    return path.read_bytes().splitlines(keepends=True)
 
-    with pytest.raises(InputError, match="was changed"):
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (lambda lines: [lines[0].replace(b'"to": "b:1"', b'"to": "c:1"'), *lines[1:]], 1),
+        (lambda lines: [lines[0], lines[1].replace(b'"true"', b'"x/y"'), *lines[2:]], 2),
+        (lambda lines: [lines[0], lines[1].replace(b'"found"', b'"fund"'), *lines[2:]], 2),
+        (lambda lines: [lines[0], *lines[2:]], 2),
+        (lambda lines: [lines[0], lines[2], lines[1], lines[3]], 2),
+        (lambda lines: [*lines, lines[3]], 5),
+    ],
+    ids=["plan", "value", "key", "without a line", "in another order", "a line twice"],
+)
+def test_a_journal_that_was_edited_is_refused(
+    tmp_path: Path, lines: Callable[[list[bytes]], list[bytes]], named: int
+) -> None:
+    """Each entry has a checksum of itself and the one before; it is what the way back goes by."""
+    path = tmp_path / "journal"
+    path.write_bytes(b"".join(lines(_written(path))))
+
+    with pytest.raises(InputError, match=f"journal, line {named} was changed"):
         read_journal(path)
+
+
+def test_only_the_last_entries_can_be_gone(tmp_path: Path) -> None:
+    """As after a crash of the machine: what is left is gone on with."""
+    path = tmp_path / "journal"
+    path.write_bytes(b"".join(_written(path)[:3])[:-1])
+
+    with Journal(path) as journal:
+        assert journal.frozen is not None
+        journal.write("thawed")
+
+    assert (read_journal(path).frozen, read_journal(path).there) == (None, {})

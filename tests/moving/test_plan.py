@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,9 @@ from lookup.moving.plan import (
     Fingerprint,
     MovePlan,
     Step,
-    digest_of_owners,
+    digest,
     plan_bytes,
     read_plan,
-    rounded_load,
 )
 
 _MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ _MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
 
 def _plan() -> MovePlan:
     """One bundle goes from a broker to another."""
-    fingerprint = Fingerprint(owner="a:8080", since=_MADE, epoch=7, load=rounded_load(1234.0))
+    fingerprint = Fingerprint(owner="a:8080", since=_MADE, epoch=7)
     step = Step(
         number=1,
         bundle="shop/orders/0x00000000_0xffffffff",
@@ -39,7 +39,6 @@ def _plan() -> MovePlan:
         cluster="east",
         made=_MADE,
         policy={"policy": "rebalance", "max_imbalance": 1.2},
-        fingerprint=digest_of_owners([(step.bundle, "a:8080", 7, 1234.0)]),
         brokers=(),
         steps=(step,),
         before={"imbalance": 1.5},
@@ -116,11 +115,24 @@ def test_a_plan_of_a_program_of_its_own_is_checked_by_key(tmp_path: Path) -> Non
     assert "steps[0].bundle: is missing" in _refused(tmp_path / "plan.json", content)
 
 
-def test_the_digest_of_owners_depends_on_nothing_but_them() -> None:
-    """Order and small changes of load are the same state; another owner, or the owner's restart, is another."""
-    bundles = [("a", "b:1", 1, 1234.0), ("c", "d:1", 2, None)]
-    same = [("c", "d:1", 2, None), ("a", "b:1", 1, 1199.0)]
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ({"brokers": [{"id": "a:8080", "web_url": "file:///etc/passwd", "load": 1.0, "load_after": 1.0}]}, "web_url: "),
+        (
+            {"brokers": [{"id": "a:8080", "web_url": "http://a:x", "load": 1.0, "load_after": 1.0}]},
+            "web_url: should be",
+        ),
+        ({"bundle": "shop/orders/../../brokers/configuration"}, "steps[0].bundle: "),
+    ],
+)
+def test_what_goes_into_requests_is_checked(tmp_path: Path, edit: dict[str, Any], sentence: str) -> None:
+    """A broker is asked over HTTP alone, and a bundle is part of a path."""
+    content = json.loads(plan_bytes(_plan()))
+    del content["checksum"]
+    if "bundle" in edit:
+        content["steps"][0] |= edit
+    else:
+        content |= edit
 
-    assert digest_of_owners(same) == digest_of_owners(bundles)
-    for other in ([("a", "d:1", 1, 1234.0)], [("a", "b:1", 9, 1234.0)], [("a", "b:1", 1, 1300.0)]):
-        assert digest_of_owners([*other, bundles[1]]) != digest_of_owners(bundles)
+    assert sentence in _refused(tmp_path / "plan.json", json.dumps(content | {"checksum": digest(content)}).encode())

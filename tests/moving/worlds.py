@@ -178,13 +178,11 @@ def carried_out(
     """
     with Journal(path) as journal:
         journal.begin(plan)
-    steps: list[dict[str, Any]] = [
-        {"event": "skipped" if step.number <= skipped else "moved", "step": step.number, "bundle": step.bundle}
-        for step in plan.steps
-    ]
-    steps += [{**steps[-1], "back": True}] if is_back else []
-    entries = "".join(json.dumps({"at": time_text(at_us), **step}) + "\n" for step in steps)
-    path.write_bytes(path.read_bytes() + entries.encode())
+        for step in plan.steps:
+            event = "skipped" if step.number <= skipped else "moved"
+            journal.write(event, at=time_text(at_us), step=step.number, bundle=step.bundle)
+        if is_back:
+            journal.write("moved", at=time_text(at_us), step=step.number, bundle=step.bundle, back=True)
     return path
 
 
