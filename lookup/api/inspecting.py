@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_mapping, require_path
@@ -13,7 +14,7 @@ from lookup.api.given import BrokerTable, Table, given_tables
 from lookup.api.outputs import as_html, data_frame
 from lookup.api.selection import Selection
 from lookup.errors import Argument, SettingsError
-from lookup.model.quoting import quantity
+from lookup.model.quoting import listed, quantity
 from lookup.model.time import moment_at
 from lookup.replay.inspecting import ClusterInspection, Inspection, inspect_log
 from lookup.replay.outcome import Finding
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["InspectedLog", "inspect", "inspect_selected"]
 
 _SHARES = ("cluster", "of", "name", "lookups", "share")
+#: Addresses that send nearly all lookups are no clients: this share of so many lookups at least, by two at most.
+_NEARLY_ALL, _ENOUGH = 0.95, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +38,17 @@ class InspectedLog:
     @property
     def clusters(self) -> pd.DataFrame:
         """Return each cluster's lookups, their times and rates per minute, brokers, topics, bundles and load."""
-        named = ("brokers", "topics", "busy_bundles", "bundles", "broker_load", "redirects", "internal")
+        named = (
+            "brokers",
+            "topics",
+            "busy_bundles",
+            "bundles",
+            "broker_load",
+            "redirects",
+            "internal",
+            "isolated",
+            "outside",
+        )
         return data_frame(
             {
                 "cluster": cluster.cluster,
@@ -137,11 +150,25 @@ def inspect_selected(
 ) -> InspectedLog:
     """Look at a log of files, with an evaluation that was read before or without one."""
     with tempfile.TemporaryDirectory(prefix="lookup-inspect-") as folder:
-        if selection is None:
-            return InspectedLog(inspect_log(lookups, folder, progress=progress))
-        policies = selection.policies
-        return InspectedLog(
-            inspect_log(lookups, folder, settings=selection.settings, policies=policies, progress=progress)
+        settings, policies = (None, ()) if selection is None else (selection.settings, selection.policies)
+        found = inspect_log(lookups, folder, settings=settings, policies=policies, progress=progress)
+        about = [*chain.from_iterable(map(_about_proxies, found.clusters))]
+        if settings is not None and "proxies" in settings.lint.accept:
+            about = []
+        return InspectedLog(replace(found, findings=(*found.findings, *about)))
+
+
+def _about_proxies(cluster: ClusterInspection) -> Iterator[Finding]:
+    """Find one or two addresses from which nearly all lookups come."""
+    named = [(name, count) for name, count in cluster.clients.items() if name][:2]
+    count = sum(count for _, count in named)
+    if count >= max(_ENOUGH, _NEARLY_ALL * cluster.lookups):
+        yield Finding(
+            "proxies",
+            f"{count / cluster.lookups:.1%} of the lookups of {cluster.cluster} come from "
+            f"{listed(name for name, _ in named)}: are there proxies? Then the log does not say where its clients are, "
+            "and rules and figures by client are about the proxies",
+            count,
         )
 
 

@@ -107,6 +107,14 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
         yield f"property {key}", shares + (f"; no broker has {lacking}" if lacking else "")
     if not cluster.labels:
         yield "properties", "clients send none"
+    if cluster.isolated:
+        share = (
+            f"{cluster.outside:,} of {quantity(cluster.isolated, 'lookup')}, {cluster.outside / cluster.isolated:.1%}"
+        )
+        yield (
+            "isolation",
+            f"{share}, in {quantity(cluster.outside_bundles, 'bundle')}, answered outside of their policy",
+        )
     session = cluster.session
     if session is None:
         yield "load", "no broker is known: give --config, with brokers of the time of the log"
@@ -114,8 +122,7 @@ def _rows(cluster: ClusterInspection) -> Iterable[tuple[str, str]]:
     yield "mean load", f"{cluster.broker_load or 0.0:,.4g} weight/s of a broker, to be compared with its capacity"
     yield "load", f"session_s = {session.session_s}: a broker serves {session.expected:,.1f} lookups in that time"
     chance = f"{session.suggested_expected:,.1f} lookups, of which chance is {session.suggested_expected**-0.5:.0%}"
-    again = "" if session.return_s is None else f"; a client asks again after {session.return_s:,.0f} s (median)"
-    yield "suggested", f"session_s = {session.suggested_s}: {chance}{again}"
+    yield "suggested", f"session_s = {session.suggested_s}: {chance}"
 
 
 def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> str:

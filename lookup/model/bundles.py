@@ -158,6 +158,11 @@ class NamespacePolicies:
     #: bundles of a namespace without boundaries (Pulsar: defaultNumberOfNamespaceBundles)
     default_bundles: int = 4
 
+    def permits(self, namespace: str, host: str) -> bool | None:
+        """Return whether isolation policies of a namespace name a host, None if it has none."""
+        policies = self.isolation.get(namespace)
+        return any(policy.names(host) for policy in policies) if policies else None
+
     @cached_property
     def primaries(self) -> tuple[str, ...]:
         """Return the patterns of all hosts that are primary for some namespace, sorted."""

@@ -60,16 +60,9 @@ class PlanToday:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it."""
+        names = {"number", "bundle", "source", "destination"}
         steps = [
-            {
-                "number": of.step.number,
-                "bundle": of.step.bundle,
-                "from": of.step.source,
-                "to": of.step.destination,
-                "standing": of.standing,
-                "why": of.why,
-                "load": of.load,
-            }
+            {**of.step.model_dump(include=names), "standing": of.standing, "why": of.why, "load": of.load}
             for of in self.steps
         ]
         return {
@@ -90,7 +83,7 @@ def plan_today(plan: MovePlan, state: ClusterState) -> PlanToday:
         raise InputError(f"the plan is of cluster {plan.cluster!r}, and this is {view.cluster!r}")
     steps = tuple(_step_today(step, state) for step in plan.steps)
     balance = Balance(state, plan.limits.drain)
-    now, moved = balance.figures() | _near(state, {}), dict[str, int]()
+    now, moved = balance.figures() | state.outside({}) | _near(state, {}), dict[str, int]()
     for of in steps:
         if of.standing == "ready":
             source, destination = view.brokers.number(of.step.source), view.brokers.number(of.step.destination)
@@ -98,7 +91,8 @@ def plan_today(plan: MovePlan, state: ClusterState) -> PlanToday:
             assert destination is not None
             balance.move([Move(of.step.bundle, source, destination, of.load or 0.0, of.step.reason)])
             moved[of.step.bundle] = destination
-    return PlanToday(plan, state.rows.at_us, steps, now, balance.figures() | _near(state, moved), state.missing)
+    after = balance.figures() | state.outside(moved) | _near(state, moved)
+    return PlanToday(plan, state.rows.at_us, steps, now, after, state.missing)
 
 
 def _near(state: ClusterState, moved: Mapping[str, int]) -> dict[str, float]:

@@ -13,8 +13,7 @@ last line that was cut off by a crash never happened. One process writes at a ti
     failed      it is not known, or the cluster refused; looked up when the journal is gone on with
     stopped     no further step was begun, with the reason
 
-Steps of the way back have `back`. Each entry has a `checksum` of itself and the one before it, so that none can be
-changed, left out or moved without a word; only the last ones may be gone.
+Steps of the way back have `back`. Each entry has a `checksum` of itself and the one before it.
 """
 
 from __future__ import annotations

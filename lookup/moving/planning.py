@@ -26,7 +26,6 @@ from lookup.errors import Argument, InputError, PolicyError
 from lookup.hooks import Shedder
 from lookup.hooks.raised import guarded
 from lookup.model import (
-    Broker,
     Candidates,
     ClusterView,
     CycleOutcome,
@@ -69,8 +68,7 @@ _MUST_LEAVE = frozenset({DRAIN, str(Reason.ISOLATION)})
 _CYCLES = 100
 #: Sums of the same numbers in another order differ by less, as a ratio.
 _ROUND_OFF = 1e-9
-#: Load of a bundle that is no step, as a ratio to the mean broker's: a plan's figures have no further digit. The same
-#: of the least of what the shedder moves, all of them together, as a ratio to the whole.
+#: What is below is no step: load of a bundle over the mean broker's, and the lightest moves together over all.
 _LEAST, _LEAST_TOGETHER = 0.001, 0.01
 
 
@@ -98,12 +96,6 @@ def make_plan(state: ClusterState, policy: Policy, limits: Limits) -> MovePlan:
     outcome = planner.shed()
     planner.leave_out()
     return planner.plan(outcome)
-
-
-def _web_url(broker: Broker) -> str | None:
-    """Return where a broker answers over HTTP, None if it publishes no such address."""
-    url = broker.lookup_data.web_service_url or broker.lookup_data.web_service_url_tls
-    return url if url and endpoint_problem("admin", url) is None else None
 
 
 def _drained(state: ClusterState, name: str) -> str:
@@ -392,8 +384,8 @@ class _Planner:
     def plan(self, outcome: CycleOutcome) -> MovePlan:
         """Put the document together."""
         state, view = self._state, self._state.view
-        before, after = self._start.figures(), self.balance.figures()
-        moved = {move.bundle for move in self.moves}
+        moved = {move.bundle: move.destination for move in self.moves}
+        before, after = self._start.figures() | state.outside({}), self.balance.figures() | state.outside(moved)
         refused = [
             RefusedMove(bundle=bundle, source=state.owners[bundle].broker, destination=destination, reason=reason)
             for bundle, (destination, reason) in sorted(self._refused.items())
@@ -404,7 +396,7 @@ class _Planner:
         brokers = tuple(
             PlannedBroker(
                 id=broker.id,
-                web_url=_web_url(broker),
+                web_url=None if url is None or endpoint_problem("admin", url) else url,
                 load=float(self._start.loads[number]) if is_known[number] else None,
                 load_after=float(self.balance.loads[number]) if is_known[number] else None,
                 capacity=broker.capacity,
@@ -413,6 +405,7 @@ class _Planner:
                 bundles=counts[broker.id],
             )
             for number, broker in enumerate(view.brokers)
+            for url in [broker.lookup_data.web_service_url or broker.lookup_data.web_service_url_tls]
         )
         assert self._policy.shedder is not None
         return MovePlan(
@@ -462,21 +455,17 @@ class _Planner:
         """Yield the limits without which the plan would go on."""
         shedder, limits, balance = self._policy.shedder, self._limits, self.balance
         assert shedder is not None
-        moved, refusals = {move.bundle for move in self.moves}, {reason for _, reason in self._refused.values()}
+        refusals = {reason for _, reason in self._refused.values()}
         filled = np.where(balance.counted, balance.loads / balance.capacities, -np.inf)
-        fullest = self._view.brokers.ids[int(np.argmax(filled))]
-        is_uneven = filled.max() > getattr(shedder, "max_imbalance", 1.0) * balance.mean * (1.0 + _ROUND_OFF)
-        left = [
-            load
-            for bundle, load in self._state.loads.items()
-            if self._state.owners[bundle].broker == fullest and bundle not in moved and self._may_move(bundle)
-        ]
-        own = [move for move in self.moves if move.reason not in _MUST_LEAVE]
+        fullest, aim = int(np.argmax(filled)), getattr(shedder, "max_imbalance", 1.0) * (1.0 + _ROUND_OFF)
+        is_uneven = filled[fullest] > aim * balance.mean
+        left = [entry.load for entry in self._shown_load().top_bundles[fullest]]
+        own = [move.weight for move in self.moves if move.reason not in _MUST_LEAVE]
         names, moves_left, weight_left = ("max_moves", "max_weight"), self._moves_left, self._weight_left
         if limits.max_moves is None and limits.max_weight is None:
             names = f"{shedder.name}.max_moves", f"{shedder.name}.max_share"
             moves_left = getattr(shedder, "max_moves", math.inf) - len(own)
-            weight_left = getattr(shedder, "max_share", math.inf) * balance.loads.sum() - sum(of.weight for of in own)
+            weight_left = getattr(shedder, "max_share", math.inf) * balance.loads.sum() - sum(own)
         if MAX_MOVES in refusals or (is_uneven and moves_left < 1):
             yield f"ended by {names[0]}"
         elif MAX_WEIGHT in refusals or (is_uneven and left and min(left) > weight_left):

@@ -325,7 +325,7 @@ def _asked_settings(
     missing, isolation, groups = [], dict[str, tuple[IsolationPolicy, ...]](), dict[str, str]()
     try:
         isolation = _isolation_of(rest.isolation(cluster), namespaces)
-    except (OSError, ValueError, TypeError, re.error) as error:
+    except (OSError, ValueError, TypeError, AttributeError, re.error) as error:
         missing.append(f"isolation policies cannot be read, and no move was held against them: {reason_of(error)}")
     try:
         asked = ((name, rest.anti_affinity_group(name)) for name in namespaces)

@@ -79,6 +79,18 @@ class ClusterState:
         numbers.update(moved)
         return near_loads(self.view.load.origins, self.loads, numbers.get, self.view.brokers)
 
+    def outside(self, moved: Mapping[str, int]) -> dict[str, float]:
+        """Return how many bundles have an owner that their isolation policies do not name; nothing without policies.
+
+        Args:
+            moved: as for `near`.
+        """
+        brokers, rules = self.view.brokers, self.rows.namespaces
+        owners = {name: owned.broker for name, owned in self.owners.items()}
+        owners |= {name: brokers.ids[number] for name, number in moved.items()}
+        found = [rules.permits(name.rpartition("/")[0], Broker(owner).host) for name, owner in owners.items()]
+        return {"outside_isolation": float(found.count(False))} if rules.isolation else {}
+
     def fresh_view(self) -> ClusterView:
         """Return the view with owners of its own, which may be changed."""
         owners = Ownership(self.view.brokers.ids)

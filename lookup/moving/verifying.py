@@ -101,7 +101,7 @@ def plan_measured(journal: Journal, state: ClusterState) -> PlanMeasured:
         )
     balance = Balance(state, plan.limits.drain)
     measured = dict(zip(view.brokers.ids, balance.loads.tolist(), strict=True))
-    now, near = balance.figures(), state.near({})
+    now, near = balance.figures() | state.outside({}), state.near({})
     return PlanMeasured(
         plan=plan,
         from_us=from_us,

@@ -20,6 +20,7 @@ from lookup.engine.policy import Policy
 from lookup.errors import InputError
 from lookup.logs.jobs import InProcess, usable_cores
 from lookup.logs.sources import list_log, share_out
+from lookup.model import Broker
 from lookup.model.bundles import NamespacePolicies
 from lookup.model.quoting import quantity
 from lookup.replay.clusters import plan_clusters
@@ -56,8 +57,6 @@ class SessionAdvice:
     #: suggestion, s, and the lookups of a broker in that time
     suggested_s: int
     suggested_expected: float
-    #: median time after which a client asks for a bundle again, s; None if the log does not show one
-    return_s: float | None
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,11 @@ class ClusterInspection:
     #: rows beside the lookups that are no demand: redirects, and lookups of topics that brokers use themselves
     redirects: int
     internal: int
+    #: answered lookups of namespaces with isolation policies, and those by a broker that these do not name
+    isolated: int = 0
+    outside: int = 0
+    #: bundles with such lookups
+    outside_bundles: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,18 +126,13 @@ class _CountedDemand:
     by_atom: Ints
     #: lookups of the clients that are named, by client; empty if the log names none or was not asked for them
     by_client: Mapping[str, int]
-    #: median time after which a client asks for a bundle again, µs; None if none does, or the log names none
-    return_us: float | None
+    #: by bundle with isolation policies: answered lookups, and those by brokers that these do not name
+    isolated: Sequence[tuple[int, int]]
 
     @property
     def lookups(self) -> int:
         """Return how many lookups there are."""
         return int(self.by_atom.sum())
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the log is, from its first lookup to its last."""
-        return (self.words.last_us - self.words.first_us) / MICRO
 
 
 def inspect_log(
@@ -218,32 +217,39 @@ def _demands(shares: Mapping[str, Sequence[Share]], plan: CodingPlan, work: Work
 
 
 def _counted(words: ClusterWords, shares: Sequence[Share], plan: CodingPlan, work: WorkDir) -> _CountedDemand:
-    days = days_with_codes(words, shares, {})
+    brokers = [*words.by_broker] if plan.policies.isolation else []
+    days = days_with_codes(words, shares, {name: number for number, name in enumerate(brokers)})
     ticks: list[tuple[Ints, Ints]] = []
     by_atom = np.zeros(words.atoms.count, dtype=np.int64)
+    by_broker = np.zeros((len(by_atom), len(brokers)), dtype=np.int64)
     clients = words.extras.get("client", ())
     by_client = np.zeros(len(clients), dtype=np.int64)
-    gaps: list[Ints] = []
     for rows in chain.from_iterable(_slices(parts, words.cluster, plan, work) for _, parts in sorted(days.items())):
         everything = slice(0, len(rows))
         atoms = rows.column("atom", everything).astype(np.int64)
         ticks.append(np.unique(rows.ts // plan.tick_us * plan.tick_us, return_counts=True))
         by_atom += np.bincount(atoms, minlength=len(by_atom))
+        if brokers:
+            answers = rows.column("broker", everything).astype(np.int64)
+            np.add.at(by_broker, (atoms[answers >= 0], answers[answers >= 0]), 1)
         if clients:
-            codes = rows.column("client", everything).astype(np.int64)
-            by_client += np.bincount(codes, minlength=len(clients))
-            # Times between neighbouring rows of one client and atom.
-            keys = codes * len(by_atom) + atoms
-            order = np.lexsort((rows.ts, keys))
-            gaps.append(np.diff(rows.ts[order])[keys[order][1:] == keys[order][:-1]])
-    gap = np.concatenate(gaps) if gaps else np.empty(0, np.int64)
+            by_client += np.bincount(rows.column("client", everything).astype(np.int64), minlength=len(clients))
     return _CountedDemand(
         words,
         (np.concatenate([starts for starts, _ in ticks]), np.concatenate([counts for _, counts in ticks])),
         by_atom,
         {name: int(count) for name, count in zip(clients, by_client.tolist(), strict=True) if name is not None},
-        float(np.median(gap)) if len(gap) else None,
+        [*_isolated(words, by_broker, plan.policies)] if brokers else [],
     )
+
+
+def _isolated(words: ClusterWords, by_broker: Ints, rules: NamespacePolicies) -> Iterator[tuple[int, int]]:
+    hosts = [Broker(name).host for name in words.by_broker]
+    for bundle, span in words.atoms.bundles:
+        permits = [rules.permits(bundle.rpartition("/")[0], host) for host in hosts]
+        if None not in permits:
+            counts = by_broker[span].sum(axis=0)
+            yield int(counts.sum()), int(counts[~np.array(permits, dtype=np.bool_)].sum())
 
 
 def _slices(parts: Sequence[CodedPart], cluster: str, plan: CodingPlan, work: WorkDir) -> Iterator[SliceRows]:
@@ -298,6 +304,9 @@ def _inspected(demand: _CountedDemand, section: EvaluationSection, plan: Cluster
         broker_load=mean_load_of(words.counts["micro"], _seconds(demand, section), brokers),
         redirects=words.counts["redirects"],
         internal=words.counts["internal"],
+        isolated=sum(answered for answered, _ in demand.isolated),
+        outside=sum(outside for _, outside in demand.isolated),
+        outside_bundles=sum(outside > 0 for _, outside in demand.isolated),
     )
 
 
@@ -325,19 +334,17 @@ def _most(counts: Counter[str]) -> dict[str, int]:
 
 def _seconds(demand: _CountedDemand, section: EvaluationSection) -> float:
     # One lookup lies at an instant; a log of one has no rate, and any session is as good.
-    return max(demand.seconds, float(section.tick_s))
+    return max((demand.words.last_us - demand.words.first_us) / MICRO, float(section.tick_s))
 
 
 def _advice(demand: _CountedDemand, section: EvaluationSection, brokers: int) -> SessionAdvice | None:
     if not brokers:
         return None
     rate = demand.lookups / _seconds(demand, section) / brokers
-    return_s = None if demand.return_us is None else demand.return_us / MICRO
     suggested = suggested_session(rate, section.tick_s)
     return SessionAdvice(
         session_s=section.session_s,
         expected=rate * section.session_s,
         suggested_s=suggested,
         suggested_expected=rate * suggested,
-        return_s=return_s,
     )

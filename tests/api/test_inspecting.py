@@ -64,6 +64,52 @@ def test_settings_are_held_against_a_log(log: GeneratedLog) -> None:
     assert "policy-key" not in accepted.findings["kind"].tolist()
 
 
+def _rows(count: int, **columns: Any) -> pd.DataFrame:
+    """Return lookups of two topics, one every ten seconds, that two brokers have answered in turn."""
+    times = pd.date_range("2026-01-05", periods=count, freq="10s", tz="UTC")
+    topics = [f"persistent://shop/orders/cart-partition-{number % 2}" for number in range(count)]
+    brokers = [("b:8080", "a:8080")[number % 2] for number in range(count)]
+    given = {"ts": times, "cluster": "east", "topic": topics, "broker": brokers, "result": "connect"}
+    return pd.DataFrame(given | {"client": [f"10.0.0.{number % 9}" for number in range(count)]} | columns)
+
+
+def test_answers_outside_of_isolation_are_counted() -> None:
+    """Of namespaces with policies alone, and of lookups that a broker has answered."""
+    rows = _rows(240)
+    rows.loc[rows.index >= 200, "topic"] = "persistent://shop/free/t"
+    rows.loc[:9, ["broker", "result"]] = [None, "failed"]
+    isolated = [{"name": "shop/orders", "isolation": [{"primary": ["a"], "secondary": ["c.*"]}]}]
+    settings = {**SETTINGS, "brokers": [{"id": f"{host}:8080"} for host in "abc"], "namespaces": isolated}
+
+    (cluster,) = lookup.inspect(rows, settings).inspection.clusters
+
+    assert (cluster.isolated, cluster.outside, cluster.outside_bundles) == (190, 95, 1)
+    (free,) = lookup.inspect(rows, {**settings, "namespaces": []}).inspection.clusters
+    assert (free.isolated, free.outside, free.outside_bundles) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("clients", "named"),
+    [
+        (["10.0.0.1", "10.0.0.2"], "100.0% of the lookups of east come from 10.0.0.1, 10.0.0.2:"),
+        (["10.0.0.1"], "100.0% of the lookups of east come from 10.0.0.1:"),
+        (["10.0.0.1", "10.0.0.2", "10.0.0.3"], None),
+        ([None], None),
+    ],
+)
+def test_addresses_that_send_nearly_all_lookups_may_be_proxies(clients: list[str | None], named: str | None) -> None:
+    """One or two; without settings as well, unless the kind is accepted."""
+    rows = _rows(120, client=[clients[number % len(clients)] for number in range(120)])
+
+    found = lookup.inspect(rows).findings
+
+    assert found["kind"].tolist() == (["proxies"] if named else [])
+    assert named is None or named in found.loc[0, "sentence"]
+    brokers = [{"id": "a:8080"}, {"id": "b:8080"}]
+    accepted = {**SETTINGS, "brokers": brokers, "lint": {"accept": ["proxies"]}}
+    assert "proxies" not in lookup.inspect(rows, accepted).findings["kind"].tolist()
+
+
 def test_rows_that_a_replay_would_refuse_are_counted(log: GeneratedLog) -> None:
     """By reason."""
     rows = log.lookups

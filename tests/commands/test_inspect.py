@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.projects import Run, evaluation_of
@@ -52,6 +55,22 @@ def test_settings_are_held_against_the_log(lookup: Run, log: Path, tmp_path: Pat
 
     (line,) = [line for line in ran.out.splitlines() if line.startswith("policy-key: ")]
     assert (ran.code, line.endswith("did you mean 'rack'?")) == (0, True)
+
+
+def test_answers_outside_of_isolation_are_named(lookup: Run, tmp_path: Path) -> None:
+    """With their share and the number of bundles."""
+    row = {"ts": datetime(2026, 1, 5, tzinfo=UTC), "cluster": "c", "topic": "persistent://a/b/t", "result": "connect"}
+    rows = [row | {"client": f"10.0.0.{number}", "broker": "ab"[number == 0] + ":8080"} for number in range(4)]
+    (tmp_path / "lookups").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lookups" / "part.parquet")
+    (tmp_path / "e.toml").write_text(
+        'evaluation = { incumbent = "p" }\nbrokers = [{ id = "a:8080" }, { id = "b:8080" }]\n'
+        '[[namespaces]]\nname = "a/b"\nisolation = [{ primary = ["a"] }]\n[[policies]]\nname = "p"\nselector = "best"\n'
+    )
+
+    ran = lookup("inspect", tmp_path / "lookups", "--config", tmp_path / "e.toml")
+
+    assert "  isolation   1 of 4 lookups, 25.0%, in 1 bundle, answered outside of their policy" in ran.out.splitlines()
 
 
 def test_accepted_findings_are_silent(lookup: Run, log: Path, tmp_path: Path) -> None:

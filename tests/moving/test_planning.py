@@ -205,6 +205,8 @@ def test_bundles_outside_of_isolation_are_brought_back(tmp_path: Path) -> None:
     assert {step.bundle for step in brought} == strays
     assert {step.destination for step in brought} <= {broker(0), broker(1)}
     assert [step.number for step in brought] == list(range(1, len(strays) + 1))
+    assert (plan.before["outside_isolation"], plan.after["outside_isolation"]) == (len(strays), 0)
+    assert "outside_isolation" not in _planned(world, tmp_path / "free").after
 
 
 def test_isolation_and_groups_are_kept_and_named(tmp_path: Path) -> None:

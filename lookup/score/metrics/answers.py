@@ -55,15 +55,13 @@ class IsolationRatio(LookupQuotient):
 
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return lookups that brokers of the policies served and lookups of their namespaces, shape (n_bundles, 2)."""
-        served, policies = batch.served, batch.namespaces.isolation
-        hosts = [broker.host for broker in batch.brokers]
-        # Nobody is there for unanswered lookups, whose broker is -1.
-        known = {
-            name: [*(any(p.names(host) for p in rules) for host in hosts), False] for name, rules in policies.items()
-        }
+        served, rules = batch.served, batch.namespaces
         namespaces = [bundle.rpartition("/")[0] for bundle in batch.bundles]
-        permits = np.array([known.get(name, [False] * (1 + len(hosts))) for name in namespaces], dtype=np.float64)
-        has_policy = np.array([name in policies for name in namespaces], dtype=np.float64)
+        # Nobody is there for unanswered lookups, whose broker is -1.
+        hosts = [*(broker.host for broker in batch.brokers), None]
+        known = {name: [bool(host and rules.permits(name, host)) for host in hosts] for name in {*namespaces}}
+        permits = np.array([known[name] for name in namespaces], dtype=np.float64)
+        has_policy = np.array([bool(rules.isolation.get(name)) for name in namespaces], dtype=np.float64)
         counted = served.lookups * has_policy[served.bundle] * (served.broker >= 0)
         return per_bundle(batch, served.bundle, counted * permits[served.bundle, served.broker], counted)
 
