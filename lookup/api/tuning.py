@@ -28,6 +28,7 @@ from lookup.errors import Argument, InputError
 from lookup.logs.jobs import Workers
 from lookup.logs.outputs import require_free, write_beside
 from lookup.logs.sources import locate
+from lookup.model.documents import json_value
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 from lookup.replay.run import run_plan
@@ -50,11 +51,6 @@ __all__ = ["TUNE_PAGE", "TuneRun", "Tuning", "confirm_elsewhere", "has_tuning", 
 #: Version of `tune.json` and `search.json`.
 _SCHEMA = 2
 _SEARCH, _RESULT = "search.json", "tune.json"
-#: Keys without which a file of that name is of something else.
-_KEYS = {
-    _SEARCH: {"identity", "days", "opened", "has_opened", "batches"},
-    _RESULT: {"conclusion", "recommended", "finalists", "candidates"},
-}
 #: The page beside `tune.json`.
 TUNE_PAGE = "tune.html"
 
@@ -300,7 +296,7 @@ class TuneRun:
             "has_opened": self.has_opened,
             "batches": [self.records[number] for number in sorted(self.records)],
         }
-        write_beside(self.folder, _SEARCH, documents.json_bytes(content))
+        _write(self.folder, _SEARCH, content)
 
     def _confirmed(self, finalists: Sequence[Candidate], progress: Say, warn: Say) -> Shown:
         if self.trials.has_holdout and not self.has_opened:
@@ -383,7 +379,7 @@ def confirm_elsewhere(found: Tuning, selection: Selection, workers: Workers, *, 
 def _write_result(folder: str, document: Mapping[str, Any], progress: Say, warn: Say) -> Tuning:
     """Write the result, then its page: a folder without `tune.json` holds a search that was stopped."""
     found = Tuning(folder, document)
-    write_beside(folder, _RESULT, documents.json_bytes(document))
+    _write(folder, _RESULT, document)
     progress("drawing the page")
     write_page(partial(write_beside, folder), TUNE_PAGE, found.page, warn)
     return found
@@ -425,20 +421,24 @@ def _require_place(folder: str, before: Mapping[str, Any] | None, identity: str,
         raise InputError(finished, Argument("force", True), " searches again and opens the seal once more")
 
 
+def _write(folder: str, name: str, content: Mapping[str, Any]) -> None:
+    """Write a file of a search, with a checksum: what it says is read back unchecked otherwise."""
+    checksum = _digest([name, json.loads(documents.json_bytes(content))])
+    write_beside(folder, name, documents.json_bytes({**content, "checksum": checksum}))
+
+
 def _read(folder: str, name: str, *, force: bool = False) -> dict[str, Any] | None:
     """Return a file of a search; None if there is none, or with `force` if what has its name is of something else."""
     system, inner = locate(f"{folder.rstrip('/')}/{name}")
     with suppress(FileNotFoundError, NotADirectoryError), system.open_input_stream(inner) as stream:
         with suppress(ValueError):
-            content = json.loads(stream.read())
-            if isinstance(content, dict) and content.get("schema") == _SCHEMA and content.keys() >= _KEYS[name]:
-                return content
+            content = json_value(stream.read().decode())
+            is_ours = isinstance(content, dict) and content.get("schema") == _SCHEMA
+            if is_ours and content.pop("checksum", None) == _digest([name, content]):
+                return dict(content)
         if not force:
-            raise InputError(
-                f"{folder}: holds a {name} that is of no search by this release; name another folder, or search with ",
-                Argument("force", True),
-                " to begin anew",
-            )
+            what = f"{folder}: holds a {name} that is of no search by this release, or was changed since it was written"
+            raise InputError(f"{what}; name another folder, or search with ", Argument("force", True), " to begin anew")
     return None
 
 

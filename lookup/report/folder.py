@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookup.errors import InputError
-from lookup.hooks import Metric, Question
+from lookup.hooks import Better, Metric, Question
 from lookup.logs.sources import locate, open_parquet, require_finished
 from lookup.model.documents import parsed_object
 from lookup.model.quoting import shown
@@ -93,7 +93,7 @@ class _MetricRow(_Record):
     low: Number
     high: Number
     unit: str
-    direction: str
+    direction: Better
 
 
 class _Notes(_Record):
@@ -165,7 +165,7 @@ class _RecordedMetric:
 
     name: str
     unit: str
-    better: str
+    better: Better
     question: Question = "demand"
 
 
@@ -197,6 +197,10 @@ def read_run(path: str, *, manifest: bytes | None = None) -> Run:
     summary = _document(path, "summary.json")
     read = _shaped(f"{path}/summary.json", summary, _Summary)
     _shaped(f"{path}/manifest.json", facts, _Manifest)
+    compared = {of.metric for of in read.verdicts} | {of.metric for of in read.fidelity}
+    named = compared | {of.metric for of in read.winners} | {of.metric for of in read.at_best}
+    if strange := named - {row.metric for row in read.metrics}:
+        raise InputError(f"{path}/summary.json: metrics has no {shown(min(strange))}, and it is compared; {_AGAIN}")
     try:
         return Run(path, _restored(read, facts), facts, summary)
     except ValidationError as error:

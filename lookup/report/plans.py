@@ -141,13 +141,9 @@ def _brokers(plan: MovePlan) -> Iterator[Block]:
 
 
 def _settings(plan: MovePlan) -> Iterator[str]:
-    for name, value in _flat(plan.policy):
-        yield f"`{name}`: {value}"
-    limits = plan.limits
-    yield f"`max_moves`: {'no limit' if limits.max_moves is None else limits.max_moves}"
-    yield f"`max_weight`: {'no limit' if limits.max_weight is None else f'{limits.max_weight:,.0f} B/s'}"
-    yield f"`only`: {', '.join(limits.only) or 'all namespaces'}"
-    yield f"`drain`: {', '.join(limits.drain) or 'no broker'}"
+    limits = plan.limits.model_dump(exclude_defaults=True)
+    for name, value in (*_flat(plan.policy), *limits.items()):
+        yield f"`{name}`: {', '.join(value) if isinstance(value, tuple) else value}"
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from lookup.api.moving import Source
 from lookup.errors import InputError, PulsarLookupError
 from lookup.model.time import time_text
 from tests.moving.worlds import START_US, World
+from tests.tuning.files import write_search_file
 
 _SHEDDER = {"use": "rebalance", "max_imbalance": 1.05, "max_share": 1.0}
 _POLICY = {"name": "even", "selector": "least-resource-usage", "shedder": _SHEDDER}
@@ -63,7 +63,7 @@ def _tuning(folder: Path, recommended: list[int]) -> Path:
     finalists = [{"candidate": number, "policy": {**_POLICY, "name": f"even-{number}"}} for number in (3, 5)]
     content = {"schema": 2, "recommended": [{"candidate": number} for number in recommended], "finalists": finalists}
     folder.mkdir()
-    (folder / "tune.json").write_text(json.dumps(content | {"candidates": [], "conclusion": ""}))
+    write_search_file(folder / "tune.json", content | {"candidates": [], "conclusion": ""})
     return folder
 
 

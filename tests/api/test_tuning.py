@@ -25,6 +25,7 @@ from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.loader import load_tuning
 from tests.replay.layouts import write_rows
+from tests.tuning.files import write_search_file
 
 _HOURS = 48
 
@@ -204,7 +205,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(found: Any, log: Pa
     search = json.loads((Path(found.folder) / "search.json").read_text())
     (tmp_path / "again").mkdir()
     stopped = search | {"batches": search["batches"][:1], "opened": 0, "has_opened": False}
-    (tmp_path / "again" / "search.json").write_text(json.dumps(stopped))
+    write_search_file(tmp_path / "again" / "search.json", stopped)
     said: list[str] = []
 
     again = _tuned(_search(log, _WEIGHT), tmp_path / "again", progress=said.append)

@@ -14,6 +14,7 @@ from lookup.api.generating import generate
 from lookup.api.tuning import tune as search
 from lookup.logs.jobs import InProcess
 from tests.commands.projects import Run
+from tests.tuning.files import write_search_file
 
 _SEARCH = """
 [tune]
@@ -87,7 +88,7 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     document["finalists"] = [one for one in document["finalists"] if one["candidate"] != 2]
     for raced, said in ((True, "in the last race"), (False, "it was not in the last race")):
         document["candidates"][2]["raced"] = raced
-        (tmp_path / "tune.json").write_text(json.dumps(document))
+        write_search_file(tmp_path / "tune.json", document)
         assert said in lookup("explain", tmp_path, "--candidate", "2").out.splitlines()[2]
 
 
@@ -99,7 +100,8 @@ def test_a_program_gets_the_document(lookup: Run, folder: Path, tmp_path: Path) 
     )  # fmt: skip
 
     assert ran.code == 4
-    assert json.loads(ran.out) == json.loads((tmp_path / "out" / "tune.json").read_text())
+    written = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert json.loads(ran.out) | {"checksum": written["checksum"]} == written
     assert json.loads(ran.out)["recommended"] == []
 
 
@@ -133,7 +135,7 @@ def test_another_log_confirms_a_finished_search_or_does_not(
     document = json.loads((tmp_path / "out" / "tune.json").read_text())
     (entry,) = document["against"]
     assert bool(entry["recommended"]) == (code == 0)
-    assert document == before | {"against": [entry]}
+    assert document == before | {"against": [entry], "checksum": document["checksum"]}
     assert (tmp_path / "out" / entry["folder"] / "summary.json").exists()
     assert (tmp_path / "out" / "tune.html").read_bytes() != (finished / "out" / "tune.html").read_bytes()
 
@@ -178,7 +180,7 @@ def test_another_log_needs_finalists_and_tables_of_its_own(lookup: Run, finished
 
     without_loads = lookup(*words)
     document = json.loads((tmp_path / "out" / "tune.json").read_text())
-    (tmp_path / "out" / "tune.json").write_text(json.dumps(document | {"finalists": []}))
+    write_search_file(tmp_path / "out" / "tune.json", document | {"finalists": []})
     without_finalists = lookup(*words)
 
     assert (without_loads.code, "inputs.loads: " in without_loads.err) == (2, True)

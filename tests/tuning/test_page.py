@@ -12,6 +12,7 @@ import pytest
 import lookup
 from lookup.logs.jobs import InProcess
 from lookup.tuning.page import tuning_page
+from tests.tuning.files import write_search_file
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,6 @@ def test_one_figure_alone_has_no_front(document: dict[str, Any]) -> None:
 
 def test_a_finished_search_is_drawn_again(document: dict[str, Any], tmp_path: Path) -> None:
     """From tune.json alone."""
-    (tmp_path / "tune.json").write_text(json.dumps(document))
+    write_search_file(tmp_path / "tune.json", document)
 
     assert lookup.open_tuning(tmp_path).page() == tuning_page(document)

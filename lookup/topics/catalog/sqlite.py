@@ -23,6 +23,8 @@ from tempfile import mkdtemp
 from typing import Any, NamedTuple
 from weakref import finalize
 
+from pydantic import TypeAdapter
+
 from lookup.errors import ArgumentError, InputError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
 from lookup.topics.catalog.naming import partition_number, prefixes_of, without_partition
@@ -40,6 +42,8 @@ _LONGEST_S = 86_400
 _BATCH = 1_000
 #: FULL writes the log to the disk with every transaction; NORMAL would lose the last ones with the power supply.
 _SYNCHRONOUS = "FULL"
+#: Labels or properties of topics.
+_PAIRS = TypeAdapter(list[dict[str, str]])
 _TABLES = """
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE TABLE topics (name TEXT PRIMARY KEY, properties TEXT NOT NULL, labels TEXT NOT NULL) WITHOUT ROWID, STRICT;
@@ -127,7 +131,8 @@ class SqliteStorage:
         with self._sentences():
             while batch := rows.fetchmany(_BATCH):
                 names, properties, labels = zip(*batch, strict=True)
-                yield from map(TopicEntry, names, _all_pairs(properties), _all_pairs(labels))
+                for entry in zip(names, _all_pairs(properties), _all_pairs(labels), strict=True):
+                    yield TopicEntry(*entry)
 
     def events_since(self, revision: int) -> Iterable[TopicEvent]:
         """Return the events after a revision, in order, as they are read.
@@ -213,7 +218,8 @@ class SqliteStorage:
     def entry(self, topic: str) -> TopicEntry | None:
         """Return one topic as the transaction under way has it, None if there is none."""
         row = self._write("SELECT properties, labels FROM topics WHERE name = ?", topic).fetchone()
-        return None if row is None else TopicEntry(topic, _pairs(row[0]), _pairs(row[1]))
+        with self._sentences():
+            return None if row is None else TopicEntry(topic, _pairs(row[0]), _pairs(row[1]))
 
     def partitions(self, whole: str) -> Sequence[str]:
         """Return the partitions of a topic by number, as the transaction under way has them; none: not partitioned."""
@@ -305,11 +311,15 @@ class SqliteStorage:
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
-        """Turn an error of SQLite into a sentence about the file."""
+        """Turn an error of SQLite, and rows that no catalog has, into a sentence about the file."""
         try:
             yield
         except sqlite3.Error as error:
             raise InputError(f"the catalog {self._path} cannot be used: {error}") from error
+        # Of pydantic, or of rows with other numbers of pairs.
+        except ValueError:
+            what = "labels or properties of a topic are no pairs of texts"
+            raise InputError(f"the catalog {self._path} was changed by another program: {what}") from None
 
 
 def _close(folder: str | None, *connections: sqlite3.Connection) -> None:
@@ -326,11 +336,9 @@ def _text(pairs: Mapping[str, str]) -> str:
 # Most topics share their pairs with others; a mapping that is handed out is never written to.
 @lru_cache(maxsize=1 << 12)
 def _pairs(text: str) -> Mapping[str, str]:
-    pairs: Mapping[str, str] = json.loads(text)
-    return pairs
+    return _PAIRS.validate_json(f"[{text}]")[0]
 
 
-def _all_pairs(texts: Iterable[str]) -> list[Mapping[str, str]]:
+def _all_pairs(texts: Iterable[str]) -> Sequence[Mapping[str, str]]:
     # One call per batch: for texts as short as these a call costs more than their decoding.
-    decoded: list[Mapping[str, str]] = json.loads(f"[{','.join(texts)}]")
-    return decoded
+    return _PAIRS.validate_json(f"[{','.join(texts)}]")

@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 from threading import Lock, RLock, get_ident
 
-from lookup.errors import NotFoundError, StateError
+from lookup.errors import InputError, NotFoundError, StateError
 from lookup.model.catalog import TopicEntry, TopicEvent
 from lookup.model.quoting import shown, suggestion
 from lookup.topics.catalog.namespace import NamespaceTopics
@@ -148,6 +148,9 @@ class CatalogState:
         with storage.reading():
             self.namespaces = {namespace: NamespaceTopics() for namespace in storage.namespaces()}
             for namespace, entries in groupby(storage.entries(), lambda entry: namespace_of(entry.name)):
+                if namespace not in self.namespaces:
+                    what = f"it has topics of {shown(namespace)}, and no such namespace"
+                    raise InputError(f"the catalog was changed by another program: {what}")
                 while batch := tuple(islice(entries, _BATCH)):
                     self.namespaces[namespace].extend(batch)
             #: of the last event that memory has

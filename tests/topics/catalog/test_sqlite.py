@@ -70,6 +70,29 @@ def test_a_catalog_that_missed_too_much_reads_the_topics_anew(tmp_path: Path) ->
     two.close()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE topics SET labels = '[]'",
+        "UPDATE topics SET labels = '{\"a\": 1}'",
+        "UPDATE topics SET properties = '{\"a\":'",
+        "UPDATE topics SET labels = '{}, {}'",
+        "UPDATE topics SET name = 'orders' WHERE name IN (SELECT name FROM topics LIMIT 1)",
+        "DELETE FROM namespaces",
+    ],
+)
+def test_rows_that_no_catalog_has_are_a_sentence(tmp_path: Path, statement: str) -> None:
+    """Whoever wrote them."""
+    path = tmp_path / "topics.db"
+    filled(SqliteStorage(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+
+    with pytest.raises(InputError, match="changed by another program"):
+        _opened(tmp_path)
+
+
 def test_a_file_of_version_1_is_read_and_then_changed_by_a_write(tmp_path: Path) -> None:
     """It says which topics are loaded, which is left out."""
     path = tmp_path / "topics.db"
