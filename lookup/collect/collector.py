@@ -74,7 +74,7 @@ class Endpoints:
             if self.admin is not None
             else "there will be no BROKERS, and no lookup properties",
             "service_url": "there will be no OWNERSHIP, LOADS and BUNDLES",
-            "admin": "there will be no leader, no namespaces.toml and no splits of a time that was not recorded",
+            "admin": "there will be no namespaces.toml and no splits of a time that was not recorded",
         }
         return [
             Sentence("without ", Argument(name), f" {lack}") for name, lack in lacks.items() if not getattr(self, name)
@@ -137,7 +137,8 @@ def collect(
             rows={table: recording.written[table] for table in observer.pending if table != "journal"},
             refused=dict(observer.refused),
             reasons=observer.reasons,
-            lost=dict(observer.lost),
+            # What waited in memory for the disk is lost as well.
+            lost=dict(observer.lost + Counter({table: len(rows) for table, rows in observer.pending.items()})),
             gap_since_us=past.until_us,
         )
 
@@ -234,17 +235,19 @@ class _Recording:
 
     def _write(self) -> None:
         """Write the rows that wait; those that cannot be written wait on."""
-        now = now_us()
+        now, file = now_us(), ""
         try:
-            for table, rows in self.observer.pending.items():
+            for file, rows in self.observer.pending.items():
                 if rows:
-                    self.folder.write(table, rows, until_us=now, position=self.observer.position)
-                    self.written[table] += len(rows)
+                    self.folder.write(file, rows, until_us=now, position=self.observer.position)
+                    self.written[file] += len(rows)
                     rows.clear()
+            file = "namespaces.toml"
             self.folder.write_namespaces(self.observer.first_boundaries)
         except OSError as error:
             if self._failure is None:
-                self.warn(f"{self.folder.path} cannot be written, rows wait in memory: {error}")
+                what = f": {self.folder.path}/{file} cannot be written, rows wait in memory: {error}"
+                self.warn(Sentence(Argument("output"), what))
             self._failure = str(error)
         else:
             if self._failure is not None:

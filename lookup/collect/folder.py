@@ -1,7 +1,7 @@
 """Keep the files of a record: Parquet files that roll, each complete when it appears; read how an earlier record ends.
 
     FOLDER/brokers, loads, bundles, ownership   canonical tables, part-000001.parquet and so on
-    FOLDER/journal                              how the record was made: started, stopped, gap, leader, lost, back
+    FOLDER/journal                              how the record was made: started, stopped, gap, lost, back
     namespaces.toml                             bundles of each namespace when it was first seen, as settings have them
 
 Every file says in its metadata until when the record is complete, and files of OWNERSHIP which message of the state

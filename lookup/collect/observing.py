@@ -24,13 +24,13 @@ from lookup.model.documents import TableName
 from lookup.model.names import NamespaceName
 
 __all__ = [
-    "COLLECTED", "JOURNAL", "BrokerRegistry", "BrokerReport", "Bundles", "CaughtUp", "Leader", "Observer", "Past",
+    "COLLECTED", "JOURNAL", "BrokerRegistry", "BrokerReport", "Bundles", "CaughtUp", "Observer", "Past",
     "Position", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
 ]  # fmt: skip
 
 #: The canonical tables of a record.
 COLLECTED: tuple[TableName, ...] = ("brokers", "loads", "bundles", "ownership")
-#: Columns, as of `schema_of`, of the table that says how the record was made: start, stop, gaps, lost sources, leaders.
+#: Columns, as of `schema_of`, of the table that says how the record was made: start, stop, gaps, lost sources.
 JOURNAL = "ts:time cluster event source since:time detail"
 #: Rows of a table that wait to be written at most; they are many only while nothing can be written.
 _MOST_PENDING = 200_000
@@ -94,14 +94,6 @@ class Bundles:
 
 
 @dataclass(frozen=True, slots=True)
-class Leader:
-    """The broker that leads; None: the cluster has no leader."""
-
-    broker: str | None
-    ts_us: int
-
-
-@dataclass(frozen=True, slots=True)
 class SourceTrouble:
     """A source cannot be read, or can be read again if there is no reason."""
 
@@ -110,9 +102,7 @@ class SourceTrouble:
     ts_us: int
 
 
-Record: TypeAlias = (
-    StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerRegistry | Bundles | Leader | SourceTrouble
-)
+Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerRegistry | Bundles | SourceTrouble
 
 
 @dataclass
@@ -156,7 +146,6 @@ class Observer:
         self.first_boundaries = past.boundaries
         #: reason of each source that cannot be read
         self.troubles: dict[str, str] = {}
-        self.leader: str | None = None
         self.registered = past.brokers
         self._changes = OwnershipChanges()
         #: owners as the state topic has them, and as the record had them before it went on; then None
@@ -187,9 +176,6 @@ class Observer:
                     self._registry(brokers, ts_us)
                 case Bundles():
                     self._list(record)
-                case Leader(broker, ts_us) if broker != self.leader:
-                    self.leader = broker
-                    self.note("leader", ts_us, source="admin", detail=broker)
                 case SourceTrouble():
                     self._trouble(record)
                 case CaughtUp(ts_us):

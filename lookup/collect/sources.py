@@ -379,10 +379,6 @@ class AdminRest:
         """Return the ids of all brokers; errors as of `get`."""
         return self.get(f"brokers/{quote(cluster)}", _names_of)
 
-    def leader(self) -> str | None:
-        """Return the id of the leader, None if there is none, as between two leaders; errors as of `get`."""
-        return self._found("brokers/leaderBroker", _leader_of)
-
     def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Return the boundaries of a namespace's bundles, None if there is no such namespace; errors as of `get`."""
         return self._found(f"namespaces/{quote(namespace)}/bundles", _boundaries_of)
@@ -424,13 +420,6 @@ def _group_of(content: bytes) -> str | None:
     return None if group in ("", "null") else group
 
 
-def _leader_of(answer: Any) -> str:
-    leader = (answer.get("brokerId") or answer.get("serviceUrl")) if isinstance(answer, dict) else None
-    if not isinstance(leader, str):
-        raise ValueError("no leader")
-    return leader
-
-
 def _boundaries_of(answer: Any) -> tuple[int, ...]:
     try:
         return tuple(int(end, 16) for end in answer["boundaries"])
@@ -439,7 +428,7 @@ def _boundaries_of(answer: Any) -> tuple[int, ...]:
 
 
 class AdminSource(Source):
-    """Reads the leader and the bundles of all namespaces.
+    """Reads the bundles of all namespaces.
 
     Args:
         lists_brokers: read which brokers there are as well; what they publish is not in the REST.
@@ -455,7 +444,6 @@ class AdminSource(Source):
         """Ask for everything once, and wait for the next time."""
         if self._lists_brokers:
             self.put(observing.BrokerRegistry(dict.fromkeys(self._rest.brokers(self._cluster)), now_us()))
-        self.put(observing.Leader(self._rest.leader(), now_us()))
         if time.monotonic() >= self._list_at:
             self._listed.clear()
             self._list_at = time.monotonic() + _LIST_S

@@ -55,7 +55,12 @@ def _run(arguments: argparse.Namespace) -> int:
             warn(arguments.parser.in_flags(sentence))
         note(f"recording into {arguments.output}; Ctrl-C ends it")
         report: CollectReport = collect(
-            endpoints, arguments.output, stop, for_s=arguments.for_s, every_s=arguments.every_s, warn=warn
+            endpoints,
+            arguments.output,
+            stop,
+            for_s=arguments.for_s,
+            every_s=arguments.every_s,
+            warn=lambda sentence: warn(arguments.parser.in_flags(sentence)),
         )
     for source, count in report.refused.items():
         warn(f"left out: {quantity(count, 'message')} of {source}, for instance: {report.reasons[source]}")
@@ -83,7 +88,7 @@ COMMAND = Command(
         ),
         (
             "lookup collect --admin http://b0:8080 --output record --for 30s --format json",
-            "brokers without their properties, the leader and bundles; counts for a program",
+            "brokers without their properties, and bundles; counts for a program",
         ),
     ),
     add_arguments=_add_arguments,

@@ -243,7 +243,7 @@ class Mover:
 
         Raises:
             InputError: if the token may not unload; no further step was begun then.
-            OSError: if the journal cannot be written; the step under way is in it as requested.
+            StateError: if the journal cannot be written; the step under way is in it as requested.
         """
         self._waiting.extend(moves)
         while True:

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-from lookup.errors import InputError
+from lookup.errors import Argument, InputError, StateError
 from lookup.model.documents import json_value
 from lookup.model.quoting import shown
 from lookup.moving.plan import MovePlan, digest, plan_bytes, plan_of
@@ -62,7 +62,7 @@ class Journal:
         self._checksum = ""
 
     def __enter__(self) -> Journal:
-        file = self.path.open("a+b")
+        file = self.path.open("a+b", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.seek(0)
@@ -104,13 +104,19 @@ class Journal:
         self.write("begun", journal=_VERSION, plan=json.loads(plan_bytes(plan)))
 
     def write(self, event: str, **values: Any) -> None:
-        """Add an entry; it is on the disk when this returns."""
+        """Add an entry, which is on the disk when this returns; raise StateError if it cannot be written."""
         assert self._file is not None
         entry = {"at": datetime.now(UTC).isoformat().replace("+00:00", "Z"), "event": event, **values}
         entry["checksum"] = digest([self._checksum, entry])
-        self._file.write((json.dumps(entry, ensure_ascii=False) + "\n").encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        end, left = os.fstat(self._file.fileno()).st_size, (json.dumps(entry, ensure_ascii=False) + "\n").encode()
+        try:
+            # A part may fit on a disk that is nearly full: what is left raises.
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(end)
+            raise StateError(Argument("journal"), f": {self.path} cannot be written: {error.strerror}") from error
         self._take(entry)
 
     def _read(self, content: bytes) -> None:

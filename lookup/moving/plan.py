@@ -57,9 +57,7 @@ class Limits(_Part):
 class Fingerprint(_Part):
     """What a bundle was like when the plan was made."""
 
-    #: id of the broker
-    owner: Text
-    #: when the owner took it, as the state topic or the record has it
+    #: when its owner took it, as the state topic or the record has it
     since: Moment
     #: `startTimestamp` of the owner, ms since the Unix epoch, 0 if it did not say: another one is another registration
     epoch: Count

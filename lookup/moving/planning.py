@@ -502,7 +502,6 @@ class _Planner:
                     weight=state.loads.get(move.bundle),
                     reason=move.reason,
                     fingerprint=Fingerprint(
-                        owner=owned.broker,
                         since=moment_at(owned.since_us),
                         epoch=state.epoch_of(owned.broker),
                     ),

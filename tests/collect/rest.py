@@ -14,7 +14,6 @@ __all__ = ["Rest", "running_rest"]
 ANSWERS: dict[str, Any] = {
     "clusters": ["east", "global"],
     "brokers/east": ["a:8080", "b:8080"],
-    "brokers/leaderBroker": {"brokerId": "a:8080"},
     "tenants": ["public"],
     "namespaces/public": ["public/default"],
     "namespaces/public/default/bundles": {"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2},

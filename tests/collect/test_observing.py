@@ -15,7 +15,6 @@ from lookup.collect.observing import (
     BrokerReport,
     Bundles,
     CaughtUp,
-    Leader,
     Observer,
     Past,
     Record,
@@ -348,19 +347,17 @@ def test_splits_of_the_past_are_known() -> None:
 # The journal.
 
 
-def test_leaders_and_lost_sources_are_in_the_journal_once() -> None:
-    """A leader is a row when it changes, a source when it is lost and when it is back."""
+def test_lost_sources_are_in_the_journal_once() -> None:
+    """When one is lost and when it is back."""
     seen = [
-        Leader("a:1", 0), Leader("a:1", 1), Leader(None, 2), SourceTrouble("admin", "refused", 3),
-        SourceTrouble("admin", "gone", 4), SourceTrouble("admin", None, 5), SourceTrouble("admin", None, 6),
-        Leader("\ud800", 7),
+        SourceTrouble("admin", "refused", 3), SourceTrouble("admin", "gone", 4), SourceTrouble("admin", None, 5),
+        SourceTrouble("admin", None, 6), SourceTrouble("state", "\ud800", 7),
     ]  # fmt: skip
 
     rows = rows_of(taken(Observer("c"), seen), "journal")
 
     assert [(row["ts"], row["event"], row.get("detail")) for row in rows] == [
-        (0, "leader", "a:1"), (2, "leader", None), (3, "lost", "refused"), (5, "back", None),
-        (7, "leader", "?"),
+        (3, "lost", "refused"), (5, "back", None), (7, "lost", "?"),
     ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from lookup.collect.observing import BrokerRegistry, Bundles, Leader, Record, SourceTrouble
+from lookup.collect.observing import BrokerRegistry, Bundles, CaughtUp, Record, SourceTrouble
 from lookup.collect.sources import AdminRefusedError, AdminRest, AdminSource, Credentials, RegistrySource, Source
 from lookup.errors import InputError
 from tests.answering import answering, http_answer
@@ -45,27 +45,14 @@ def _read(rest: Rest, count: int, *, lists_brokers: bool = True) -> list[Record]
     return found
 
 
-def test_admin_rest_gives_brokers_leader_and_bundles(rest: Rest) -> None:
+def test_admin_rest_gives_brokers_and_bundles(rest: Rest) -> None:
     """One look asks for all that the REST knows; what brokers publish is not in it."""
-    brokers, leader, bundles = _read(rest, 3)
+    brokers, bundles = _read(rest, 2)
 
     assert isinstance(brokers, BrokerRegistry)
     assert brokers.brokers == {"a:8080": None, "b:8080": None}
-    assert isinstance(leader, Leader)
-    assert leader.broker == "a:8080"
     assert isinstance(bundles, Bundles)
     assert (bundles.namespace, bundles.boundaries) == ("public/default", (0, 0x80000000, 0xFFFFFFFF))
-
-
-def test_cluster_without_leader_is_no_failure(rest: Rest) -> None:
-    """Between two leaders the REST answers 404, and everything else is read."""
-    rest.answers["brokers/leaderBroker"] = 404
-
-    leader, bundles = _read(rest, 2, lists_brokers=False)
-
-    assert isinstance(leader, Leader)
-    assert leader.broker is None
-    assert isinstance(bundles, Bundles)
 
 
 @pytest.mark.parametrize("answer", [401, 500, 7, "no list", {"a": 1}])
@@ -75,23 +62,22 @@ def test_answer_that_is_no_answer_is_trouble(rest: Rest, answer: object) -> None
     if answer == "no list":
         rest.answers["namespaces/n"] = {"boundaries": 1}
 
-    leader, trouble = _read(rest, 2, lists_brokers=False)
+    (trouble,) = _read(rest, 1, lists_brokers=False)
 
-    assert isinstance(leader, Leader)
     assert isinstance(trouble, SourceTrouble)
     assert trouble.reason
 
 
 def test_source_that_answers_again_is_reported(rest: Rest) -> None:
     """A source that was in trouble and can be read again says so, once."""
-    rest.answers["brokers/leaderBroker"] = 503
+    rest.answers["tenants"] = 503
     records: Queue[Record] = Queue()
     source = AdminSource(AdminRest(rest.url, Credentials()), records, "east", lists_brokers=False)
     source.start()
     lost = records.get()
-    rest.answers["brokers/leaderBroker"] = {"brokerId": "a:8080"}
+    rest.answers["tenants"] = ["public"]
 
-    later = [records.get() for _ in range(3)]
+    later = [records.get() for _ in range(2)]
 
     source.stopped.set()
     source.join()
@@ -111,7 +97,7 @@ class _Topic(Source):
         """Read."""
         if not next(self._looks):
             raise OSError("there is no connection")
-        self.put(Leader("a:8080", 1))
+        self.put(CaughtUp(1))
         self.stopped.wait(0.05)
 
     def close(self) -> None:
@@ -175,15 +161,13 @@ def test_address_that_is_no_broker_is_not_asked_first(rest: Rest) -> None:
 
 
 @pytest.mark.parametrize("answer", [{"boundaries": 1}, {"boundaries": ["z"]}, {"boundaries": [1]}, {}, [], "abc"])
-def test_boundaries_and_leaders_that_are_none_are_refused(rest: Rest, answer: object) -> None:
+def test_boundaries_that_are_none_are_refused(rest: Rest, answer: object) -> None:
     """Whatever answers so is no broker."""
-    rest.answers["namespaces/public/default/bundles"] = rest.answers["brokers/leaderBroker"] = answer
+    rest.answers["namespaces/public/default/bundles"] = answer
     asked = AdminRest(rest.url, Credentials())
 
     with pytest.raises(ValueError, match="with no boundaries of bundles"):
         asked.boundaries("public/default")
-    with pytest.raises(ValueError, match="with no leader"):
-        asked.leader()
 
 
 @pytest.mark.parametrize("answer", [{"a": 1}, None, "abc", [1], [["a"]]])

@@ -23,7 +23,7 @@ def plan_of_moves(
             destination=destination,
             weight=1e6,
             reason="overloaded",
-            fingerprint=Fingerprint(owner=source, since=moment_at(since_us), epoch=1),
+            fingerprint=Fingerprint(since=moment_at(since_us), epoch=1),
             imbalance=1.1,
         )
         for number, (bundle, source, destination, since_us) in enumerate(moves, 1)

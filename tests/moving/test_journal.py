@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lookup.errors import InputError
+from lookup.errors import InputError, StateError
 from lookup.moving.journal import Journal, read_journal
 from tests.moving.plans import plan_of_moves
 
@@ -114,6 +115,24 @@ def test_a_journal_that_was_edited_is_refused(
 
     with pytest.raises(InputError, match=f"journal, line {named} was changed"):
         read_journal(path)
+
+
+def test_a_disk_that_is_full_is_named_and_spoils_nothing(tmp_path: Path) -> None:
+    """No part of the entry stays, so that the next one follows the one before."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.begin(_PLAN)
+        before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, limits[1]))
+        try:
+            with pytest.raises(StateError, match=r"^journal: .*/journal cannot be written: File too large"):
+                journal.write("freezing", found="true")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert path.read_bytes() == before
+        journal.write("stopped", reason="the disk")
+
+    assert read_journal(path).frozen is None
 
 
 def test_only_the_last_entries_can_be_gone(tmp_path: Path) -> None:

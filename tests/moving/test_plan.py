@@ -24,7 +24,7 @@ _MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
 
 def _plan() -> MovePlan:
     """One bundle goes from a broker to another."""
-    fingerprint = Fingerprint(owner="a:8080", since=_MADE, epoch=7)
+    fingerprint = Fingerprint(since=_MADE, epoch=7)
     step = Step(
         number=1,
         bundle="shop/orders/0x00000000_0xffffffff",

@@ -111,7 +111,7 @@ def test_steps_name_real_owners_and_destinations(planned: _Planned, crowded: lis
     for step in planned.document["steps"]:
         owner = planned.before[step["bundle"].rpartition("/")[2]]
         assert step["bundle"] in crowded
-        assert step["from"] == step["fingerprint"]["owner"] == owner.id
+        assert step["from"] == owner.id
         assert step["to"] in planned.registry
         assert step["to"] != step["from"]
         assert step["weight"] > 0
