@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lookup.cli import main
+from tests.processes import awaited
 
 _PAGE = (Path(__file__).parents[1] / "docs" / "live.md").read_text(encoding="utf-8")
 
@@ -41,3 +45,49 @@ def test_the_server_takes_the_settings_of_both_steps(tmp_path: Path, capsys: pyt
     for text in (recording, recording + _typed("cat >>serving.toml <<'.'", ".")):
         path.write_text(text)
         assert _checked(path, capsys) == (0, [])
+
+
+@pytest.mark.process
+def test_the_commands_start_a_server_and_let_it_load_its_settings_again(tmp_path: Path) -> None:
+    """As printed, but for the address; the signal reaches the server that was started here, and no other process."""
+    commands = [line[2:] for line in _PAGE.splitlines() if line.startswith("$ ")]
+    token, serve, signal = (
+        next(line for line in commands if line.startswith(start)) for start in ("head -c", "lookup serve", "kill -HUP")
+    )
+    settings = _typed("cat serving.toml", "$ ").replace("10.0.0.9", "127.0.0.1") + "port = 0\n"
+    (tmp_path / "serving.toml").write_text(settings)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    log = tmp_path / "log"
+
+    def typed(line: str) -> None:
+        with log.open("a") as out:
+            subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, stdout=out, stderr=out, check=True)
+
+    typed(token)
+    typed(serve)
+    try:
+        awaited(lambda: "serving no policy" in log.read_text(), "a server that listens")
+        (tmp_path / "serving.toml").write_text(settings + _typed("cat >>serving.toml <<'.'", "."))
+        typed(signal)
+        awaited(lambda: "the settings were loaded again" in log.read_text(), "settings that are loaded again")
+    finally:
+        typed("kill -TERM $(cat serve.pid)")
+
+
+def test_files_of_plug_ins_stand_above_the_first_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the page says; below it they are no key of that table."""
+    path, line = tmp_path / "serving.toml", re.search(r"^`(plugin_files = .*?)`", _PAGE, re.MULTILINE)
+    assert line is not None
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "parts.py").write_text(
+        "from lookup.hooks import hookimpl\n\n\n@hookimpl\ndef lookup_register_scorers():\n    return ()\n"
+    )
+    recording = _typed("cat serving.toml", "$ ")
+
+    path.write_text(f"{line[1]}\n{recording}")
+    above = _checked(path, capsys)
+    path.write_text(f"{recording}\n{line[1]}\n")
+    below = _checked(path, capsys)
+
+    assert above == (0, [])
+    assert below[0] == 2
