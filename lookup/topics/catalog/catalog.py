@@ -303,9 +303,7 @@ class Catalog:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call a listener with every event after this revision, once each, in order; return a function that ends it.
 
-        Events come once they are safe, those of other processes too. A listener may write: its events come after those
-        under way. If a listener raises, all listeners hear all events nevertheless, then the writer that called them
-        gets the error.
+        Events come once they are safe, those of other processes too. A listener must not raise.
         """
         return self._state.subscribe(listener)
 

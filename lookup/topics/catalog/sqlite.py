@@ -34,8 +34,6 @@ __all__ = ["SqliteStorage"]
 #: "PLtc": marks a catalog among SQLite files.
 _APPLICATION_ID = 0x504C7463
 _VERSION = 2
-#: Version 1 had one more column, which the first write removes; it is read as it is.
-_OLD_VERSION = 1
 #: A day: a longer wait is a mistake.
 _LONGEST_S = 86_400
 #: Rows that are read at once, so that their pairs are decoded by one call.
@@ -180,9 +178,6 @@ class SqliteStorage:
         self.rollback()
         # IMMEDIATE takes the lock now: a transaction that reads first and writes later may find that it is too late.
         self._write("BEGIN IMMEDIATE")
-        if self._is_old and self._write("PRAGMA user_version").fetchone()[0] == _OLD_VERSION:
-            self._write("ALTER TABLE topics DROP COLUMN is_loaded")
-            self._write(f"PRAGMA user_version = {_VERSION}")
         self._begun = self._saved = self._write("SELECT coalesce(max(revision), 0) FROM events").fetchone()[0]
 
     def save(self, event: TopicEvent, entry: TopicEntry | None) -> None:
@@ -286,11 +281,8 @@ class SqliteStorage:
         self.identity = ""
         if self._write("SELECT 1 FROM sqlite_schema WHERE name = 'identity'").fetchone():
             self.identity = self._write("SELECT id FROM identity").fetchone()[0]
-        self._is_old = version == _OLD_VERSION
-        if version not in (_OLD_VERSION, _VERSION):
-            raise InputError(
-                f"{self._path} is a catalog of version {version}; this release reads version {_VERSION} and before"
-            )
+        if version != _VERSION:
+            raise InputError(f"{self._path} is a catalog of version {version}; this release reads version {_VERSION}")
 
     def _has_tables(self) -> bool:
         return bool(self._write("SELECT count(*) FROM sqlite_schema").fetchone()[0])

@@ -52,9 +52,9 @@ Listener = Callable[[TopicEvent], None]
 
 
 class Announcer:
-    """A queue of events for listeners: each hears every event once, by revision, whatever the others do.
+    """A queue of events for listeners: each hears every event once, by revision.
 
-    One thread at a time calls listeners. Events that come meanwhile, from a listener or another thread, wait until
+    One thread at a time calls listeners, which do not raise. Events that come meanwhile from another thread wait until
     every listener has heard those before them, and are then announced by the same thread.
     """
 
@@ -86,12 +86,7 @@ class Announcer:
             self._queue.extend(events)
 
     def announce(self) -> None:
-        """Call the listeners with every event in the queue, unless that is under way.
-
-        Raises:
-            Exception: the first that a listener raised, after all listeners heard all events.
-        """
-        errors: list[Exception] = []
+        """Call the listeners with every event in the queue, unless that is under way."""
         is_ours = False
         try:
             with self._lock:
@@ -99,22 +94,14 @@ class Announcer:
                     return
                 self._is_announcing = is_ours = True
             while (event := self._next()) is not None:
-                for token in tuple(self._listeners):
-                    # One listener may have taken another out a moment ago.
-                    after, listener = self._listeners.get(token, (event.revision, None))
-                    if listener is None or event.revision <= after:
-                        continue
-                    try:
+                for after, listener in tuple(self._listeners.values()):
+                    if event.revision > after:
                         listener(event)
-                    except Exception as error:  # noqa: BLE001  it may raise anything; the others must hear the event
-                        errors.append(error)
         except BaseException:
             # Events that were not announced are noticed as missing; the next ones come.
             if is_ours:
                 self._is_announcing = False
             raise
-        if errors:
-            raise errors[0]
 
     def _next(self) -> TopicEvent | None:
         """Return the next event; None ends the announcement, before any other event can come."""
@@ -203,14 +190,9 @@ class CatalogState:
         try:
             with self._writer, self._transaction():
                 yield
-        except Exception as error:
-            # Events of other processes were taken in all the same, and are safe: they wait for no write of ours.
-            try:
-                self._announcer.announce()
-            except Exception as second:  # noqa: BLE001  a listener may raise anything; the failed write goes before it
-                error.add_note(f"a listener raised {type(second).__name__}: {second}")
-            raise
-        self._announcer.announce()
+        finally:
+            # Also after a failure: events of other processes were taken in, and are safe.
+            self._announcer.announce()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

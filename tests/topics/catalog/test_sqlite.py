@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import ArgumentError, InputError, NotFoundError
-from lookup.model.catalog import TopicEvent
 from lookup.topics.catalog import Catalog, SqliteStorage
 from tests.topics.catalogs import NAMESPACE, everything, filled, heard, index, rebuilt, topic
 
@@ -93,27 +92,6 @@ def test_rows_that_no_catalog_has_are_a_sentence(tmp_path: Path, statement: str)
         _opened(tmp_path)
 
 
-def test_a_file_of_version_1_is_read_and_then_changed_by_a_write(tmp_path: Path) -> None:
-    """It says which topics are loaded, which is left out."""
-    path = tmp_path / "topics.db"
-    before = everything(filled(SqliteStorage(path)))
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE topics ADD is_loaded INTEGER DEFAULT 1")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    catalog = _opened(tmp_path)
-
-    assert everything(catalog) == before
-    catalog.create(topic("z"))
-    catalog.close()
-    again = _opened(tmp_path)
-    assert topic("z") in again.topics(NAMESPACE)
-    again.close()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    connection.close()
-
-
 def test_a_killed_process_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Every topic whose write had returned is there with its labels, and at most one more."""
     said = _killed(tmp_path, "one by one", 25)
@@ -172,23 +150,6 @@ def test_what_another_process_deleted_cannot_be_changed(tmp_path: Path) -> None:
     assert [event.kind for event in events] == ["deleted"]
     two.set_properties(topic("p"), {"seen": "1"})
     assert [event.kind for event in events] == ["deleted", "properties", "properties"]
-    one.close()
-    two.close()
-
-
-def _refuse(event: TopicEvent) -> None:
-    raise ValueError(f"{event.kind} {event.topic}")
-
-
-def test_why_a_write_failed_goes_before_what_a_listener_raises(tmp_path: Path) -> None:
-    """A listener that fails at what others have written does not hide the writer's own mistake."""
-    one, two = filled(SqliteStorage(tmp_path / "topics.db")), _opened(tmp_path)
-    two.subscribe(_refuse)
-    one.delete(topic("q"))
-
-    with pytest.raises(NotFoundError, match="there is no topic") as refused:
-        two.set_properties(topic("q"), {"seen": "1"})
-    assert refused.value.__notes__ == [f"a listener raised ValueError: deleted {topic('q')}"]
     one.close()
     two.close()
 
