@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from queue import Full, Queue
 from typing import IO, Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -354,6 +355,15 @@ class AdminRest:
         # Unlike the lists below `persistent/` this one never goes through `pulsarResourcesExtendedClassName`.
         return self._found(f"namespaces/{quote(namespace)}/topics?mode=ALL&includeSystemTopic=true", _names_of)
 
+    def created(self, topic: str) -> datetime | None:
+        """Return when a persistent topic was created, None if it is not there; errors as of `get`.
+
+        Any broker reads it from the metadata, without loading the topic.
+        """
+        tenant, namespace, name = topic.partition("://")[2].split("/", 2)
+        path = f"persistent/{quote(tenant)}/{quote(namespace)}/{quote(name, safe='')}/internal-info"
+        return self._found(path, _creation_of)
+
     def _found(self, path: str, read: Callable[[Any], Result], *, is_json: bool = True) -> Result | None:
         """Return what `get` does, None if the status is 404."""
         try:
@@ -418,6 +428,14 @@ def _group_of(content: bytes) -> str | None:
     if forbidden_character(group, "<>{}") is not None:
         raise ValueError("no name of a group")
     return None if group in ("", "null") else group
+
+
+def _creation_of(answer: Any) -> datetime:
+    try:
+        # As an instant: each broker writes it in its own zone.
+        return datetime.fromisoformat(answer["creationDate"]).astimezone(UTC)
+    except (TypeError, KeyError, ValueError):
+        raise ValueError("no date of creation") from None
 
 
 def _boundaries_of(answer: Any) -> tuple[int, ...]:

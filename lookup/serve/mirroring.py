@@ -11,7 +11,7 @@ from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import partitions_among, without_partition
 from lookup.topics.listing.topic_list import differences, is_among
 
-__all__ = ["is_mirrored", "mirror"]
+__all__ = ["is_mirrored", "make_anew", "mirror"]
 
 
 def is_mirrored(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> bool:
@@ -40,6 +40,14 @@ def mirror(catalog: Catalog, namespace: str, topics: tuple[str, ...] | None) -> 
             catalog.mirror(topic, None)
         for entry in _entries(catalog, topics, added):
             catalog.mirror(entry.name, entry)
+
+
+def make_anew(catalog: Catalog, topics: Sequence[str]) -> None:
+    """Let topics go and come in one transaction: what hung on the old ones is gone."""
+    with catalog.together():
+        for topic in topics:
+            catalog.mirror(topic, None)
+            catalog.mirror(topic, TopicEntry(topic, {}, {}))
 
 
 def _known(catalog: Catalog, namespace: str) -> tuple[str, ...] | None:

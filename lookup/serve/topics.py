@@ -23,7 +23,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from datetime import datetime
+from itertools import chain, islice
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -31,7 +32,7 @@ from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
 from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
 from lookup.model.quoting import shown
-from lookup.serve.mirroring import is_mirrored, mirror
+from lookup.serve.mirroring import is_mirrored, make_anew, mirror
 from lookup.serve.watching import Watchers
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
@@ -50,8 +51,8 @@ __all__ = ["Reach", "ServedTopics"]
 Result = TypeVar("Result")
 #: Looks at the cluster at a time.
 _LOOKS = 8
-#: Seconds between two looks at a namespace that is watched.
-_WATCHED_S = 0.2
+#: Seconds between two looks at a namespace that is watched, and of how many of its topics the creation is asked then.
+_WATCHED_S, _CREATED = 0.2, 8
 
 
 #: Makes the source of topics.
@@ -103,6 +104,8 @@ class ServedTopics:
         self._looks: dict[str, _Look] = {}
         #: namespace -> when it was looked at last, by the monotonic clock
         self._looked: dict[str, float] = {}
+        #: namespace -> when its topics were created, by topic, that which was asked for last at the end
+        self._created: dict[str, dict[str, datetime]] = {}
         #: why the cluster cannot be read; None while it can
         self.trouble: str | None = None
         self.watchers: Watchers
@@ -253,6 +256,7 @@ class ServedTopics:
                     await self._ask(self._catalog.refresh)
                     if self._source is not None:
                         await self._look(namespace)
+                        await self._look_at_created(namespace, self._source)
                     told.pop(namespace, None)
                 except NotFoundError:
                     continue
@@ -263,6 +267,23 @@ class ServedTopics:
                         self.watchers.report(namespace, reason)
             # Where a look takes long, four fifths of the time are left to others.
             await asyncio.sleep(max(_WATCHED_S, 4 * (time.monotonic() - began)))
+
+    async def _look_at_created(self, namespace: str, source: AdminRest) -> None:
+        """Ask of some topics in turn when they were created: one that is another by now looks the same in a list."""
+        names = await self._ask(lambda: self._catalog.topics(namespace, "persistent"))
+        here, before = frozenset(names), self._created.get(namespace, {})
+        known = self._created[namespace] = {topic: when for topic, when in before.items() if topic in here}
+        some = [*islice(chain((topic for topic in names if topic not in known), [*known]), _CREATED)]
+        again = []
+        for topic in some:
+            # Who may list topics may not ask for this; then nobody says it.
+            with suppress(OSError, ValueError):
+                when = await _in_daemon(source.created, topic)
+                if when is not None and known.pop(topic, when) != when:
+                    again.append(topic)
+                known |= {} if when is None else {topic: when}
+        if again:
+            await self._write(make_anew, self._catalog, again)
 
     async def follow(self) -> None:
         """Look at all namespaces again and again, and report what stops it; return at once if there is no cluster."""

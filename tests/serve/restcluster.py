@@ -19,6 +19,10 @@ class RestCluster:
         self.url = url
         #: namespace -> topics; one that is not here is answered 404
         self.topics: dict[str, list[str]] = {}
+        #: topics of which it was asked when they were created
+        self.asked_created: list[str] = []
+        #: when topics were created, if not at the same time as all others
+        self.created: dict[str, str] = {}
         #: status of every answer in place of 200, and what is sent in place of a list
         self.status: int | None = None
         self.junk: str | None = None
@@ -49,6 +53,12 @@ class RestCluster:
         if steps == ["namespaces", "public"]:
             return 200, json.dumps(sorted(self.topics))
         names = self.topics.get("/".join(steps[1:3]))
+        if steps[-1] == "internal-info":
+            self.asked_created.append(steps[-2])
+            topic = f"{steps[0]}://{'/'.join(steps[1:-1])}"
+            created = self.created.get(topic, "2026-11-28T12:00:00.000Z")
+            is_there = names is not None and topic in names
+            return (200, json.dumps({"version": 1, "creationDate": created})) if is_there else (404, "{}")
         if names is None or steps[3:] != ["topics"]:
             return 404, '{"reason": "no such namespace"}'
         return 200, self.junk or json.dumps(names)

@@ -184,6 +184,22 @@ def test_a_topic_of_the_cluster_comes_at_once(tmp_path: Path) -> None:
             assert watched.names() == ("update", "-a")
 
 
+def test_a_topic_that_was_deleted_and_created_again_between_two_looks_is_another_one(tmp_path: Path) -> None:
+    """Its name was in every list; its labels went with the old one. The same instant in another zone is the same."""
+    with rest_cluster() as cluster:
+        cluster.topics[NS] = [f"{HERE}{name}" for name in "abcdefghijkl"]
+        text = f'[collect]\nadmin = "{cluster.url}"\ntopics_every_s = 3000.0\n[topics]\ncatalog = "topics.db"\n'
+        with started(settings_file(tmp_path, text, policies="")) as server, watching(server) as watched:
+            watched.event()
+            labels = {"labels": {"env": "prod"}}
+            assert server.ask("POST", f"/admin/v2/topics/{NS}/k/custom-labels", labels)[0] == 204
+            awaited(lambda: len(cluster.asked_created) >= 2 * 12)
+            cluster.created = {f"{HERE}b": "2026-11-28T13:00:00.000+01:00", f"{HERE}k": "2026-11-28T12:00:07.000Z"}
+
+            assert watched.names() == ("update", "-k", "k")
+            assert server.ask("GET", f"/admin/v2/topics/{NS}/k/custom-labels")[1] in ({}, "{}")
+
+
 @pytest.mark.parametrize(
     ("fields", "status", "said"),
     [
