@@ -121,12 +121,6 @@ class PlannedBroker(_Part):
     #: before and after the plan, with what it carries besides bundles; None: it has not reported
     load: Number | None
     load_after: Number | None
-    #: None: unknown; of those without one the mean of the others is taken, or all are taken to be equal
-    capacity: Number | None = None
-    #: properties as published, `lookup.rack`
-    labels: Mapping[str, str] = {}
-    #: as in `Fingerprint`
-    epoch: Count = 0
     #: how many it owns
     bundles: Count = 0
 

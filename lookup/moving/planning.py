@@ -399,9 +399,6 @@ class _Planner:
                 web_url=None if url is None or endpoint_problem("admin", url) else url,
                 load=float(self._start.loads[number]) if is_known[number] else None,
                 load_after=float(self.balance.loads[number]) if is_known[number] else None,
-                capacity=broker.capacity,
-                labels=dict(broker.lookup_data.properties),
-                epoch=broker.lookup_data.start_timestamp,
                 bundles=counts[broker.id],
             )
             for number, broker in enumerate(view.brokers)

