@@ -38,17 +38,7 @@ class InspectedLog:
     @property
     def clusters(self) -> pd.DataFrame:
         """Return each cluster's lookups, their times and rates per minute, brokers, topics, bundles and load."""
-        named = (
-            "brokers",
-            "topics",
-            "busy_bundles",
-            "bundles",
-            "broker_load",
-            "redirects",
-            "internal",
-            "isolated",
-            "outside",
-        )
+        named = "brokers topics busy_bundles bundles broker_load redirects internal isolated outside".split()
         return data_frame(
             {
                 "cluster": cluster.cluster,

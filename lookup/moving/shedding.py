@@ -17,7 +17,7 @@ __all__ = ["KEY", "frozen_shedding", "put_back", "refusal"]
 
 #: Dynamic configuration; absent: what the brokers' broker.conf says holds.
 KEY = "loadBalancerSheddingEnabled"
-_OFF = "false"
+_OFF, _FOUND = "false", (None, "true", "false")
 #: Seconds for which putting the switch back is tried, and between two tries.
 _PATIENCE_S, _AGAIN_S = 60.0, 2.0
 
@@ -31,9 +31,13 @@ def frozen_shedding(rest: AdminRest, journal: Journal, say: Callable[[str], None
         StateError: if it cannot be switched back; the journal says what it was.
     """
     try:
-        before = _switch(rest)
+        before = _values(rest).get(KEY)
     except (OSError, ValueError) as error:
         raise InputError(f"it cannot be read whether {KEY} is set: {refusal(error)}") from None
+    if before not in _FOUND:
+        raise InputError(
+            f"{KEY} is {shown(before)} by dynamic configuration, and should be true or false; set it first"
+        )
     if before == _OFF:
         why = f"{KEY} is false already by dynamic configuration, and stays so; if an apply that was killed left it, "
         say(Sentence(why, Argument("recover"), " with its journal puts it back"))
@@ -63,12 +67,12 @@ def put_back(rest: AdminRest, journal: Journal, say: Callable[[str], None]) -> b
     if journal.frozen is None:
         return False
     found, deadline = journal.frozen.get("found"), time.monotonic() + _PATIENCE_S
-    if found not in (None, "true", "false"):
+    if found not in _FOUND:
         raise InputError(f"{journal.path}: found is {shown(found)}; {KEY} was found to be null, true or false")
     now: object = None
     while True:
         try:
-            now = _switch(rest)
+            now = _values(rest).get(KEY)
             if now == _OFF:
                 if found is None:
                     rest.send("DELETE", f"brokers/configuration/{KEY}")
@@ -106,17 +110,11 @@ def _worded(found: str | None) -> str:
     return "not set" if found is None else found
 
 
-def _switch(rest: AdminRest) -> str | None:
-    """Return the key's value in the dynamic configuration, None if it is not set."""
-    return rest.get("brokers/configuration/values", _switch_in)
+def _values(rest: AdminRest) -> dict[str, Any]:
+    return rest.get("brokers/configuration/values", _object)
 
 
-def _switch_in(answer: Any) -> str | None:
+def _object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise ValueError("no dynamic configuration")
-    value = answer.get(KEY)
-    # As Java reads a boolean.
-    text = value.strip().lower() if isinstance(value, str) else value
-    if text not in (None, "true", "false"):
-        raise ValueError(f"{KEY} = {shown(value)}, which should be true or false")
-    return text
+    return answer

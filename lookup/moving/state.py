@@ -86,10 +86,12 @@ class ClusterState:
             moved: as for `near`.
         """
         brokers, rules = self.view.brokers, self.rows.namespaces
+        if not rules.isolation:
+            return {}
         owners = {name: owned.broker for name, owned in self.owners.items()}
         owners |= {name: brokers.ids[number] for name, number in moved.items()}
         found = [rules.permits(name.rpartition("/")[0], Broker(owner).host) for name, owner in owners.items()]
-        return {"outside_isolation": float(found.count(False))} if rules.isolation else {}
+        return {"outside_isolation": float(found.count(False))}
 
     def fresh_view(self) -> ClusterView:
         """Return the view with owners of its own, which may be changed."""

@@ -232,7 +232,7 @@ def test_a_switch_that_is_no_boolean_is_not_touched(standin: StandIn, tmp_path: 
     """Nobody could put it back."""
     standin.configuration[KEY] = "maybe"
 
-    with pytest.raises(InputError, match="'maybe', which should be true or false"):
+    with pytest.raises(InputError, match="is 'maybe' by dynamic configuration, and should be true or false"):
         _applied(standin, tmp_path, freeze_shedding=True)
 
     assert (standin.configuration, standin.unloads) == ({KEY: "maybe"}, [])
