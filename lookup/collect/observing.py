@@ -25,7 +25,7 @@ from lookup.model.names import NamespaceName
 
 __all__ = [
     "COLLECTED", "JOURNAL", "BrokerRegistry", "BrokerReport", "Bundles", "CaughtUp", "Observer", "Past",
-    "Position", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
+    "Position", "Quiet", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
 ]  # fmt: skip
 
 #: The canonical tables of a record.
@@ -53,6 +53,13 @@ class StateRecord:
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """All that the state topic held when it was opened has been read."""
+
+    ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The state topic has been read up to now, and has nothing else."""
 
     ts_us: int
 
@@ -102,7 +109,9 @@ class SourceTrouble:
     ts_us: int
 
 
-Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerRegistry | Bundles | SourceTrouble
+Record: TypeAlias = (
+    StateRecord | CaughtUp | Quiet | BrokerReport | TopBundles | BrokerRegistry | Bundles | SourceTrouble
+)
 
 
 @dataclass

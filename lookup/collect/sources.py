@@ -604,6 +604,8 @@ class PulsarTopicSource(Source):
             if not self._is_caught_up and not self._reader.has_message_available():
                 self._is_caught_up = True
                 self.put(observing.CaughtUp(now_us()))
+            if self._is_caught_up and self.source == "state":
+                self.put(observing.Quiet(now_us()))
             return
         except pulsar.PulsarException:
             self._reader = None

@@ -12,6 +12,7 @@ output in the same words.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
@@ -223,8 +224,11 @@ def require_free(output: str, *, force: bool) -> None:
 
 
 @contextmanager
-def named_refusals(output: str) -> Iterator[None]:
+def named_refusals(output: str, key: str | None = None) -> Iterator[None]:
     """Turn what the system refuses into a sentence that names the output; users know no hidden folder.
+
+    Args:
+        key: the setting that names it; None: it is an argument.
 
     Raises:
         InputError: naming the output and what was refused.
@@ -233,8 +237,9 @@ def named_refusals(output: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _ARROW_PREFIX.sub("", str(error.strerror or error))
-        what = f": {output} cannot be written: {reason}; name a folder that can"
-        raise InputError(Argument("output"), what) from error
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "make room there, or name another folder" if is_full else "name a folder that can"
+        raise InputError(key or Argument("output"), f": {output} cannot be written: {reason}; {advice}") from error
 
 
 def write_beside(output: str, name: str, content: bytes) -> None:

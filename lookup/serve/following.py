@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from lookup.collect.observing import CaughtUp, Observer, Record, follow
+from lookup.collect.observing import CaughtUp, Observer, Quiet, Record, follow
 from lookup.logs.columns import TABLES
 from lookup.settings import CollectSection
 
@@ -38,8 +38,9 @@ class Follower(Thread):
     def __init__(self, cluster: str, section: CollectSection, connect: Connect) -> None:
         super().__init__(name="serve-owners", daemon=True)
         self.section = section
-        #: bundle, its owner from now on, and when a broker wrote so, µs; taken by the event loop
-        self.changes: deque[tuple[str, str | None, int]] = deque()
+        #: bundle, its owner from now on, and when a broker wrote so, µs; None: nothing else was written until then.
+        #: Taken by the event loop.
+        self.changes: deque[tuple[str | None, str | None, int]] = deque()
         #: all that the topic held at the start has been read
         self.is_complete = Event()
         #: why the topic cannot be read and since when, of the monotonic clock; None while it can
@@ -78,6 +79,9 @@ class Follower(Thread):
             self._take(record)
 
     def _take(self, record: Record) -> None:
+        if isinstance(record, Quiet):
+            self.changes.append((None, None, record.ts_us))
+            return
         observer = self._observer
         observer.take(record)
         for values in observer.pending["ownership"]:

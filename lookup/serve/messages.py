@@ -61,10 +61,15 @@ class RecordMessage:
     """Lookups that a broker has answered."""
 
     broker: str
-    #: lookups that the broker has lost since it started
+    #: names the start of the broker that its numbers belong to; "": it does not number its lookups
+    start: str
+    #: numbers of all lookups of the batch, ascending, and up to which the broker sends none any more
+    numbers: tuple[int, ...]
+    up_to: int
+    #: lookups that the broker has lost since it started, of those up to that number
     dropped: int
-    #: checked rows of LOOKUPS without cluster, seq and propensity, each with the bundle of its topic
-    rows: tuple[tuple[str, dict[str, Any]], ...]
+    #: checked rows of LOOKUPS without cluster, seq and propensity, each with its number and the bundle of its topic
+    rows: tuple[tuple[int, str, dict[str, Any]], ...]
     #: why other rows cannot be recorded
     refused: tuple[str, ...]
 
@@ -132,19 +137,19 @@ def _candidates(given: tuple[Any, ...]) -> tuple[str, ...]:
 
 def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMessage:
     """Read a batch of lookups, or raise InputError. Single ones that cannot be recorded are refused."""
-    broker, dropped = _named(body, "broker"), whole_number(body.get("dropped") or 0, "dropped")
-    if dropped < 0:
-        raise InputError(f"dropped is {dropped}, not a number of lookups")
+    broker, dropped = _named(body, "broker"), _count(body, "dropped")
     lookups = _needed(body, "lookups")
     if not isinstance(lookups, list):
         raise InputError(f"lookups is {shown(lookups)}, not a list")
     if len(lookups) > _MOST_LOOKUPS:
         raise InputError(f"lookups has {len(lookups)} entries, more than {_MOST_LOOKUPS}")
-    rows: list[tuple[str, dict[str, Any]]] = []
+    start, up_to = _optional(body, "start") or "", _count(body, "upTo")
+    numbers = _numbers_of(lookups, up_to) if start else (0,) * len(lookups)
+    rows: list[tuple[int, str, dict[str, Any]]] = []
     refused: list[str] = []
-    for number, entry in enumerate(lookups):
+    for place, entry in enumerate(lookups):
         try:
-            record = mapping(entry, f"lookups[{number}]")
+            record = mapping(entry, f"lookups[{place}]")
             properties = recorded_properties(_properties_in(record, section), section.masked)
             latency = record.get("latencyMicros")
             values = {
@@ -163,13 +168,26 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
             row = check_row("lookups", values, "checked later")
             bundle = _named(record, "bundle")
         except InputError as error:
-            refused.append(f"lookups[{number}]: {error}")
+            refused.append(f"lookups[{place}]: {error}")
             continue
         if isinstance(row, str):
-            refused.append(f"lookups[{number}]: {row}")
+            refused.append(f"lookups[{place}]: {row}")
         else:
-            rows.append((bundle, row))
-    return RecordMessage(broker, dropped, tuple(rows), tuple(refused))
+            rows.append((numbers[place], bundle, row))
+    return RecordMessage(broker, start, numbers, up_to, dropped, tuple(rows), tuple(refused))
+
+
+def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
+    """Return the numbers of lookups, or raise InputError if they do not ascend from 1 to the one that comes last."""
+    last, numbers = 0, []
+    for place, entry in enumerate(lookups):
+        number = whole_number(mapping(entry, f"lookups[{place}]").get("number"), f"lookups[{place}].number")
+        if not last < number <= up_to:
+            right = f"a number above {last} and at most upTo, {up_to}"
+            raise InputError(f"lookups[{place}].number is {number}, and should be {right}")
+        last = number
+        numbers.append(number)
+    return tuple(numbers)
 
 
 def list_message(body: Mapping[str, Any]) -> ListRequest:
@@ -254,6 +272,13 @@ def _named(record: Mapping[str, Any], key: str, title: str | None = None) -> str
 def _optional(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     return None if value is None else text(value, key)
+
+
+def _count(record: Mapping[str, Any], key: str) -> int:
+    value = whole_number(record.get(key) or 0, key)
+    if not 0 <= value < 1 << 63:
+        raise InputError(f"{key} is {value}, not a number of lookups")
+    return value
 
 
 def _moment(record: Mapping[str, Any]) -> int:

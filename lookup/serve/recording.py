@@ -1,7 +1,8 @@
 """Record lookups, decisions and views in Parquet files that roll: each is complete when it appears.
 
 Rows wait in memory until the next flush, so a crash loses those of one interval at most. While nothing can be written,
-as on a full disk, rows wait up to a bound; what comes after is lost and counted.
+as on a full disk, no lookups are taken, which wait in the brokers; other rows wait up to a bound, and what comes after
+is lost and counted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import fcntl
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -21,11 +22,13 @@ import pyarrow as pa
 from lookup.errors import InputError
 from lookup.logs.outputs import keep_on_disk, named_refusals
 from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, RollingFiles
+from lookup.logs.sources import open_parquet
 from lookup.model.recent import Recent
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import RecordMessage
 from lookup.serve.owners import OwnerChange
+from lookup.serve.senders import Mark, Senders
 from lookup.serve.views import View
 
 __all__ = ["TABLES", "Recorder"]
@@ -44,6 +47,10 @@ TABLES: Mapping[str, pa.Schema] = {
 _MOST_BUNDLES = 200_000
 #: Views that are known to be recorded.
 _MOST_VIEWS = 10_000
+#: Names the folder in sentences for operators.
+_KEY = "serving.record"
+#: In the metadata of a file of lookups: how far each broker was with its last row.
+_SENDERS = b"lookup.senders"
 #: Rows of one file at most, as many as memory holds well while it is written.
 _ROWS_PER_FILE = 100_000
 
@@ -54,7 +61,7 @@ class Recorder:
     Args:
         folder: of the record; it may hold earlier records.
         run: makes the names of files differ between runs of the server.
-        max_pending: rows that may wait.
+        max_pending: rows that may wait; with more no lookups are taken, and of other tables no rows.
     """
 
     def __init__(self, folder: str, cluster: str, run: str, max_pending: int) -> None:
@@ -75,11 +82,15 @@ class Recorder:
         #: lookup data of every broker that is registered, and time of its last load report in ms
         self._registered: dict[str, str] = {}
         self._reported: dict[str, int] = {}
+        #: how far brokers are with the lookups that were taken, and with those that were written
+        self.senders, self._written_senders = Senders(), Senders()
+        #: of each lookup that waits
+        self._marks: list[Mark] = []
         self._lock = ExitStack()
 
     def prepare(self) -> None:
         """Make the folder and try to write in it, or raise InputError."""
-        with named_refusals(str(self.folder)), ExitStack() as held:
+        with named_refusals(str(self.folder), _KEY), ExitStack() as held:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Held to the end of the server, however it ends: what two servers write would not fit together.
             lock = held.enter_context((self.folder / ".lock").open("a"))
@@ -90,6 +101,7 @@ class Recorder:
                     f"{self.folder}: another server records there; wait for its end, or name another folder"
                 ) from None
             self._files.remove_hidden()
+            self._go_on()
             trial = self.folder / f".trial-{self._run}"
             trial.mkdir()
             trial.rmdir()
@@ -97,19 +109,44 @@ class Recorder:
         # With its first array Arrow loads pandas, if that is installed: a second or more, not while brokers wait.
         pa.array([0])
 
+    def _go_on(self) -> None:
+        """Count lost lookups from where the latest file leaves off, as far as one can be read."""
+        files = (self.folder / "lookups").glob("part-*.parquet")
+        for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))[-1:]:
+            with suppress(InputError), open_parquet(str(file)) as parquet:
+                text = (parquet.metadata.metadata or {}).get(_SENDERS, b"").decode() or None
+                self.senders, self._written_senders = Senders(text), Senders(text)
+
     @property
     def pending(self) -> int:
         """Return how many rows wait."""
         return sum(map(len, self._pending.values()))
 
-    def add_lookups(self, message: RecordMessage) -> None:
-        """Record lookups; those that got the owner of the bundle's last decision have its propensity."""
-        for bundle, values in message.rows:
+    @property
+    def refusal(self) -> str | None:
+        """Return why no lookups can be stored now; None if they can."""
+        if self.failure is None and self.pending >= self.max_pending:
+            return (
+                f"serving.max_pending_rows: {self.pending} rows wait to be written to {self.folder}, the most that may"
+            )
+        return self.failure
+
+    def add_lookups(self, message: RecordMessage) -> tuple[int, bool]:
+        """Record lookups; those that got the owner of the bundle's last decision have its propensity.
+
+        Returns:
+            How many were not recorded before, and whether they are the first with numbers of this start of their broker.
+        """
+        rows, is_new = self.senders.take(message)
+        for bundle, values, mark in rows:
             broker, propensity = self._chosen.get(bundle, (None, None))
             row = {**values, "cluster": self._cluster, "seq": next(self._seq)}
             if broker is not None and values.get("broker") == broker:
                 row["propensity"] = propensity
-            self._add("lookups", [row.get(name) for name in TABLES["lookups"].names])
+            # Before its row, of which a flush takes as many marks.
+            self._marks.append(mark)
+            self._pending["lookups"].append(tuple(row.get(name) for name in TABLES["lookups"].names))
+        return len(rows), is_new and bool(rows and message.start)
 
     def add_decision(self, answer: Answer, row: Sequence[Any], *, is_carried: bool) -> None:
         """Record a decision, as a row of SERVED_DECISIONS, after its view."""
@@ -163,7 +200,7 @@ class Recorder:
     def describe(self, reference: str, document: Mapping[str, Any]) -> None:
         """Write the document that describes policies, under the reference that decisions have of it."""
         target = self.folder / "settings" / f"{reference}.json"
-        with named_refusals(str(self.folder)):
+        with named_refusals(str(self.folder), _KEY):
             target.parent.mkdir(parents=True, exist_ok=True)
             hidden = target.with_name(f".{target.name}.{self._run}")
             try:
@@ -186,14 +223,21 @@ class Recorder:
                 for _ in range(0, waiting[table], _ROWS_PER_FILE):
                     # Rows are only taken away here, and others only appended: the first ones stay the first.
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
+                    marks = self._marks[: len(rows)] if table == "lookups" else []
+                    latest = {(mark.broker, mark.start): mark for mark in marks}
+                    for mark in sorted(latest.values(), key=lambda mark: mark.lost_of_all):
+                        self._written_senders.note(mark)
                     try:
                         # With the day of its first row: old days can be removed by their names.
                         day = time_text(rows[0][TABLES[table].names.index("ts")])[:10]
-                        self._files.write(table, f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet", rows)
+                        name = f"part-{self._run}-{next(self._numbers):06d}-{day}.parquet"
+                        metadata = {_SENDERS: self._written_senders.text()} if marks else None
+                        with named_refusals(f"{self.folder}/{table}/{name}", _KEY):
+                            self._files.write(table, name, rows, metadata)
                     except (OSError, InputError, OverflowError, ValueError, pa.ArrowException) as error:
                         self.failure = str(error)
                         return
-                    del pending[: len(rows)]
+                    del pending[: len(rows)], self._marks[: len(marks)]
                     waiting[table] -= len(rows)
                     self.written[table] += len(rows)
             self.failure = None

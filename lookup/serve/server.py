@@ -35,13 +35,13 @@ from lookup.settings.serving import ServingSection
 
 __all__ = ["DecisionServer"]
 
-#: Brokers that have a figure of their own for what they lost.
-_MOST_BROKERS = 1000
 #: Settings that cannot change while the server runs.
 _FIXED = ("bind", "cluster", "port", "record")
 _OWNERS = "view.ownership"
 #: Seconds between two looks at what the follower has found, while no broker asks.
 _FOLLOW_S = 0.1
+#: Whoever asks these needs no token.
+_OPEN = ("/health", "/ready")
 #: Watches last, and are counted by what serves them.
 _WATCH_PATH = "/watch"
 
@@ -114,6 +114,8 @@ class DecisionServer:
         self.connections = Connections(lambda status: self.metrics.requests("other", status).inc())
         self._views = Views(served.surroundings)
         self._owners = Owners(run)
+        #: time up to which the state topic is known, µs
+        self._owners_as_of_us = self._started_us
         #: a change of owners found no room in the record, so that its series cannot be repeated
         self._is_torn = False
         self._deciders = Deciders(served, self._owners, self._started_us)
@@ -123,11 +125,11 @@ class DecisionServer:
         #: is it about topics -> requests under way
         self._in_flight = {False: 0, True: 0}
         self._is_stopping = False
-        self._brokers: set[str] = set()
         self._routes = [
             web.post("/decide", self._decide),
             web.post("/record", self._record),
             web.get("/health", self._health),
+            web.get("/ready/records", self._ready_for_records),
             web.get("/metrics", self._show_metrics),
             web.get("/explain/{decision}", self._explain),
         ]
@@ -135,6 +137,7 @@ class DecisionServer:
         # Requests about topics may wait for the cluster, so they are counted apart from all others.
         self._topic_paths = {_beginning(route.path) for route in self._topic_routes}
         self._paths = {_beginning(route.path) for route in self._routes} | self._topic_paths
+        self.metrics.begin(self._paths, served)
         for sentence in (*section.warnings, *served.warnings):
             report(f"warning: {sentence}")
 
@@ -169,7 +172,7 @@ class DecisionServer:
         configured = self._configured
         refused = refusal(request, configured.token)
         if refused is not None:
-            answer = await handler(request) if path == "/health" and refused.status == 401 else refused
+            answer = await handler(request) if path in _OPEN and refused.status == 401 else refused
             # Connections are few, and for those who are admitted.
             answer.force_close()
             return answer
@@ -178,7 +181,7 @@ class DecisionServer:
             return problem(400, f"protocol {asked[:20]} is not spoken here; {PROTOCOL} would be right")
         # Whoever watches the server must not take a busy one for a broken one.
         is_about_topics = path in self._topic_paths
-        is_counted = path not in ("/health", _WATCH_PATH)
+        is_counted = path not in (*_OPEN, _WATCH_PATH)
         is_full = is_counted and self._in_flight[is_about_topics] >= configured.section.max_in_flight
         if self._is_stopping or is_full:
             return problem(503, "the server is stopping" if self._is_stopping else "too many requests are in flight")
@@ -198,15 +201,18 @@ class DecisionServer:
             self._in_flight[is_about_topics] -= is_counted
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
-        body = body_of(await read_body(request, self._configured.section.max_record_bytes))
-        message = record_message(body, self._configured.section)
-        self.recorder.add_lookups(message)
-        self.metrics.lookups.inc(len(message.rows))
+        raw, recorder = await read_body(request, self._configured.section.max_record_bytes), self.recorder
+        if recorder.refusal is not None:
+            return problem(507, recorder.refusal)
+        message = record_message(body_of(raw), self._configured.section)
+        added, is_first = recorder.add_lookups(message)
+        self.metrics.lookups.inc(added)
         self.metrics.refused.inc(len(message.refused))
-        # A figure for each broker, but not for whatever a stranger sends as its name.
-        if len(self._brokers) < _MOST_BROKERS or message.broker in self._brokers:
-            self._brokers.add(message.broker)
-            self.metrics.dropped.labels(message.broker).set(message.dropped)
+        if is_first:
+            # Answered when it is on the disk: from then on a gap shows what a crash has lost.
+            await asyncio.to_thread(recorder.flush)
+            if recorder.failure is not None:
+                return problem(507, recorder.failure)
         first = {"reason": message.refused[0]} if message.refused else {}
         return web.json_response({"accepted": len(message.rows), "refused": len(message.refused), **first})
 
@@ -237,6 +243,7 @@ class DecisionServer:
             self.metrics.decisions(policy.name, "error").inc()
             raise
         self._keep(answer, configured, is_carried=not message.is_shadow)
+        self.metrics.loads_age.set(now_us / 1e6 - view.oldest_load_ms / 1e3)
         self._explainable.keep(answer, configured.section.explained)
         if configured.served.shadows:
             if len(self._shadowed) < configured.section.shadow_queue:
@@ -255,9 +262,17 @@ class DecisionServer:
         self.metrics.seconds.observe(time.perf_counter() - began)
         return web.json_response(content)
 
-    async def _health(self, _: web.Request) -> web.StreamResponse:
+    async def _ready_for_records(self, _: web.Request) -> web.StreamResponse:
+        reason = self.recorder.refusal
+        content = {"status": "ok"} if reason is None else {"status": "failing", "reason": reason}
+        return web.json_response(content, status=200 if reason is None else 503)
+
+    async def _health(self, request: web.Request) -> web.StreamResponse:
+        if "X-Lookup-Protocol" in request.headers:
+            # Brokers with the jar of an earlier release, which send no lookups unless the answer is 200.
+            return await self._ready_for_records(request)
         served, follower = self._configured.served, self._follower
-        problems = [] if self.recorder.failure is None else [self.recorder.failure]
+        problems = [] if self.recorder.refusal is None else [self.recorder.refusal]
         if follower is not None and (lost := follower.problem(0.0)) is not None:
             problems.append(lost)
         if self._topics is not None and self._topics.trouble is not None:
@@ -279,7 +294,9 @@ class DecisionServer:
     async def _show_metrics(self, _: web.Request) -> web.StreamResponse:
         if self._follower is not None:
             self._follow_owners()
-            self.metrics.show_owners(self._follower, self._owners)
+            lag_s = max(0.0, (time.time_ns() // 1000 - self._owners_as_of_us) / 1e6)
+            self.metrics.show_owners(self._follower, self._owners, lag_s)
+        self.metrics.topics_lost.set(self._topics is not None and self._topics.trouble is not None)
         return web.Response(body=self.metrics.text(self.recorder), content_type="text/plain", charset="utf-8")
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
@@ -306,9 +323,9 @@ class DecisionServer:
         changes, recorder, now_us = self._follower.changes, self.recorder, self._last_us
         # No longer than there are: a topic that is read from its beginning must not hold up a request for ever.
         for _ in range(len(changes)):
-            bundle, broker, written_us = changes.popleft()
-            self._is_torn |= not recorder.add_owner_change(self._owners.apply(bundle, broker), now_us)
-            self.metrics.owners_lag.set((time.time_ns() // 1000 - written_us) / 1e6)
+            bundle, broker, self._owners_as_of_us = changes.popleft()
+            if bundle is not None:
+                self._is_torn |= not recorder.add_owner_change(self._owners.apply(bundle, broker), now_us)
         has_room = recorder.pending + len(self._owners) < recorder.max_pending
         if self._owners.is_long or (self._is_torn and has_room):
             self._is_torn = False
@@ -423,6 +440,7 @@ class DecisionServer:
             self._views = Views(configured.served.surroundings)
         decided = self._deciders
         self._configured = configured
+        self.metrics.begin(self._paths, configured.served)
         self.recorder.max_pending = configured.section.max_pending_rows
         self._deciders = Deciders(configured.served, self._owners, self._started_us, count=decided.count)
         self.forget_shadowed()

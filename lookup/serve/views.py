@@ -47,6 +47,8 @@ class View:
     roster: Roster
     load: Load
     surroundings: Surroundings
+    #: when the broker reported whose load is oldest, or started if it has not reported, ms since the Unix epoch
+    oldest_load_ms: int
     #: sets of candidates that are known to be brokers of the view
     offered: set[tuple[str, ...]] = field(default_factory=set)
 
@@ -86,20 +88,23 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
     Raises:
         InputError: naming the broker whose data or load is not what Pulsar writes.
     """
-    brokers, rows = [], []
+    brokers, rows, reported_ms = [], [], []
     for broker, (data, load) in records.items():
         try:
-            registration = Registration(ts_us, broker, "registered", BrokerLookupData.from_json(data))
+            published = BrokerLookupData.from_json(data)
+            registration = Registration(ts_us, broker, "registered", published)
+            reported_ms.append(published.start_timestamp)
             brokers.append(registration.applied_to(Broker(broker, property_prefix=surroundings.prefix)))
             if load is not None:
                 rows.append((0, broker, reported_load(load)))
+                reported_ms[-1] = rows[-1][2].record.updated_at
         except InputError as error:
             raise InputError(f"broker {broker}: {error}") from None
     roster = Roster(brokers)
     base = Load.unknown(len(roster))
     shown = ReportedLoads.of(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
     reference = f"{view_digest(records)}@{ts_us}"
-    return View(reference, ts_us, records, roster, shown.read_only(), surroundings)
+    return View(reference, ts_us, records, roster, shown.read_only(), surroundings, min(reported_ms, default=0))
 
 
 def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from queue import Queue
 
-from lookup.collect.observing import CaughtUp, Record, StateRecord
+from lookup.collect.observing import CaughtUp, Quiet, Record, StateRecord
 from lookup.collect.sources import Source, now_us
 from lookup.settings import CollectSection
 
@@ -75,6 +75,7 @@ class _FileSource(Source):
         if not self._is_caught_up:
             self._is_caught_up = True
             self.put(CaughtUp(now_us()))
+        self.put(Quiet(now_us()))
         self.stopped.wait(0.02)
 
     def close(self) -> None:

@@ -25,6 +25,8 @@ final class DecisionServer {
     private static final Logger LOG = LoggerFactory.getLogger(DecisionServer.class);
     /** The longest pause, s, and the answers of status 500 before one: a single one may be the fault of its request. */
     private static final int LONGEST_PAUSE_S = 30, DEFECTS = 5;
+    /** Answers to a batch that is wrong, or makes the server fail: it would not be taken later either. */
+    private static final Set<Integer> NEVER_TAKEN = Set.of(400, 413, 500);
     /** For requests that no lookup waits for: a server that was just started may need seconds. */
     private static final Duration PATIENCE = Duration.ofSeconds(10);
 
@@ -88,14 +90,25 @@ final class DecisionServer {
         });
     }
 
-    /** Send a batch of lookups, or ask whether the server is well if it is null; wait, as no thread of the broker may. */
-    void record(byte[] batch) throws IOException, InterruptedException {
-        HttpRequest.Builder request = batch == null ? request("/health", PATIENCE)
+    /**
+     * Send a batch of lookups, or ask whether they are taken if it is null; wait, as no thread of the broker may.
+     *
+     * @return false if the server will never take this batch: it is wrong, or it makes the server fail
+     * @throws IOException if it may be taken later
+     */
+    boolean record(byte[] batch) throws IOException, InterruptedException {
+        HttpRequest.Builder request = batch == null ? request("/ready/records", PATIENCE)
                 : request("/record", PATIENCE).POST(HttpRequest.BodyPublishers.ofByteArray(batch));
         HttpResponse<String> answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
-        if (answer.statusCode() != 200) {
+        // A server of an earlier release does not say whether it takes them.
+        if (answer.statusCode() == 200 || batch == null && answer.statusCode() == 404) {
+            return true;
+        }
+        if (batch == null || !NEVER_TAKEN.contains(answer.statusCode())) {
             throw new IOException(sentence(answer));
         }
+        LOG.warn("Lookups are lost: {}", sentence(answer));
+        return false;
     }
 
     /** Ask for topics; the result fails unless within the time-out a whole list comes, each of whose names has one of the prefixes. */

@@ -71,10 +71,11 @@ public class LookupPolicyLoadManager extends ExtensibleLoadManagerImpl {
             String answer = failure == null ? owner.map(data -> StringUtils.substringAfter(
                     StringUtils.defaultString(data.webServiceUrl(), data.webServiceUrlTls()), "://")).orElse(null) : null;
             if (isRecorded) {
-                recorder.offer(new Lookup(asked, topic.get().toString(), bundle.toString(), options.getProperties(),
+                long micros = (System.nanoTime() - began) / 1_000;
+                recorder.offer(options.getProperties(), number -> new Lookup(number, asked, topic.get().toString(),
+                        bundle.toString(), options.getProperties(),
                         StringUtils.trimToNull(options.getAdvertisedListenerName()), options.isReadOnly(),
-                        options.isAuthoritative(), answer == null ? "failed" : "connect", answer,
-                        (System.nanoTime() - began) / 1_000));
+                        options.isAuthoritative(), answer == null ? "failed" : "connect", answer, micros));
             }
         });
         return assigned;
