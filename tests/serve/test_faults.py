@@ -74,38 +74,46 @@ def test_kill_in_mid_stream_leaves_whole_files(tmp_path: Path) -> None:
 
 
 def test_server_goes_on_with_a_full_disk(tmp_path: Path) -> None:
-    """While nothing can be written the server answers, /health says why, and lost rows are counted."""
+    """While nothing can be written the server decides, takes no lookups, says why, and counts what has no room."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))"
     with started_apart(settings_file(tmp_path, "max_pending_rows = 600"), prelude=limit) as server:
-        for _ in range(4):
-            entries = [lookup_entry(topic=f"persistent://public/default/{number}") for number in range(500)]
-            assert server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})[0] == 200
+        entries = [lookup_entry(topic=f"persistent://public/default/{number}") for number in range(500)]
+        taken = server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})[0]
         status, content = awaited(lambda: ((a := server.ask("GET", "/health"))[0] == 503 and a) or None)
-        decided = server.ask("POST", "/decide", decide(view("a", "b")))
-        figures = {name: server.figure(f'lookup_{name}_rows{{table="lookups"}}') for name in ("written", "lost")} | {
-            "pending": server.figure("lookup_pending_rows")
-        }
+        refused = server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})
+        decided = {server.ask("POST", "/decide", decide(view("a", "b")))[0] for _ in range(100)}
+        awaited(lambda: server.figure('lookup_lost_rows{table="decisions"}'))
+        figures = [server.figure(f'lookup_{name}_rows{{table="lookups"}}') for name in ("written", "lost")]
         server.stop()
 
-    assert (status, content["status"]) == (503, "failing")
+    assert (taken, status, content["status"]) == (200, 503, "failing")
+    assert content["reason"].startswith("serving.record: ")
     assert "File too large" in content["reason"]
-    assert decided[0] == 200
-    assert figures == {"written": 0, "lost": 1400, "pending": 600}
-    assert [*server.record.rglob("*.parquet")] == []
-    assert any("600 rows are lost" in line for line in server.said)
+    assert refused == (507, {"error": content["reason"]})
+    assert decided == {200}
+    assert figures == [0, 0]
+    assert read_table(server.record, "lookups") == []
+    assert any("rows are lost, since they cannot be written: serving.record: " in line for line in server.said)
 
 
 def test_rows_that_waited_are_written_once(tmp_path: Path) -> None:
-    """When the disk has room again what waited is written, no row twice and none left out."""
+    """When the disk has room again what waited is written, and what was refused can be sent; no row is there twice."""
     blocked = tmp_path / "record" / "lookups"
     with started(settings_file(tmp_path)) as server:
         blocked.write_text("in the way")
-        for number in range(3):
-            entries = [lookup_entry(topic=f"persistent://public/default/{number}-{index}") for index in range(50)]
-            server.ask("POST", "/record", {"broker": "b1:8080", "lookups": entries})
-            awaited(lambda: server.ask("GET", "/health")[0] == 503 or None)
+        batches = [
+            {
+                "broker": "b1:8080",
+                "lookups": [lookup_entry(topic=f"persistent://public/default/{number}-{index}") for index in range(50)],
+            }
+            for number in range(3)
+        ]
+        assert server.ask("POST", "/record", batches[0])[0] == 200
+        awaited(lambda: server.ask("GET", "/health")[0] == 503 or None)
+        assert [server.ask("POST", "/record", body)[0] for body in batches[1:]] == [507, 507]
         blocked.unlink()
         awaited(lambda: server.ask("GET", "/health")[0] == 200 or None)
+        assert [server.ask("POST", "/record", body)[0] for body in batches[1:]] == [200, 200]
         assert server.stop() == 0
     topics = Counter(row["topic"] for row in read_table(server.record, "lookups"))
 
@@ -326,16 +334,21 @@ def test_loaded_settings_hold_from_then_on(tmp_path: Path) -> None:
 
 
 def test_bound_on_waiting_rows_is_loaded(tmp_path: Path) -> None:
-    """After SIGHUP the new bound holds: rows beyond it are lost and counted."""
-    with started(settings_file(tmp_path, policies="")) as server:
-        settings_file(tmp_path, "max_pending_rows = 1", policies="")
+    """After SIGHUP the new bound holds: while as many rows wait, lookups are refused and the key is named."""
+    path = settings_file(tmp_path, policies="")
+    path.write_text(path.read_text().replace("flush_s = 0.2", "flush_s = 3600"))
+    batch = {"broker": "b1:8080", "lookups": [lookup_entry(), lookup_entry()]}
+    with started(path) as server:
+        path.write_text(path.read_text() + "max_pending_rows = 1\n")
         server.signal(signal.SIGHUP)
         awaited(lambda: "the settings were loaded again" in server.said)
-        server.ask("POST", "/record", {"broker": "b1:8080", "lookups": [lookup_entry(), lookup_entry()]})
-        lost = server.figure('lookup_lost_rows{table="lookups"}')
+        answers = [server.ask("POST", "/record", batch) for _ in range(2)]
+        ready = server.ask("GET", "/ready/records")[0]
         assert server.stop() == 0
 
-    assert (lost, len(read_table(server.record, "lookups"))) == (1, 1)
+    assert ([status for status, _ in answers], ready) == ([200, 507], 503)
+    assert answers[1][1]["error"].startswith("serving.max_pending_rows: 2 rows wait to be written")
+    assert len(read_table(server.record, "lookups")) == 2
 
 
 def test_view_that_found_no_room_is_recorded_again(tmp_path: Path) -> None:
