@@ -104,7 +104,8 @@ def view_of(records: Mapping[str, tuple[str, str | None]], ts_us: int, surroundi
     base = Load.unknown(len(roster))
     shown = ReportedLoads.of(broker_numbers(rows, roster), len(roster)).figures(0, base) if rows else base
     reference = f"{view_digest(records)}@{ts_us}"
-    return View(reference, ts_us, records, roster, shown.read_only(), surroundings, min(reported_ms, default=0))
+    oldest_ms = min((ms for ms in reported_ms if ms > 0), default=ts_us // 1000)
+    return View(reference, ts_us, records, roster, shown.read_only(), surroundings, oldest_ms)
 
 
 def view_digest(records: Mapping[str, tuple[str, str | None]]) -> str:

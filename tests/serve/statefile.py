@@ -63,7 +63,10 @@ class _FileSource(Source):
         self._is_caught_up = False
 
     def look(self) -> None:
-        """Read the lines that are new."""
+        """Read the lines that are new, unless a file `held` beside it holds them back."""
+        if self._path.with_name("held").exists():
+            self.stopped.wait(0.02)
+            return
         with self._path.open(encoding="utf-8") as file:
             file.seek(self._offset)
             # A line that is being written has no end yet.
