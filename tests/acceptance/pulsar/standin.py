@@ -46,11 +46,13 @@ class StandIn:
         self.questions: list[dict[str, Any]] = []
         #: by broker, what it has lost since it started
         self.dropped: dict[str, int] = {}
+        #: by broker and start, the numbers of its lookups in the order in which they came
+        self.numbers: dict[tuple[str, str], list[int]] = {}
         #: lookups of batches that were not taken, each with the `broker` that was asked
         self.refused: list[dict[str, Any]] = []
-        #: how often `/health` was answered with an error
-        self.refused_health = 0
-        self._is_well = self._takes_batches = True
+        #: how often `/ready/records` was answered with an error
+        self.refused_ready = 0
+        self._is_ready, self._status = True, HTTPStatus.OK
         self._views: dict[str, Any] = {}
         self._connections: set[socket.socket] = set()
         self._flows = threading.Event()
@@ -83,13 +85,13 @@ class StandIn:
         """Take requests from now on and answer none."""
         self._flows.clear()
 
-    def refuse_batches(self, *, well: bool = True) -> None:
-        """Answer every batch of lookups from now on with an error, and say that it is well, or that it is not."""
-        self._takes_batches, self._is_well = False, well
+    def refuse_batches(self, status: HTTPStatus, *, is_ready: bool = False) -> None:
+        """Answer every batch of lookups from now on with a status, and say that it takes some, or that it does not."""
+        self._status, self._is_ready = status, is_ready
 
     def go_on(self) -> None:
-        """Answer again, be well, and take batches."""
-        self._is_well = self._takes_batches = True
+        """Answer again and take batches."""
+        self._is_ready, self._status = True, HTTPStatus.OK
         self._flows.set()
 
     def of(self, topics: Collection[str]) -> list[dict[str, Any]]:
@@ -103,18 +105,19 @@ class StandIn:
     def answered(self, path: str, token: str | None, body: dict[str, Any]) -> tuple[int, Any]:
         """Answer a request, as the protocol wants it."""
         self._flows.wait()
-        if path == "/health":
-            if not self._is_well:
-                self.refused_health += 1
-                return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "storage"}
-            return HTTPStatus.OK, {"status": "ok", "protocol": 1}
+        if path == "/ready/records":
+            if not self._is_ready:
+                self.refused_ready += 1
+                return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "failing", "reason": "a full disk"}
+            return HTTPStatus.OK, {"status": "ok"}
         if token != f"Bearer {self.token}":
             return HTTPStatus.UNAUTHORIZED, {"error": "a wrong token"}
         if path == "/record":
             lookups = [{"broker": body["broker"], **lookup} for lookup in body["lookups"]]
-            if not self._takes_batches:
+            if self._status is not HTTPStatus.OK:
                 self.refused.extend(lookups)
-                return HTTPStatus.INSUFFICIENT_STORAGE, {"error": "a full disk"}
+                return self._status, {"error": "refused"}
+            self.numbers.setdefault((body["broker"], body["start"]), []).extend(row["number"] for row in lookups)
             self.dropped[body["broker"]] = body["dropped"]
             self.lookups.extend(lookups)
             return HTTPStatus.OK, {"accepted": len(body["lookups"]), "refused": 0}

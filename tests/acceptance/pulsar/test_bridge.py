@@ -448,25 +448,28 @@ def test_what_a_busy_broker_does_not_record_is_counted(
     assert "error" not in burst
 
     def account() -> tuple[int, int]:
-        # What was dropped last is counted in the batch of a later lookup, and a quiet broker has none of its own.
         _owner(bridged, asking, f"{topics[0]}-later")
         return len(server.of(topics)) - len(topics), server.dropped[asked.id] - before
 
     recorded, dropped = awaited(account, "an account of all lookups", enough=lambda counts: sum(counts) >= sent)
+    _assert_complete(server)
     assert recorded >= 10_000
     # The broker looks up topics of its own meanwhile.
     assert 0 < dropped <= sent - recorded + 100
 
 
-def test_lookups_of_a_batch_that_fails_are_counted(
-    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+@pytest.mark.parametrize(
+    "status", [HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.INTERNAL_SERVER_ERROR]
+)
+def test_lookups_of_a_batch_that_is_never_taken_are_counted(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str], status: HTTPStatus
 ) -> None:
-    """What a server that is well does not take is lost, counted as dropped, and takes no room from what comes later."""
+    """A batch that is wrong, or that the server fails on, is lost and counted, and holds up nothing behind it."""
     asked, asking = bridged.brokers["A"], client("A")
     _owner(bridged, asking, topics[0])
     awaited(lambda: answers.of(topics), "a record of the first lookup")
-    before = answers.dropped[asked.id]
-    answers.refuse_batches()
+    before, refused_before = answers.dropped[asked.id], len(answers.refused)
+    answers.refuse_batches(status, is_ready=True)
     for topic in topics:
         _owner(bridged, asking, topic)
     awaited(lambda: {*topics} <= {lookup["topic"] for lookup in answers.refused})
@@ -477,30 +480,43 @@ def test_lookups_of_a_batch_that_fails_are_counted(
         return answers.dropped[asked.id] - before
 
     # A batch that was ready before another failed still says the number of then.
-    refused = sum(lookup["broker"] == asked.id for lookup in answers.refused)
+    refused = sum(lookup["broker"] == asked.id for lookup in answers.refused[refused_before:])
     awaited(lost, f"a count of the {refused} lookups that were refused", enough=lambda count: count == refused)
     assert len(answers.of(topics)) > 1
 
 
-def test_lookups_wait_for_a_server_that_is_not_well(
-    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str]
+@pytest.mark.parametrize(
+    "status", [HTTPStatus.INSUFFICIENT_STORAGE, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.UNAUTHORIZED]
+)
+def test_lookups_wait_for_a_server_that_may_take_them_later(
+    bridged: Cluster, answers: StandIn, client: Callable[..., Client], topics: list[str], status: HTTPStatus
 ) -> None:
-    """Once a broker has heard that the server is not well it sends no lookup, and all of them when it is again."""
-    asking = client("A")
-    answers.refuse_batches(well=False)
-
-    def refused_health() -> int:
-        _owner(bridged, asking, topics[0])
-        return answers.refused_health
-
-    awaited(refused_health, "a broker that asks")
+    """A batch that was refused is sent again when the server is ready: nothing is lost, and the order stays."""
+    asked, asking = bridged.brokers["A"], client("A")
+    _owner(bridged, asking, topics[0])
+    awaited(lambda: answers.of(topics), "a record of the first lookup")
+    before, refused_before, sent_before = answers.dropped[asked.id], answers.refused_ready, len(answers.refused)
+    answers.refuse_batches(status)
     for topic in topics[1:]:
         _owner(bridged, asking, topic)
-    awaited(lambda: answers.refused_health, "a broker that asks again", enough=lambda times: times >= 3)
+    awaited(lambda: answers.refused_ready, "a broker that asks", enough=lambda times: times >= refused_before + 3)
+    refused = [lookup for lookup in answers.refused[sent_before:] if lookup["broker"] == asked.id]
     answers.go_on()
 
     awaited(lambda: {*topics[1:]} == {row["topic"] for row in answers.of(topics[1:])}, "a record of what waited")
-    assert not {*topics[1:]} & {lookup["topic"] for lookup in answers.refused}
+    # One batch was tried once, and then the question whether there is room for it.
+    assert len({lookup["number"] for lookup in refused}) == len(refused)
+    assert answers.dropped[asked.id] == before
+    _assert_complete(answers)
+
+
+def _assert_complete(server: StandIn) -> None:
+    """Assert that of each start of a broker the numbers ascend, and that gaps are what the broker says it has lost."""
+    for (broker, _), numbers in server.numbers.items():
+        assert numbers == sorted(set(numbers)), broker
+        # Of a broker that was started again only the latest count is kept.
+        if sum(other == broker for other, _ in server.numbers) == 1:
+            assert numbers[-1] - len(numbers) <= server.dropped[broker]
 
 
 def test_token_is_in_no_log(bridged: Cluster) -> None:
