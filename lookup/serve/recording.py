@@ -135,7 +135,7 @@ class Recorder:
         """Record lookups; those that got the owner of the bundle's last decision have its propensity.
 
         Returns:
-            How many were not recorded before, and whether they are the first with numbers of this start of their broker.
+            How many were not recorded before, and whether they are the first with numbers of a start of a broker.
         """
         rows, is_new = self.senders.take(message)
         for bundle, values, mark in rows:

@@ -30,7 +30,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from lookup.engine.build import build_lister
 from lookup.engine.plugins import load_plugins
-from lookup.errors import ArgumentError, ConflictError, NotFoundError, PluginError, SettingsError, StateError
+from lookup.errors import (
+    ArgumentError,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    PluginError,
+    SettingsError,
+    StateError,
+)
 from lookup.model.quoting import shown
 from lookup.serve.mirroring import is_mirrored, make_anew, mirror
 from lookup.serve.watching import Watchers
@@ -146,7 +154,10 @@ class ServedTopics:
         return await asyncio.get_running_loop().run_in_executor(self._questions, question, *arguments)
 
     async def _write(self, write: Callable[..., Result], *arguments: object) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._writes, write, *arguments)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writes, write, *arguments)
+        except InputError as error:
+            raise InputError(f"topics.catalog: {error}") from error
 
     # Requests
 

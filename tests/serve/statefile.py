@@ -40,18 +40,18 @@ class StateFile:
         """Return the section of a server's settings that names the file."""
         return f'[collect]\nservice_url = "pulsar://here{self.path}"'
 
-    def own(self, bundle: str, broker: str) -> None:
-        """Make a broker the owner of a bundle, as an assignment ends."""
-        self.write(bundle, json.dumps({"state": "Owned", "dstBroker": broker, "versionId": 1, "force": True}))
+    def own(self, bundle: str, broker: str, *, age_s: float = 0) -> None:
+        """Make a broker the owner of a bundle, as an assignment ends; it did so some seconds ago."""
+        self.write(bundle, json.dumps({"state": "Owned", "dstBroker": broker, "versionId": 1, "force": True}), age_s)
 
     def free(self, bundle: str) -> None:
         """Leave a bundle without owner."""
         self.write(bundle, "")
 
-    def write(self, bundle: str, text: str) -> None:
+    def write(self, bundle: str, text: str, age_s: float = 0) -> None:
         """Write any record."""
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([bundle, text]) + "\n")
+            file.write(json.dumps([bundle, text, now_us() - round(age_s * 1e6)]) + "\n")
 
 
 class _FileSource(Source):
@@ -72,8 +72,8 @@ class _FileSource(Source):
             # A line that is being written has no end yet.
             while (line := file.readline()).endswith("\n"):
                 self._offset = file.tell()
-                bundle, text = json.loads(line)
-                self.put(StateRecord(bundle, text, now_us(), (0, next(self._numbers), -1)))
+                bundle, text, written_us = json.loads(line)
+                self.put(StateRecord(bundle, text, written_us, (0, next(self._numbers), -1)))
         self.works()
         if not self._is_caught_up:
             self._is_caught_up = True

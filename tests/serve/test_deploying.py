@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serve.servers import settings_file, started
+from tests.processes import awaited
+from tests.serve.servers import Server, settings_file, started
 
 _DEPLOY = Path(__file__).parents[2] / "configs" / "deploy"
 #: Prometheus says so of every server.
@@ -64,6 +67,38 @@ def test_every_metric_is_in_an_alert_or_a_panel_and_no_other(exported: set[str])
     named = {name for text in _expressions() for name in _metrics(promql_parser.parse(text))}
 
     assert named - _OF_PROMETHEUS == exported
+
+
+def test_what_is_counted_by_labels_is_there_from_the_start(tmp_path: Path) -> None:
+    """At 0, and for the policies of settings that are loaded again too: an alert sees the first of its kind."""
+    path = settings_file(tmp_path)
+    with started(path) as server:
+        begun = _figures(server)
+        path.write_text(path.read_text().replace("anywhere", "elsewhere"))
+        server.signal(signal.SIGHUP)
+        awaited(lambda: "the settings were loaded again" in server.said)
+        loaded = _figures(server)
+
+    outcomes = {(outcome, "by-rack"): 0 for outcome in ("chosen", "declined", "error")}
+    assert {key: begun["lookup_decisions_total"][key] for key in outcomes} == outcomes
+    assert begun["lookup_reloads_total"] == {("refused",): 0, ("taken",): 0}
+    assert begun["lookup_shadow_answers_total"] == {("other", "anywhere"): 0, ("same", "anywhere"): 0}
+    tables = ("brokers", "decisions", "loads", "lookups", "owner_changes", "views")
+    assert begun["lookup_lost_rows"] == {(table,): 0 for table in tables}
+    refusals = {(path, status) for path in ("/decide", "/list", "/record", "other") for status in ("401", "500", "503")}
+    assert {begun["lookup_requests_total"][key] for key in refusals} == {0}
+    assert loaded["lookup_decisions_total"]["error", "elsewhere"] == 0
+    assert loaded["lookup_shadow_answers_total"]["same", "elsewhere"] == 0
+
+
+def _figures(server: Server) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return figures by name and labels, of which the values are in the order of their names."""
+    figures: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(server.ask("GET", "/metrics")[1]):
+        for sample in family.samples:
+            labels = tuple(sample.labels[name] for name in sorted(sample.labels))
+            figures.setdefault(sample.name, {})[labels] = sample.value
+    return figures
 
 
 def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:

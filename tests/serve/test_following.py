@@ -157,6 +157,28 @@ def test_lost_topic_is_reported_and_owners_stand(tmp_path: Path, topic: StateFil
     assert any("can be read again" in line for line in server.said)
 
 
+def test_lag_grows_while_the_topic_is_cut_and_only_then(tmp_path: Path, topic: StateFile) -> None:
+    """Changes that were old when they were read leave none, nor does a topic that is quiet; one that is cut does."""
+    aside = tmp_path / "aside"
+    topic.own(bundle(3), "b3:8080", age_s=55)
+    with started(settings_file(tmp_path, topic.settings, _GROUPS), connect=connect) as server:
+
+        def lag() -> float:
+            return server.figure("lookup_owners_lag_seconds")
+
+        at_first = lag()
+        topic.own(bundle(4), "b3:8080", age_s=55)
+        await_owners(server, 5)
+        awaited(lambda: lag() < 1 or None)
+        topic.path.rename(aside)
+        grown = [awaited(lag, enough=lambda age, least=least: age > least) for least in (0.5, 1.5)]
+        aside.rename(topic.path)
+        awaited(lambda: lag() < 0.5 or None)
+
+    assert at_first < 1
+    assert grown[0] < grown[1] < 10
+
+
 def test_topic_that_fails_in_several_ways_is_lost_once() -> None:
     """Another reason why the topic cannot be read is no other loss: the time since the first one counts."""
     follower = Follower("c1", CollectSection(service_url="pulsar://b:1"), connect)

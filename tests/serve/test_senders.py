@@ -178,6 +178,28 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.process
+def test_full_disk_of_the_catalog_is_named(tmp_path: Path, small_disk: Path) -> None:
+    """With its file and key, in the log and in /health; rows go on being recorded elsewhere, and topics later."""
+    filler, catalog = small_disk / "filler", small_disk / "topics.db"
+    with rest_cluster() as cluster:
+        cluster.topics["public/default"] = ["persistent://public/default/a"]
+        text = f'[collect]\nadmin = "{cluster.url}"\ntopics_every_s = 0.1\n[topics]\ncatalog = "{catalog}"\n'
+        settings = settings_file(tmp_path, text, policies="")
+        settings.write_text(settings.read_text().replace('record = "record"', 'record = "elsewhere"'))
+        with started(settings) as server:
+            awaited(lambda: server.ask("POST", "/list", {"namespace": "public/default"})[0] == 200)
+            filler.write_bytes(bytes(shutil.disk_usage(small_disk).free))
+            cluster.topics["public/default"] += [f"persistent://public/default/{n:0200}" for n in range(200)]
+            _, content = awaited(lambda: server.ask("GET", "/health"), enough=lambda answer: answer[0] == 503)
+            assert send(server, batch([1])) == [200]
+            filler.unlink()
+            awaited(lambda: server.ask("GET", "/health")[0] == 200)
+
+    assert f"topics.catalog: the catalog {catalog} cannot be used: database or disk is full" in content["reason"]
+    assert any(f"topics.catalog: the catalog {catalog}" in line for line in server.said)
+
+
+@pytest.mark.process
 def test_full_disk_refuses_rows_until_there_is_room(tmp_path: Path, small_disk: Path) -> None:
     """With the file and the key in the sentence, while the server decides; what is sent again is stored once."""
     filler = small_disk / "filler"
