@@ -62,7 +62,7 @@ class ServingSection(Strict):
     max_property_length: Positive = 4096
     """Characters of a key or value of a lookup property."""
     max_pending_rows: Positive = 500_000
-    """Rows that may wait for a disk that is full; further ones are lost, and counted."""
+    """Rows that may wait for a disk that is full; further ones are lost, and counted. Lookups wait in the brokers."""
     shadow_queue: Positive = 10_000
     """Requests that may wait for the policies in shadow; further ones are lost to them, and counted."""
     explained: Positive = 10_000
