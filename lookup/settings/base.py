@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -44,8 +44,6 @@ class Strict(BaseModel):
         # A command reads one kind of file or two: what checks the others is never built.
         defer_build=True,
     )
-    #: What to do instead, as a clause, by key that the table had once.
-    retired: ClassVar[Mapping[str, str]] = {}
 
 
 class WholeFile(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -76,12 +76,6 @@ SLICE_ROWS = 4_000_000
 
 class EvaluationSection(Strict):
     """Rules of the replay."""
-
-    retired: ClassVar[Mapping[str, str]] = {
-        "bounds": "leave it out; reports have the best locality `at best`",
-        "ownership": "leave it out, a bundle has one owner as in Pulsar",
-        "handover_s": "leave it out, bundles change hands at once",
-    }
 
     incumbent: str
     """Name of the policy the others are compared with."""

@@ -18,7 +18,7 @@ from lookup.model.documents import NestingError, json_value, toml_table
 from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import EvaluationFile
 from lookup.settings.files import anchored
-from lookup.settings.problems import Loc, choices_at, descend, instead_of, key_path, known_keys
+from lookup.settings.problems import Loc, choices_at, descend, key_path, known_keys
 from lookup.settings.serving import ServingFile
 from lookup.settings.topics import TopicsFile
 from lookup.settings.tuning import TuneFile
@@ -142,10 +142,8 @@ def _named_layers(
         for step in loc:
             types.append(descend(types[-1], step))
         if types[-1] is None:
-            missing = types.index(None) - 1
-            instead = instead_of(loc[: missing + 1], model)
-            hint = f"there is no setting {key_path(loc)}; {_hint(loc, missing, model)}"
-            unknown.append(f"{source}: {hint if instead is None else f'{key_path(loc)} is gone; {instead}'}")
+            hint = _hint(loc, types.index(None) - 1, model)
+            unknown.append(f"{source}: there is no setting {key_path(loc)}; {hint}")
             continue
         try:
             nested: Any = _literal(value) if isinstance(value, str) and types[-1] not in (str, str | None) else value

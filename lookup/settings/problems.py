@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from lookup.model.quoting import shown, suggestion
 
 __all__ = [
-    "LIST", "NUMBER", "TABLE", "Loc", "choices_at", "descend", "instead_of", "key_path", "known_keys", "place",
+    "LIST", "NUMBER", "TABLE", "Loc", "choices_at", "descend", "key_path", "known_keys", "place",
     "place_meant", "problems_of", "table_at", "unknown_keys", "without",
 ]  # fmt: skip
 
@@ -91,8 +91,7 @@ def without(value: Any, locs: set[Loc]) -> Any:
 
 def _sentences(detail: ErrorDetails, loc: Loc, model: object) -> list[str]:
     if detail["type"] == "extra_forbidden":
-        instead = instead_of(loc, model)
-        return [f"there is no such key; {_meant(loc, model)}" if instead is None else f"is gone; {instead}"]
+        return [f"there is no such key; {_meant(loc, model)}"]
     if detail["type"] == "missing":
         return ["is missing"]
     if detail["type"] == "value_error":
@@ -140,12 +139,6 @@ def choices_at(model: object, loc: Iterable[str | int]) -> list[str]:
     """Return the keys that may be written at a place, none if it is no table of fixed keys."""
     table = table_at(model, loc)
     return [] if table is None else list(known_keys(table))
-
-
-def instead_of(loc: Loc, model: object) -> str | None:
-    """Return what to do instead of giving a key that is gone; None if there never was one."""
-    instead: str | None = getattr(table_at(model, loc[:-1]), "retired", {}).get(loc[-1])
-    return instead
 
 
 def table_at(model: object, loc: Iterable[str | int]) -> type[BaseModel] | None:

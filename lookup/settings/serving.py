@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -146,10 +146,6 @@ _Policies = Annotated[
 
 class ServingFile(WholeFile):
     """Everything the decision server needs, with all files it names read into it."""
-
-    retired: ClassVar[Mapping[str, str]] = {
-        "balance": "run `lookup plan` and `lookup apply` on a timer, configs/deploy has units of systemd and Kubernetes"
-    }
 
     serving: ServingSection
     """Rules of the decision server."""

@@ -5,8 +5,7 @@ Source: `docs/pulsar/configuration.md`; `allowedCustomLabelKeys`: PIP-451, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -51,10 +50,6 @@ class ListingSection(Strict):
 
 class TopicsSection(ListingSection):
     """The same, and what a command needs beside."""
-
-    retired: ClassVar[Mapping[str, str]] = {
-        "from_broker_conf": "write the settings that stand for Pulsar's keys, docs/settings.md has them"
-    }
 
     namespace: Text = "public/default"
     """Namespace of a query that names none: one's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WrapValidator, model_validator
 
@@ -91,8 +91,6 @@ class SpaceEntry(Strict):
 class TuneSection(Strict):
     """What is sought, and how much may be spent on it."""
 
-    retired: ClassVar[Mapping[str, str]] = {"seeds": "a search has those of its evaluation, evaluation.seeds"}
-
     evaluation: Text | Mapping[str, Any]
     """Path of the evaluation: log, brokers, rules, the incumbent and the policies that spaces change.
 
@@ -119,11 +117,6 @@ class TuneSection(Strict):
 
 class TuneFile(WholeFile):
     """Everything that a search needs besides the evaluation it names."""
-
-    retired: ClassVar[Mapping[str, str]] = {
-        "scenarios": "a search is over a log; compare policies over scenarios with `lookup simulate`",
-        "policies": "they are those of the evaluation that tune.evaluation names",
-    }
 
     tune: TuneSection
     """What is sought, and where."""

@@ -48,15 +48,6 @@ def test_a_replay_that_makes_no_sense_is_refused(tmp_path: Path, keys: dict[str,
     assert mistake.startswith(f"command line: evaluation.{next(iter(keys))}")
 
 
-@pytest.mark.parametrize("line", ['ownership = "shared"', "handover_s = 2.5"])
-def test_a_key_that_is_gone_says_what_to_do(tmp_path: Path, line: str) -> None:
-    """Whatever its value is."""
-    text = MINIMAL.replace("[evaluation]", f"[evaluation]\n{line}")
-    (mistake,) = mistakes(write(tmp_path, "e.toml", text))
-
-    assert f"evaluation.{line.partition(' ')[0]}: is gone; leave it out" in mistake
-
-
 _CENTURY_S = 3_155_760_000
 
 

@@ -121,14 +121,6 @@ def test_a_misspelt_variable_is_a_mistake(name: str, sentence: str) -> None:
     assert problem.startswith(f"environment variable {name}: there is no setting {sentence}")
 
 
-def test_a_setting_that_is_gone_says_what_to_do() -> None:
-    """As a flag and as a variable."""
-    gone = "evaluation.handover_s is gone; leave it out"
-
-    assert _variables(LOOKUP_EVALUATION__HANDOVER_S="3")[1][0].partition(": ")[2].startswith(gone)
-    assert flag_layers({"evaluation.handover_s": "3"}, EvaluationFile, "--set")[1][0].startswith(f"--set: {gone}")
-
-
 @pytest.mark.parametrize(
     ("name", "end"),
     [

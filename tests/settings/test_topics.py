@@ -58,7 +58,6 @@ def test_flags_count_over_variables_over_the_file(tmp_path: Path) -> None:
         ('[topics]\nallowed_label_keys = [""]', "topics.allowed_label_keys[0]: "),
         ("topics = 1", "topics: should be a table"),
         ('plugin_files = ["no.py"]', "there is no file"),
-        ('[topics]\nfrom_broker_conf = "broker.conf"', "topics.from_broker_conf: is gone; "),
         ("[topics", "is no valid TOML"),
     ],
 )

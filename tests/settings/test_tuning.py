@@ -68,9 +68,6 @@ def test_paths_start_from_the_file(tmp_path: Path) -> None:
         ({"spaces": [_space({"scale": "lgo"})]}, "spaces[0].vary.x.scale: "),
         ({"spaces": [_space({"hgih": 1})]}, "spaces[0].vary.x.hgih: "),
         ({"spaces": [_space({"high": "1"})]}, "spaces[0].vary.x.high: "),
-        ({"tune": {"evaluation": "e.toml", "seeds": 20}}, "tune.seeds: is gone; "),
-        ({"scenarios": [{"file": "a"}]}, "scenarios: is gone; "),
-        ({"policies": [{"name": "b"}]}, "policies: is gone; "),
         ({"tune": {"evaluation": "e.toml", "candidate": 3}}, "did you mean 'candidates'?"),
     ],
 )
