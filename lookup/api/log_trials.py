@@ -10,7 +10,7 @@ from typing import Any
 from lookup.api.arguments import Say
 from lookup.api.evaluating import Clock, check_inputs, evaluate_into, scored_of
 from lookup.api.files import OUTPUTS
-from lookup.api.selection import Selection, given_inputs
+from lookup.api.selection import Selection, given_inputs, require_shedding
 from lookup.engine.build import build_policies
 from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess, Workers
@@ -59,6 +59,7 @@ class LogTrials:
         settings = selection.settings
         section, rules = settings.evaluation, settings.verdict
         check_inputs(settings)
+        require_shedding(file, settings)
         spaces = spaces_of(file, settings, selection.registry)
         check_bundles(spaces, settings, file.tune.candidates)
         check_figures(file.tune, settings, selection.registry)

@@ -26,13 +26,17 @@ from lookup.settings import (
     policy_warnings,
 )
 from lookup.settings.files import read_toml
+from lookup.settings.pulsar_keys import KEYS
 from lookup.settings.releases import release_of_all
+from lookup.settings.tuning import TuneFile
 
 __all__ = [
-    "Examined", "Selection", "examine", "fit_to_brokers", "given_inputs", "is_about", "registrations_in", "select",
-    "unreadable_inputs",
+    "Examined", "Selection", "examine", "fit_to_brokers", "given_inputs", "is_about", "registrations_in",
+    "require_shedding", "select", "unreadable_inputs",
 ]  # fmt: skip
 
+#: Keys of a `broker.conf` without which no shedder acts.
+_SWITCHES = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
 _TABLES: tuple[TableName, ...] = ("lookups", "brokers", "loads", "bundles", "ownership")
 
 
@@ -153,6 +157,24 @@ def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
     if settings.inputs.bundles is None:  # it has the loads of the log's own bundles
         policies = [policy.with_bundles_of_file(settings.evaluation.default_bundles) for policy in policies]
     return settings.model_copy(update={"policies": tuple(policies)})
+
+
+def require_shedding(file: TuneFile, settings: EvaluationFile) -> None:
+    """Refuse a search for settings of a shedder that the `broker.conf` of its policy turns off.
+
+    Raises:
+        SettingsError: naming the file and the key.
+    """
+    policies = {policy.name: policy for policy in settings.policies}
+    for space in file.spaces:
+        policy, keys = policies.get(space.policy or settings.evaluation.incumbent), {*space.set, *space.vary}
+        off = next((key for key in _SWITCHES if policy is not None and policy.value_at(key) is False), None)
+        is_of_shedder = any(word.endswith("Shedder") for key in keys for word in KEYS.get(key, ()))
+        if policy is not None and off is not None and off not in keys and is_of_shedder:
+            raise SettingsError(
+                f"shedding is off in {policy.conf_file} ({off} is false), so that there are no settings of a shedder "
+                "to search for; set it to true, or search with spaces of other keys"
+            )
 
 
 def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:

@@ -17,7 +17,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import idle_weights
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings.advice import policy_warnings
+from lookup.settings import policy_warnings
 from lookup.settings.files import anchored
 from lookup.settings.shipped import shipped_path
 from lookup.simulation import (

@@ -15,9 +15,11 @@ from lookup.api.selection import (
     given_inputs,
     is_about,
     registrations_in,
+    require_shedding,
     select,
     unreadable_inputs,
 )
+from lookup.commands.advice import obstacles_of, warnings_of
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
 from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
@@ -33,8 +35,6 @@ from lookup.settings import (
     ServingFile,
     load_serving,
     load_topics,
-    obstacles_of,
-    warnings_of,
 )
 from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec
@@ -51,7 +51,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if Path(arguments.config).suffix == ".conf":
+    # As for the profile of a broker: TOML if the name ends so.
+    if Path(arguments.config).suffix != ".toml":
         return _check_conf(arguments)
     if is_about(arguments.config, "serving"):
         return _check_serving(arguments)
@@ -85,6 +86,7 @@ def _check_tuning(arguments: argparse.Namespace) -> int:
     own, rest = apart(settings_flags(arguments))
     file = load_tuning(arguments.config, own)
     selection = select(file.tune.evaluation, rest, warn, source=COMMAND_LINE)
+    require_shedding(file, selection.settings)
     spaces = spaces_of(file, selection.settings, selection.registry)
     check_figures(file.tune, selection.settings, selection.registry)
     varied = quantity(sum(len(space.axes) for space in spaces), "setting")
@@ -138,7 +140,7 @@ def _collected(settings: ServingFile) -> None:
 
 
 def _check_conf(arguments: argparse.Namespace) -> int:
-    """Check what a `broker.conf` says of the load manager, and warn of what Pulsar would ignore."""
+    """Check what a `broker.conf` says of the load manager, and print what becomes of each of its keys."""
     if arguments.set:
         arguments.parser.error("--set: a broker.conf is checked as it stands")
     written = {"name": "today", "from_broker_conf": arguments.config}
@@ -150,16 +152,17 @@ def _check_conf(arguments: argparse.Namespace) -> int:
         problems += [sentence for _, sentence in problems_of(error, PolicySpec)]
         specs = PolicySpec.right_in_part(written)
     for spec in specs:
-        for warning in (spec.release_note, *spec.warnings):
-            if warning is not None:
-                warn(warning)
+        for warning in spec.warnings:
+            warn(warning)
     try:
         build_policies(load_plugins(()), specs)
     except SettingsError as error:
         problems += error.problems
     if problems:
         raise SettingsError(problems)
-    stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager; other keys are not looked at\n")
+    for spec in specs:
+        stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager, {spec.release_note}\n")
+        stdout().writelines(f"{key}: {fate}\n" for key, fate in sorted(spec.conf_fates.items()))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Read users' files: TOML and JSON texts of bounded depth, checked fields of JSON records, rows of log readers.
+"""Read users' files: TOML, JSON and YAML texts of bounded depth, checked fields of JSON records, rows of log readers.
 
 No other module parses such a text. Values that come back can be walked, copied, pickled and written again by recursive
 functions, so `MAX_DEPTH` is far below the depth of Python's stack. The caller names the file.
@@ -21,13 +21,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
+import yaml
+
 from lookup.errors import InputError
 from lookup.model.quoting import shown
 
 __all__ = [
     "MAX_DEPTH", "NestingError", "Readers", "Refuted", "Row", "TableName", "Unreadable", "flag", "is_device",
     "json_fields", "json_value", "mapping", "number", "parsed_object", "record_in", "secret_in", "special_kind", "text",
-    "texts", "toml_table", "whole_number",
+    "texts", "toml_table", "whole_number", "yaml_documents",
 ]  # fmt: skip
 
 #: Tables and lists that may stand inside one another.
@@ -132,6 +134,39 @@ def json_value(text: str) -> Any:
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _require_shallow((value,))
     return value
+
+
+class _YamlTexts(yaml.SafeLoader):
+    """Keep scalars as they are written: YAML 1.1 takes `on` for true, and 0123 for an octal number."""
+
+
+def _construct_text(loader: _YamlTexts, node: Any) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
+
+
+for _tag in ("bool", "float", "timestamp", "value"):
+    _YamlTexts.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct_text)
+_YamlTexts.add_constructor("tag:yaml.org,2002:int", lambda _, node: node.value.replace("_", ""))
+_YamlTexts.add_constructor(None, _construct_text)  # of a tag like !reset
+
+
+def yaml_documents(text: str) -> list[Any]:
+    """Read the documents of a YAML text: tables, lists and texts, and None. An anchor's value may be in many places.
+
+    Raises:
+        ValueError: if it is none, with the first mistake; `NestingError` if it is nested too deep.
+    """
+    try:
+        return list(yaml.load_all(text, Loader=_YamlTexts))
+    except RecursionError:
+        raise NestingError from None
+    except yaml.MarkedYAMLError as error:
+        where = "" if error.problem_mark is None else f" (line {error.problem_mark.line + 1})"
+        raise ValueError(f"{error.problem}{where}") from None
+    except yaml.YAMLError as error:  # of a character that YAML has not
+        raise ValueError(str(error).partition("\n")[0]) from None
 
 
 def _require_shallow(values: Iterable[Any]) -> None:

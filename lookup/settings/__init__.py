@@ -1,6 +1,5 @@
 """Read and check what users write: evaluations, policies, brokers; from TOML, broker.conf, environment and flags."""
 
-from lookup.settings.advice import obstacles_of, policy_warnings, warnings_of
 from lookup.settings.broker import BrokerEntry, BrokerProfile, LocationEntry
 from lookup.settings.broker_conf import read_broker_conf
 from lookup.settings.cluster import (
@@ -15,7 +14,7 @@ from lookup.settings.cluster import (
 from lookup.settings.evaluation import EvaluationFile, EvaluationSection, InputsSection, VerdictSection
 from lookup.settings.files import BudgetFile, load_broker_profile, load_budget, load_policies, load_topology
 from lookup.settings.loader import Findings, describe, examine_settings, load_evaluation, load_serving, load_topics
-from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec
+from lookup.settings.policy import PartSpec, PolicyFile, PolicySpec, policy_warnings
 from lookup.settings.resolve import (
     BrokerInterval,
     ClientRule,
@@ -39,5 +38,5 @@ __all__ = [
     "TopologySection", "VerdictSection", "broker_intervals", "client_rules", "describe",
     "examine_settings", "label_client", "load_broker_profile", "load_budget", "load_evaluation", "load_manager_keys",
     "load_manager_sources", "load_policies", "load_serving", "load_topics", "load_topology", "lookup_data",
-    "namespace_policies", "obstacles_of", "policy_warnings", "read_broker_conf", "topology", "warnings_of",
+    "namespace_policies", "policy_warnings", "read_broker_conf", "topology",
 ]  # fmt: skip

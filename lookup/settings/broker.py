@@ -97,16 +97,16 @@ class BrokerProfile(Strict):
     load_balancer: Mapping[str, Scalar] = {}
     """Keys of the load manager under Pulsar's own names, like loadBalancerBrokerMaxTopics."""
 
-    _duplicates: tuple[str, ...] = PrivateAttr(default=())
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
 
     @property
-    def duplicates(self) -> tuple[str, ...]:
-        """Return the keys that a `broker.conf` gives more than once; the last one counts, as in Java."""
-        return self._duplicates
+    def warnings(self) -> tuple[str, ...]:
+        """Return what a `broker.conf` has that is read otherwise than its author may think, a sentence each."""
+        return self._warnings
 
-    def note_duplicates(self, keys: tuple[str, ...]) -> Self:
-        """Record which keys the file gives more than once; for the reader of the file."""
-        self._duplicates = keys
+    def note_warnings(self, sentences: tuple[str, ...]) -> Self:
+        """Record the warnings; for the reader of the file."""
+        self._warnings = sentences
         return self
 
     @property
@@ -144,7 +144,9 @@ class BrokerProfile(Strict):
             ]
             problems += [f"load_balancer.{key}: is no key of Pulsar's load manager" for key in strange]
         problems += _unprefixed(self.properties, self.lookup_property_prefix)
-        if self.internal_listener_name is not None and self.internal_listener_name not in self.advertised_listeners:
+        # Pulsar looks for it among listeners that there are; 5.0 makes one of its own default.
+        names = {None, "internal", *self.advertised_listeners}
+        if self.advertised_listeners and self.internal_listener_name not in names:
             problems.append(f"internal_listener_name: there is no listener {shown(self.internal_listener_name)}")
         refuse(problems)
         return self

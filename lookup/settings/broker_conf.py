@@ -1,4 +1,4 @@
-"""Read a real `broker.conf`, Java properties with Java's rules: as a broker's profile, or as the policy it stands for.
+"""Read a real `broker.conf`, in any form of `conf_forms.py`: as a broker's profile, or as the policy it stands for.
 
 The policy is "what I run today" in one line: classes of Pulsar are mapped to parts by the tables below, parameters come
 from the keys that the parts themselves name (`Conf`). Defaults and rules are those of a release (`releases.py`).
@@ -13,32 +13,36 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import javaproperties
 from pydantic import ValidationError
 
 from lookup.errors import SettingsError
 from lookup.model.broker import EXTENSIBLE_MANAGER, published_properties
-from lookup.model.documents import is_device
 from lookup.model.quoting import printable, shown, suggestion
 from lookup.settings.broker import BrokerProfile
+from lookup.settings.conf_forms import ConfText, read_conf
 from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import (
+    BOOLEANS,
     BUNDLES_KEY,
+    DEFAULTS,
+    KEYS,
     MOST_BUNDLES,
     NO_EFFECT_SINCE,
+    NOT_MODELLED,
     NUMBERS,
     Scalar,
     is_load_manager_key,
     near_miss,
+    typed,
 )
 from lookup.settings.releases import DEFAULT_RELEASE, IMPL, MODULAR_MANAGER, RELEASES, PulsarRelease
 
-__all__ = ["CHOOSING_KEYS", "Today", "conf_values", "read_broker_conf", "read_today"]
+__all__ = ["CHOOSING_KEYS", "Today", "read_broker_conf", "read_today"]
 
 #: Pulsar's keys by field of the profile; of the others only lookup properties and the load manager's are read.
 _KEYS = {
@@ -61,7 +65,8 @@ _TEXTS = (
     "advertised_listeners",
     "internal_listener_name",
 )
-
+#: Keys that Java reads as false unless they are true, in any case.
+_TRUTHS = BOOLEANS | {"enablePersistentTopics", "enableNonPersistentTopics"}
 
 _EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
 _MANAGER = "loadManagerClassName"
@@ -137,20 +142,24 @@ def read_broker_conf(path: str | os.PathLike[str]) -> BrokerProfile:
     """Read a `broker.conf`.
 
     An empty value means Pulsar's default, except for a lookup property, which may be empty. Of a key given several
-    times the last one counts, as in Java; the profile's `duplicates` names such keys. A key that Pulsar does not know
-    is no mistake; the profile's `slips` names those that resemble one it knows.
+    times the last one counts, as in Java. A key that Pulsar does not know is no mistake. The profile's `warnings` have
+    what Java reads otherwise than people do, and its `slips` the keys that resemble one that Pulsar knows.
 
     Raises:
-        SettingsError: if the file is absent or a value is of the wrong kind; all mistakes together.
+        SettingsError: if the file is absent or has no key of Pulsar, or for values of the wrong kind; all together.
     """
-    return _profile(path, _pairs(Path(path)))
+    text = read_conf(Path(path))
+    own = [key for key in text.differing if key in _KEYS.values() or key.startswith("lookup.")]
+    if own:
+        raise SettingsError([f"{path}: its brokers differ in {key}; give each a file of its own" for key in own])
+    return _profile(path, text)
 
 
-def _profile(path: str | os.PathLike[str], pairs: Sequence[tuple[str, str]]) -> BrokerProfile:
-    values = dict(pairs)
+def _profile(path: str | os.PathLike[str], text: ConfText) -> BrokerProfile:
+    values = dict(text.pairs)
     given = {key: value for key, value in values.items() if value.strip()}
     fields: dict[str, Any] = {
-        field: given[key].strip() if field in _TEXTS else _typed(given[key])
+        field: given[key].strip() if field in _TEXTS else _value(key, given[key])
         for field, key in _KEYS.items()
         if key in given
     }
@@ -167,16 +176,23 @@ def _profile(path: str | os.PathLike[str], pairs: Sequence[tuple[str, str]]) -> 
             own = (_KEYS.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
             problems.append(f"{path}: {place(own, sentence)}")
         raise SettingsError(problems) from None
-    return profile.note_duplicates(tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
+    return profile.note_warnings(tuple(f"{path}: {sentence}" for sentence in _cautions(text)))
 
 
-def conf_values(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return every key of a `broker.conf` with its text; of a key given several times the last one.
-
-    Raises:
-        SettingsError: if the file is absent or no file of Java properties.
-    """
-    return dict(_pairs(Path(path)))
+def _cautions(text: ConfText) -> Iterator[str]:
+    """Yield a sentence for everything that is read otherwise than its author may think."""
+    yield from text.warnings
+    counts = Counter(key for key, _ in text.pairs)
+    for key, value in dict(text.pairs).items():
+        if key in KEYS and key not in _KEYS.values() and not is_load_manager_key(key):
+            continue
+        if counts[key] > 1:
+            yield f"{key} is given more than once; the last one counts, as in Pulsar"
+        comment = "; in Java's properties a comment has a line of its own" if re.search(r"\s#", value) else ""
+        if key in _TRUTHS and value.strip().lower() not in ("true", "false", ""):
+            yield f"{key} = {shown(value.strip())} is neither true nor false, and Java reads it as false{comment}"
+        elif comment:
+            yield f"{key} = {shown(value.strip())} is its whole value{comment}"
 
 
 @dataclass(frozen=True)
@@ -195,6 +211,10 @@ class Today:
     refusals: tuple[str, ...] = ()
     #: bundles of a new namespace, if the file names them
     bundles: int | None = None
+    #: the release whose rules count, and why, as the end of a sentence; empty if the caller names it
+    release: tuple[str, str] = (DEFAULT_RELEASE, "")
+    #: by key of the load manager in the file: what becomes of it, as the rest of a sentence
+    fates: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar] = {}) -> Today:
@@ -210,17 +230,17 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     problems = []
     if pulsar is not None and pulsar not in RELEASES:
         problems.append(f"pulsar: there is no release {shown(pulsar)}; {_nearest(pulsar)}")
-    name = pulsar if pulsar is not None and pulsar in RELEASES else DEFAULT_RELEASE
+    text = read_conf(Path(path))
+    values = dict(text.pairs)
+    name, why = _release_of(values) if pulsar is None else (pulsar if pulsar in RELEASES else DEFAULT_RELEASE, "")
     release = RELEASES[name]
-    pairs = _pairs(Path(path))
-    values = dict(pairs)
-    profile = BrokerProfile(file=path, load_balancer=_load_manager_keys(values))
-    given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **profile.load_balancer, **beside}
-    sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *given)}
-    ignored = [f"{sources[key]}: Pulsar {name} does not know {key}" for key in given if key in release.unknown]
+    written = _load_manager_keys(values)
+    given = {_MANAGER: values.get(_MANAGER, "").strip() or MODULAR_MANAGER, **written, **beside}
+    sources = {key: "broker_conf" if key in beside else path for key in (*release.defaults, *values, *given)}
     given = {key: value for key, value in given.items() if key not in release.unknown}
+    warnings: list[str] = []
     try:
-        _profile(path, pairs)
+        warnings += _profile(path, text).warnings
     except SettingsError as error:
         problems += error.problems
     mistakes = _mistakes({**release.defaults, **given})
@@ -231,33 +251,89 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     for new, old in _RESPELT.items():
         if keys[new] == 1.0 and old in keys:
             keys[new] = keys[old]
-    refusals, warnings = _strategies(keys, given, release)
+    refusals, replaced = _strategies(keys, release)
     # Without what has chosen parts; the part `load-manager-class` compares managers that brokers registered.
     chosen = (*CHOOSING_KEYS, *_RESPELT.values(), BUNDLES_KEY)
     conf = {key: value for key, value in keys.items() if key not in chosen}
     table = {**_parts(keys, str(keys[_MANAGER]), release), "broker_conf": conf}
-    slips = {key: (path, meant) for key, meant in profile.slips.items()}
-    slips |= {key: ("broker_conf", meant) for key in beside if (meant := near_miss(key)) is not None}
-    ignored += [
-        f"{source}: Pulsar would ignore {printable(key)}, which it does not know; did you mean {meant!r}?"
-        for key, (source, meant) in slips.items()
+    # Misspelt keys too.
+    named = [key for key in (*values, *beside) if key == _MANAGER or is_load_manager_key(key) or near_miss(key)]
+    fates = {key: _fate(key, keys, _in_use(keys, table), name) for key in named}
+    warnings += [
+        f"{sources[key]}: {printable(key)} {fate}"
+        for key, fate in fates.items()
+        # Of a shedder that is off the class alone is no news.
+        if fate != _ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)
     ]
-    ignored += [
-        f"{sources[key]}: {key} has no effect since Pulsar {since}"
-        for key, since in NO_EFFECT_SINCE.items()
-        if given.get(key, 0) != 0
-    ]
+    if not named:
+        warnings.append(f"{path}: has no key of the load manager, so that Pulsar's defaults count")
     if problems:
         # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
-        return Today(table, keys, problems=(*problems, *ignored))
+        return Today(table, keys, problems=(*problems, *warnings), release=(name, why))
     bundles = given.get(BUNDLES_KEY)
     return Today(
         table,
         keys,
-        (*ignored, *warnings),
+        (*warnings, *replaced),
         refusals=tuple(refusals),
         bundles=bundles if isinstance(bundles, int) else None,
+        release=(name, why),
+        fates=fates,
     )
+
+
+def _release_of(values: Mapping[str, str]) -> tuple[str, str]:
+    """Return the release of a file, and why it counts."""
+    added = next((key for key in values if "5.0" in KEYS.get(key, ())), None)
+    if added is None:
+        return DEFAULT_RELEASE, "which counts where no release is known"
+    return "5.0", f"because the file has {added}, which earlier releases do not know"
+
+
+#: What becomes of a key that changes something.
+_ACTS = "acts"
+
+
+def _in_use(keys: Mapping[str, Scalar], table: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what is in use, in the words of `broker_keys.txt`, by the end of the names of its kind."""
+    manager, placement, shedder = (str(keys[key]).rpartition(".")[2] for key in (_MANAGER, _PLACEMENT, _SHEDDER))
+    is_modular = keys[_MANAGER] == MODULAR_MANAGER
+    in_use = {"LoadManagerImpl": manager, "Weight": placement if is_modular else manager}
+    if "shedder" in table:
+        in_use |= {"Shedder": shedder if is_modular else "TransferShedder", "any": "*Shedder"}
+    if "splitter" in table:
+        in_use |= {"splits": "splits", "divide": str(keys["defaultNamespaceBundleSplitAlgorithm"])}
+    return in_use
+
+
+def _fate(key: str, keys: Mapping[str, Scalar], in_use: Mapping[str, str], release: str) -> str:
+    """Return what becomes of a key: that it acts, has no effect here, or is not modelled, and why."""
+    words = KEYS.get(key, ())
+    readers = [word for word in words if word[0] not in "=:~-" and word not in ("5.0", "unlisted", "splits")]
+    if (meant := near_miss(key)) is not None:
+        return f"has no effect: Pulsar does not know it; did you mean {meant!r}?"
+    if key in RELEASES[release].unknown:
+        return f"has no effect: Pulsar {release} does not know it"
+    if key not in KEYS:
+        return "is not modelled: no release from 4.0 to 5.0 knows it"
+    if key in NO_EFFECT_SINCE:
+        return f"has no effect since Pulsar {NO_EFFECT_SINCE[key]}"
+    if any(key == old and keys[new] != keys[old] for new, old in _RESPELT.items()):
+        return "has no effect beside the key without the slip"
+    if "splits" in words and "splits" not in in_use:
+        return "has no effect without automatic splits"
+    if f"-{in_use['LoadManagerImpl']}" in words:
+        return f"is not modelled under {in_use['LoadManagerImpl']}"
+    if readers and not {*readers} & {*in_use.values()}:
+        kind = next(kind for kind in ("Shedder", "LoadManagerImpl", "Weight", "divide") if readers[0].endswith(kind))
+        only = "" if readers == ["*Shedder"] else f"; it is for {' or '.join(readers)}"
+        return f"has no effect {f'under {in_use[kind]}' if kind in in_use else 'without shedding'}{only}"
+    return "is not modelled" if key in NOT_MODELLED else _ACTS
+
+
+def _is_default(key: str, value: Scalar, release: PulsarRelease) -> bool:
+    plain = re.sub(r"\s", "", value) if isinstance(value, str) else value
+    return plain in ("", release.defaults.get(key, DEFAULTS.get(key)))
 
 
 def _nearest(pulsar: str) -> str:
@@ -271,7 +347,7 @@ def _nearest(pulsar: str) -> str:
 def _load_manager_keys(values: Mapping[str, str]) -> dict[str, Scalar]:
     """Return the keys of the load manager, misspelt ones too, which the profile's `slips` names."""
     return {
-        key: _typed(value)
+        key: _value(key, value)
         for key, value in values.items()
         if value.strip() and (is_load_manager_key(key) or near_miss(key) is not None)
     }
@@ -292,15 +368,18 @@ def _mistakes(keys: Mapping[str, Scalar]) -> dict[str, str]:
         for key, value in keys.items()
         if isinstance(value, str | bool) and key in NUMBERS
     }
+    wrong |= {
+        key: f" = {shown(value)}: should be a whole number"
+        for key, value in keys.items()
+        if isinstance(value, float) and isinstance(DEFAULTS.get(key), int)
+    }
     bundles = keys[BUNDLES_KEY]
     if BUNDLES_KEY not in wrong and not (isinstance(bundles, int) and 1 <= bundles <= MOST_BUNDLES):
         wrong[BUNDLES_KEY] = f" = {shown(bundles)}: should be a whole number from 1 to {MOST_BUNDLES}"
     return wrong
 
 
-def _strategies(
-    keys: dict[str, Scalar], given: Mapping[str, Scalar], release: PulsarRelease
-) -> tuple[list[str], list[str]]:
+def _strategies(keys: dict[str, Scalar], release: PulsarRelease) -> tuple[list[str], list[str]]:
     """Replace strategies that the manager does not use, and return why it cannot start, and what it would log."""
     placement, shedder = keys[_PLACEMENT], keys[_SHEDDER]
     is_foreign = shedder not in _SHEDDERS[str(keys[_MANAGER])]
@@ -308,8 +387,6 @@ def _strategies(
     refusals: list[str] = []
     warnings: list[str] = []
     if keys[_MANAGER] == EXTENSIBLE_MANAGER:
-        if given.get(_PLACEMENT, _OWN_PLACEMENT) != _OWN_PLACEMENT:
-            warnings.append(f"{_PLACEMENT}: the extensible manager does not read it")
         if is_foreign and _is_on(keys, "loadBalancerSheddingEnabled"):
             warnings.append(f"{foreign}, which falls back to TransferShedder")
         return refusals, warnings
@@ -372,31 +449,5 @@ def _is_on(keys: Mapping[str, Scalar], key: str) -> bool:
     return str(keys[key]).lower() == "true"
 
 
-def _pairs(path: Path) -> list[tuple[str, str]]:
-    if is_device(path):
-        raise SettingsError(f"{path}: is a device; expected a file of Java properties")
-    try:
-        # Java reads Latin-1, whatever an editor wrote.
-        text = path.read_text(encoding="latin-1")
-        elements = list(javaproperties.parse(text))
-    except FileNotFoundError:
-        raise SettingsError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # of a malformed \u escape
-        raise SettingsError(f"{path}: cannot be read as Java properties: {error}") from None
-    if "\0" in text:  # Latin-1 has a character for every byte, and a line of anything is a key
-        raise SettingsError(f"{path}: is no text; a broker.conf has lines like webServicePort=8080")
-    return [(pair.key, pair.value) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
-
-
-def _typed(text: str) -> bool | int | float | str:
-    bare = text.strip()
-    if bare.lower() in ("true", "false"):  # in any case, as Java has it
-        return bare.lower() == "true"
-    for number in (int, float):
-        try:
-            return number(bare)
-        except ValueError:
-            continue
-    return bare
+def _value(key: str, text: str) -> Scalar:
+    return text.strip().lower() == "true" if key in _TRUTHS else typed(text)

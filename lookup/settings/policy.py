@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, Literal, Self
 
@@ -27,9 +27,9 @@ from lookup.settings.base import CountS, Share, Strict, refuse
 from lookup.settings.broker_conf import CHOOSING_KEYS, read_today
 from lookup.settings.problems import place, problems_of
 from lookup.settings.pulsar_keys import BUNDLES_KEY, MOST_BUNDLES, Scalar
-from lookup.settings.releases import DEFAULT_RELEASE, Release
+from lookup.settings.releases import DEFAULT_RELEASE, NO_VERSION, Release
 
-__all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path"]
+__all__ = ["OnError", "PartSpec", "PolicyFile", "PolicySpec", "is_path", "policy_warnings"]
 
 OnError = Literal["stop", "fail-closed", "skip"]
 #: Context of a validation that takes mistakes of a `broker.conf` as if they were not written.
@@ -147,6 +147,7 @@ class PolicySpec(Strict):
     _release: tuple[str, str] | None = PrivateAttr(default=None)
     _refusals: tuple[str, ...] = PrivateAttr(default=())
     _conf_bundles: int | None = PrivateAttr(default=None)
+    _conf_fates: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def release(self) -> str:
@@ -175,6 +176,11 @@ class PolicySpec(Strict):
     def conf_file(self) -> str | None:
         """Return the path of the `broker.conf` the policy was read from."""
         return self._conf_file
+
+    @property
+    def conf_fates(self) -> Mapping[str, str]:
+        """Return by key of the load manager in the `broker.conf` whether it acts, as the rest of a sentence."""
+        return self._conf_fates
 
     @property
     def conf_sources(self) -> Mapping[str, str]:
@@ -235,6 +241,9 @@ class PolicySpec(Strict):
         """
         if self._conf_file is None or "pulsar" in self._written:
             return self
+        # What stands in the file is better than no version of a broker.
+        if why == NO_VERSION and self.release != DEFAULT_RELEASE:
+            return self
         try:
             policy = type(self).model_validate({**self._written, "pulsar": release})
         except ValidationError as error:
@@ -290,7 +299,7 @@ class PolicySpec(Strict):
         spec = handler({**today.table, **bundles, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._refusals, spec._conf_bundles = today.refusals, today.bundles
-        spec._release = (release, "") if release else (DEFAULT_RELEASE, "which counts where no release is known")
+        spec._release, spec._conf_fates = today.release, today.fates
         spec._written, spec._conf_keys = dict(written), today.keys
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
@@ -318,6 +327,26 @@ class PolicySpec(Strict):
             problems.append("scorers: at least one should have a weight above 0")
         refuse(problems)
         return self
+
+
+def policy_warnings(policies: Iterable[PolicySpec]) -> list[str]:
+    """Return a sentence for each release that is assumed, for what Pulsar would only log, and for keys in vain."""
+    policies = [*policies]
+    named: dict[str, list[str]] = {}
+    for policy in policies:
+        if policy.release_note is not None:
+            named.setdefault(policy.release_note, []).append(shown(policy.name))
+    of_release = [
+        f"{'policy' if len(names) == 1 else 'policies'} {' and '.join(names)}: {note}; `pulsar` chooses"
+        for note, names in named.items()
+    ]
+    of_conf = [f"policy {shown(policy.name)}: {warning}" for policy in policies for warning in policy.warnings]
+    in_vain = [
+        f"policy {shown(policy.name)}: {BUNDLES_KEY} in broker_conf needs from_broker_conf; write bundles instead"
+        for policy in policies
+        if policy.conf_file is None and policy.bundles is None and BUNDLES_KEY in policy.broker_conf
+    ]
+    return [*of_release, *of_conf, *in_vain]
 
 
 def is_path(key: str) -> bool:

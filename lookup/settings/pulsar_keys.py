@@ -1,21 +1,24 @@
-"""List Pulsar's keys of load managers by name; `releases.py` has their defaults.
+"""List Pulsar's keys by name, with their defaults and readers; `releases.py` has what differs between releases.
 
-Source: `docs/pulsar/configuration.md` (ServiceConfiguration).
+Source: `docs/pulsar/configuration.md` (ServiceConfiguration); class files of 4.0.8, 4.2.4 and 5.0.1, methods that call
+the getter of a key.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import PlainValidator
 
 from lookup.model.quoting import closest, shown
-from lookup.settings.releases import RELEASES
 
 __all__ = [
-    "BUNDLES_KEY", "LOAD_MANAGER_KEYS", "MOST_BUNDLES", "NOT_DYNAMIC", "NO_EFFECT_SINCE", "NUMBERS", "Scalar",
-    "is_load_manager_key", "near_miss",
+    "BOOLEANS", "BUNDLES_KEY", "DEFAULTS", "FILLED", "KEYS", "LOAD_MANAGER_KEYS", "MOST_BUNDLES", "NOT_DYNAMIC",
+    "NOT_MODELLED", "NO_EFFECT_SINCE", "NUMBERS", "Scalar", "is_load_manager_key", "near_miss", "typed",
 ]  # fmt: skip
 
 
@@ -27,6 +30,38 @@ def _scalar(written: object) -> object:
 
 #: A value of a broker.conf.
 Scalar = Annotated[bool | int | float | str, PlainValidator(_scalar, json_schema_input_type=bool | int | float | str)]
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def typed(text: str) -> bool | int | float | str:
+    """Return the value of a text as Java reads it: true and false in any case, numbers in decimal digits."""
+    bare = text.strip()
+    if bare.lower() in ("true", "false"):
+        return bare.lower() == "true"
+    if len(bare) < 300:
+        for form, number in ((_WHOLE, int), (_NUMBER, float)):
+            if form.fullmatch(bare):
+                return number(bare)
+    return bare
+
+
+_LINES = Path(__file__).with_name("broker_keys.txt").read_text(encoding="ascii").splitlines()
+#: What is known of every key of Pulsar's brokers, in the words of `broker_keys.txt`.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    key: tuple(words) for key, *words in (line.split() for line in _LINES if not line.startswith("#"))
+}
+
+
+def _defaults(marks: str) -> dict[str, bool | int | float | str]:
+    return {key: typed(word[1:]) for key, words in KEYS.items() for word in words if word[0] in marks}
+
+
+#: Defaults of 4.0 and 4.2 by key of the load manager: those a policy has without a file, and all.
+FILLED, DEFAULTS = _defaults("="), _defaults("=:~")
+#: Keys that change nothing here.
+NOT_MODELLED = frozenset(_defaults("~"))
 
 #: Bundles of a new namespace, and the most that the evaluation of a log may have.
 BUNDLES_KEY, MOST_BUNDLES = "defaultNumberOfNamespaceBundles", 1 << 16
@@ -49,44 +84,13 @@ NOT_DYNAMIC = frozenset(
 #: Keys that releases still know, and by which nothing goes any more: heap is no resource.
 NO_EFFECT_SINCE = {"loadBalancerMemoryResourceWeight": "3.0"}
 
-#: Keys whose values are numbers: those with such a default above, and others.
-NUMBERS = frozenset(
-    {
-        *(key for key, value in RELEASES["5.0"].defaults.items() if not isinstance(value, str | bool)),
-        "loadBalancerBandwithInResourceWeight",
-        "loadBalancerBandwithOutResourceWeight",
-        "loadBalancerBrokerComfortLoadLevelPercentage",
-        "loadBalancerBrokerUnderloadedThresholdPercentage",
-        "loadBalancerHostUsageCheckIntervalMinutes",
-        "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis",
-        "loadBalancerOverrideBrokerNicSpeedGbps",
-        "loadBalancerReportUpdateMaxIntervalMinutes",
-        "loadBalancerReportUpdateMinIntervalMillis",
-        "loadBalancerReportUpdateThresholdPercentage",
-        "loadBalancerResourceQuotaUpdateIntervalMinutes",
-        "loadBalancerServiceUnitStateMaxConcurrentOverrides",
-        "loadBalancerServiceUnitStateMonitorIntervalInSeconds",
-        "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
-        "loadBalancerSheddingGracePeriodMinutes",
-        "loadBalancerSheddingIntervalMinutes",
-        "loadBalancerSplitIntervalMinutes",
-        "namespaceBundleUnloadingTimeoutMs",
-    }
-)
+#: Keys whose values are true or false; Java reads every other text as false.
+BOOLEANS = frozenset(key for key, value in DEFAULTS.items() if isinstance(value, bool))
+#: Keys whose values are numbers.
+NUMBERS = frozenset(key for key, value in DEFAULTS.items() if not isinstance(value, str | bool))
 
 #: Keys known by name; others that begin with `loadBalancer` are kept as well, for later versions of Pulsar.
-LOAD_MANAGER_KEYS = frozenset(
-    {
-        *(key for release in RELEASES.values() for key in release.defaults.keys() | release.unknown),
-        *NUMBERS,
-        "loadBalancerMultiPhaseBundleUnload",
-        "loadBalancerPlacementStrategy",
-        "loadBalancerServiceUnitTableViewSyncer",
-        "loadManagerServiceUnitStateTableViewClassName",
-        "supportedNamespaceBundleSplitAlgorithms",
-        "topicBundleAssignmentStrategy",
-    }
-) - {"loadManagerClassName"}
+LOAD_MANAGER_KEYS = frozenset({*DEFAULTS, "atLeastOneBundleSelected"} - {"loadManagerClassName"})
 
 
 def is_load_manager_key(key: str) -> bool:

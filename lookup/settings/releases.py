@@ -12,12 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["DEFAULT_RELEASE", "IMPL", "MODULAR_MANAGER", "RELEASES", "PulsarRelease", "Release", "release_of_all"]
+from lookup.settings.pulsar_keys import FILLED
+
+__all__ = [
+    "DEFAULT_RELEASE", "IMPL", "MODULAR_MANAGER", "NO_VERSION", "RELEASES", "PulsarRelease", "Release",
+    "release_of_all",
+]  # fmt: skip
 
 #: Releases whose rules are known.
 Release = Literal["4.0", "4.2", "5.0"]
 #: The release of a policy if neither it nor the brokers name one.
 DEFAULT_RELEASE: Release = "4.2"
+#: Why it counts then.
+NO_VERSION = "because no broker names its version"
 
 #: Package of the modular manager's strategies.
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
@@ -41,60 +48,6 @@ class PulsarRelease:
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-_FOUR: Mapping[str, bool | int | float | str] = {
-    "defaultNamespaceBundleSplitAlgorithm": "range_equally_divide",
-    "defaultNumberOfNamespaceBundles": 4,
-    "failureDomainsEnabled": False,
-    "flowOrQpsDifferenceThresholdPercentage": 10,
-    "loadBalanceSheddingDelayInSeconds": 180,
-    "loadBalancerAutoBundleSplitEnabled": True,
-    "loadBalancerAutoUnloadSplitBundlesEnabled": True,
-    "loadBalancerAverageResourceUsageDifferenceThresholdPercentage": 10,
-    "loadBalancerAvgShedderHighThreshold": 40,
-    "loadBalancerAvgShedderHitCountHighThreshold": 2,
-    "loadBalancerAvgShedderHitCountLowThreshold": 8,
-    "loadBalancerAvgShedderLowThreshold": 15,
-    "loadBalancerBandwidthInResourceWeight": 1.0,
-    "loadBalancerBandwidthOutResourceWeight": 1.0,
-    "loadBalancerBrokerLoadDataTTLInSeconds": 1800,
-    "loadBalancerBrokerLoadTargetStd": 0.25,
-    "loadBalancerBrokerMaxTopics": 50_000,
-    "loadBalancerBrokerOverloadedThresholdPercentage": 85,
-    "loadBalancerBrokerThresholdShedderPercentage": 10,
-    "loadBalancerBundleUnloadMinThroughputThreshold": 10,
-    "loadBalancerCPUResourceWeight": 1.0,
-    "loadBalancerDebugModeEnabled": False,
-    "loadBalancerDirectMemoryResourceWeight": 0.0,
-    "loadBalancerDistributeBundlesEvenlyEnabled": True,
-    "loadBalancerEnabled": True,
-    "loadBalancerHistoryResourcePercentage": 0.9,
-    "loadBalancerLoadPlacementStrategy": f"{IMPL}LeastLongTermMessageRate",
-    "loadBalancerLoadSheddingStrategy": f"{IMPL}ThresholdShedder",
-    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 3,
-    "loadBalancerMaxNumberOfBundlesInBundleLoadReport": 10,
-    "loadBalancerMaxNumberOfBundlesToSplitPerCycle": 10,
-    "loadBalancerMemoryResourceWeight": 0.0,
-    "loadBalancerMsgRateDifferenceShedderThreshold": 50,
-    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 4,
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes": 100,
-    "loadBalancerNamespaceBundleMaxMsgRate": 30_000,
-    "loadBalancerNamespaceBundleMaxSessions": 1000,
-    "loadBalancerNamespaceBundleMaxTopics": 1000,
-    "loadBalancerNamespaceBundleSplitConditionHitCountThreshold": 3,
-    "loadBalancerNamespaceMaximumBundles": 128,
-    "loadBalancerSheddingBundlesWithPoliciesEnabled": False,
-    "loadBalancerSheddingConditionHitCountThreshold": 3,
-    "loadBalancerSheddingEnabled": True,
-    "loadBalancerTransferEnabled": True,
-    "loadManagerClassName": MODULAR_MANAGER,
-    "lowerBoundarySheddingEnabled": False,
-    "maxUnloadBundleNumPerShedding": -1,
-    "maxUnloadPercentage": 0.2,
-    "minUnloadMessage": 1000,
-    "minUnloadMessageThroughput": 1_048_576,
-    "preferLaterVersions": False,
-}
-
 #: Keys that releases do not have alike; `atLeastOneBundleSelected` is only in documentation.
 _SINCE_4_2 = frozenset({"loadBalancerOverrideBrokerNics", "loadBalancerSheddingExcludedNamespaces"})
 _SINCE_5_0 = frozenset({"defaultNumberOfSystemNamespaceBundles", "loadManagerMigrationEnabled"})
@@ -102,20 +55,20 @@ _NOWHERE = frozenset({"atLeastOneBundleSelected"})
 
 RELEASES: Mapping[str, PulsarRelease] = {
     "4.0": PulsarRelease(
-        defaults=_FOUR,
+        defaults=FILLED,
         unknown=_SINCE_4_2 | _SINCE_5_0 | _NOWHERE,
         without_strategy="4.0 goes on with SimpleLoadManagerImpl in place of the load manager",
         # 1000 messages/s, and as many bytes/s (apache/pulsar #21906).
         parts={"uniform": {"extra": 1000.0}},
     ),
     "4.2": PulsarRelease(
-        defaults=_FOUR,
+        defaults=FILLED,
         unknown=_SINCE_5_0 | _NOWHERE,
         without_strategy="a broker of 4.2 does not start (4.0 goes on with SimpleLoadManagerImpl)",
     ),
     "5.0": PulsarRelease(
         defaults={
-            **_FOUR,
+            **FILLED,
             "defaultNumberOfNamespaceBundles": 32,
             "defaultNumberOfSystemNamespaceBundles": 64,
             "loadBalancerDistributeBundlesEvenlyEnabled": False,
@@ -147,4 +100,4 @@ def release_of_all(versions: Iterable[str | None]) -> tuple[Release, str]:
     if len(releases) == 1:
         (release,) = releases
         return release, f"because the brokers run {spelt}"
-    return DEFAULT_RELEASE, f"because the brokers run {spelt}" if numbers else "because no broker names its version"
+    return DEFAULT_RELEASE, f"because the brokers run {spelt}" if numbers else NO_VERSION

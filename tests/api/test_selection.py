@@ -47,7 +47,7 @@ def test_the_release_is_that_of_all_brokers(
 ) -> None:
     """From the BROKERS table; it is said once which one counts."""
     said: list[str] = []
-    chosen = select(_evaluation(tmp_path, "", *versions), {}, said.append)
+    chosen = select(_evaluation(tmp_path, "loadBalancerEnabled=true\n", *versions), {}, said.append)
 
     assert chosen.policies[0].selector.name == selector
     assert [sentence for sentence in said if f"Pulsar {release}, because" in sentence] == said
@@ -57,7 +57,9 @@ def test_a_profile_may_name_the_release(tmp_path: Path) -> None:
     """Its `broker_version`."""
     brokers = [{**BROKER, "profile": {"broker_version": "5.0.1"}}]
 
-    assert select(_evaluation(tmp_path, "", brokers=brokers), {}).settings.policies[0].release == "5.0"
+    evaluation = _evaluation(tmp_path, "loadBalancerEnabled=true\n", brokers=brokers)
+
+    assert select(evaluation, {}).settings.policies[0].release == "5.0"
 
 
 def test_a_file_is_refused_or_taken_as_the_brokers_release_has_it(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lookup.settings import PolicySpec, load_manager_keys, obstacles_of, policy_warnings, warnings_of
+from lookup.commands.advice import obstacles_of, warnings_of
+from lookup.settings import PolicySpec, load_manager_keys, policy_warnings
 from tests.settings.files import evaluation, write
 
 _MODULAR = "brokers b-0:1 to b-1:1: ModularLoadManagerImpl is no extensible load manager and ignores lookup properties"

@@ -201,6 +201,21 @@ def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("key", ["loadBalancerEnabled", "loadBalancerSheddingEnabled"])
+def test_without_shedding_there_is_nothing_to_search(lookup: Run, folder: Path, tmp_path: Path, key: str) -> None:
+    """It is one sentence, which names the file and the key, and nothing is written."""
+    (tmp_path / "broker.conf").write_text(f"{key}=false\n")
+
+    ran = lookup(
+        "tune", "--broker-conf", tmp_path / "broker.conf", "--lookups", folder / "log" / "lookups",
+        "--brokers", folder / "log" / "brokers", "--output", tmp_path / "out",
+    )  # fmt: skip
+
+    (mistake,) = ran.mistakes
+    assert (ran.code, f"shedding is off in {tmp_path}/broker.conf ({key} is false)" in mistake) == (2, True)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

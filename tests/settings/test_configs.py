@@ -9,6 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
+from lookup.commands.advice import warnings_of
 from lookup.engine.build import build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.hooks import Conf
@@ -21,7 +22,6 @@ from lookup.settings import (
     load_policies,
     load_serving,
     load_topology,
-    warnings_of,
 )
 from tests.settings.files import evaluation, write
 

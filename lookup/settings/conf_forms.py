@@ -1,0 +1,207 @@
+"""Read the texts in which people have a broker's configuration: all become keys of a `broker.conf` and their texts.
+
+Java properties; `PULSAR_PREFIX_` variables in a shell script, a Dockerfile or an env file; YAML of Compose, of a Helm
+chart or of an operator; the JSON of `brokers get-runtime-config` and of dynamic configuration. Of several components
+in one file the broker counts.
+
+Source: apply-config-from-env.py of Pulsar's image, 4.2; BrokerService.getRuntimeConfiguration of 4.2.4.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+
+from lookup.errors import SettingsError
+from lookup.model.documents import is_device, json_value, yaml_documents
+from lookup.model.quoting import listed
+from lookup.settings.pulsar_keys import KEYS, is_load_manager_key, near_miss
+
+__all__ = ["ConfText", "read_conf"]
+
+_PREFIX = "PULSAR_PREFIX_"
+#: The first line of a YAML text that holds a table or a list.
+_YAML = re.compile(r"""---|-\s|["']?[\w./-]+["']?\s*:(?:\s|$)""")
+#: A line of a shell, a Dockerfile, a unit of systemd or an env file.
+_SHELL = re.compile(rf"(?:export|ENV|docker|podman)\s|-e\s|--env\b|Environment=|{_PREFIX}")
+_ASSIGNMENT = re.compile(r"(?:Environment=|--env=|-e)?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+#: Names of a broker, and of what stands beside it, in the path to a table.
+_BROKER = re.compile(r"(?i)broker|standalone")
+_OTHER = re.compile(
+    r"(?i)^x-|proxy|zookeeper|^zk|bookie|bookkeeper|recovery|toolset|function|websocket|presto|trino|prometheus|grafana|"
+    r"manager|oxia|init|admin|client"
+)
+#: Tables whose keys become variables of a container.
+_VARIABLES = {"configData", "data", "env", "environment", "extraEnvs"}
+
+
+@dataclass(frozen=True)
+class ConfText:
+    """The keys of a text."""
+
+    pairs: Sequence[tuple[str, str]]
+    #: keys of which the brokers of the text have different values, so that none is in `pairs`
+    differing: Sequence[str] = ()
+    #: variables that are not applied, a sentence each
+    warnings: Sequence[str] = ()
+
+
+def read_conf(path: Path) -> ConfText:
+    """Read a configuration in any form.
+
+    Raises:
+        SettingsError: if it is absent, or no configuration of a broker of Pulsar; one sentence.
+    """
+    if is_device(path):
+        raise SettingsError(f"{path}: is a device; expected a broker.conf")
+    try:
+        return _parse(path.read_bytes())
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+# A search reads a file again for every candidate.
+@lru_cache(maxsize=8)
+def _parse(raw: bytes) -> ConfText:
+    """Read the bytes of a file; what is wrong is the message of a ValueError."""
+    text = _of_text(raw)
+    keys = [key for key, _ in text.pairs]
+    if not any(key in KEYS or key.startswith(("loadBalancer", "lookup")) or near_miss(key) for key in keys):
+        raise ValueError("has no key of Pulsar's brokers; a broker.conf has lines like webServicePort=8080")
+    if len(keys) > 1 and b"=" not in raw and not any(value.strip() for _, value in text.pairs):
+        raise ValueError("has keys without values; `pulsar-admin brokers get-runtime-config` prints both")
+    return text
+
+
+def _of_text(raw: bytes) -> ConfText:
+    # Java reads Latin-1, whatever an editor wrote, and Latin-1 has a character for every byte.
+    latin, text = raw.decode("latin-1"), raw.decode("utf-8-sig", errors="replace")
+    if "\0" in latin:
+        raise ValueError("is no text; a broker.conf has lines like webServicePort=8080")
+    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#!"]
+    first = lines[0] if lines else ""
+    if any(line.startswith("{{") for line in lines):
+        raise ValueError("is a template of Helm; give its values.yaml, or what `helm template` prints")
+    # Java separates a key from its value by a colon as well, and [name] begins a section elsewhere.
+    is_lines = first[:1] != "{" and any(re.match(r"[\w.]+\s*=", line) for line in lines)
+    for form, read, begins in (
+        ("JSON", lambda text: [json_value(text)], first[:1] in ("{", "[")),
+        ("YAML", yaml_documents, _YAML.match(first)),
+    ):
+        try:
+            if begins:
+                return _of_documents(read(text))
+        except _UnfitError:
+            raise
+        except ValueError as error:
+            if not is_lines:
+                raise ValueError(f"is no valid {form}: {error}") from None
+    if any(map(_SHELL.match, lines)):
+        return _of_variables(_assignments(text))
+    try:
+        elements = list(javaproperties.parse(latin))
+    except ValueError as error:  # of a malformed \u escape
+        raise ValueError(f"cannot be read as Java properties: {error}") from None
+    read_value = _text if "Optional" in latin else str  # what pulsar-admin prints, a key and its value in a line
+    return ConfText(
+        [(pair.key, read_value(pair.value)) for pair in elements if isinstance(pair, javaproperties.KeyValue)]
+    )
+
+
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    # A line that ends in a backslash goes on; `ENV key value` is Docker's old form.
+    text = re.sub(r"(?m)^(\s*ENV\s+[\w.]+)[ \t]+(?=[^\s=])", r"\1=", text.replace("\\\n", " "))
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:  # of a quotation mark alone, as in prose behind `echo`
+        words = text.split()
+    yield from ((match[1], match[2].rstrip(";")) for match in map(_ASSIGNMENT.fullmatch, words) if match)
+
+
+def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
+    """Return what the start script of the image makes of variables: those with the prefix count before the others."""
+    values = {name: value.strip() for name, value in variables}
+    prefixed = {name.removeprefix(_PREFIX): value for name, value in values.items() if name.startswith(_PREFIX)}
+    plain = {key: value for key, value in values.items() if key in KEYS and key not in prefixed}
+    in_vain = [key for key in plain if "unlisted" in KEYS[key]]
+    return ConfText(
+        [*((key, plain[key]) for key in plain if key not in in_vain), *prefixed.items()],
+        warnings=[
+            f"{key} has no effect: the image's broker.conf has no line that a variable without prefix would change; "
+            f"write {_PREFIX}{key}"
+            for key in in_vain
+        ],
+    )
+
+
+class _UnfitError(ValueError):
+    """A document that is read, and has no configuration of one broker."""
+
+
+def _of_documents(documents: Sequence[Any]) -> ConfText:
+    """Return the broker's keys of a YAML or JSON text."""
+    seen = set[int]()
+    sections = [section for document in documents for section in _sections(document, (), seen)]
+    own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]
+    own = [(path, text) for path, text in own if any(map(_BROKER.search, path))] or own
+    if sections and not own:
+        raise _UnfitError(f"has settings of {listed(sorted({'.'.join(path) for path, _ in sections}))}, of no broker")
+    every: dict[str, dict[str, None]] = {}
+    for key, value in (pair for _, text in own for pair in text.pairs):
+        every.setdefault(key, {})[value] = None
+    differing = [key for key, values in every.items() if len(values) > 1]
+    for key in filter(is_load_manager_key, differing):
+        where = sorted({".".join(path) for path, text in own if key in dict(text.pairs)})
+        raise _UnfitError(f"has several values of {key}, in {listed(where)}; give a file of one broker")
+    return ConfText(
+        [(key, value) for key, values in every.items() if len(values) == 1 for value in values],
+        differing,
+        [*dict.fromkeys(warning for _, text in own for warning in text.warnings)],
+    )
+
+
+def _sections(value: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], ConfText]]:
+    """Yield every table of a document that has keys of Pulsar's, with the path to it; what an anchor repeats once."""
+    if id(value) in seen or not isinstance(value, dict | list):
+        return
+    seen.add(id(value))
+    if isinstance(value, list):
+        named = [entry for entry in value if isinstance(entry, str)]
+        texts = [(match[1], match[2]) for match in map(_ASSIGNMENT.fullmatch, named) if match]
+        texts += [(name, "") for name in named if name in KEYS]
+        tables = [entry for entry in value if isinstance(entry, dict)]
+        texts += [(str(entry["name"]), _text(entry["value"])) for entry in tables if {"name", "value"} <= entry.keys()]
+        inner = [(str(entry.get("name", "")), entry) for entry in tables]
+    else:
+        about = value.get("metadata")
+        path = (*path, str(about["name"])) if isinstance(about, dict) and about.get("name") else path
+        texts = [(str(key), _text(inside)) for key, inside in value.items() if not isinstance(inside, dict | list)]
+        inner = [(str(key), inside) for key, inside in value.items()]
+    for name, text in texts:
+        if name.endswith(".conf") and "\n" in text:
+            yield (*path, name), _of_text(text.encode())
+    if any(name.removeprefix(_PREFIX) in KEYS for name, _ in texts):
+        is_environment = isinstance(value, list) or not _VARIABLES.isdisjoint(path[-1:])
+        is_environment |= any(name.startswith("PULSAR_") for name, _ in texts)
+        yield path, _of_variables(texts) if is_environment else ConfText(texts)
+    for name, inside in inner:
+        yield from _sections(inside, (*path, name), seen)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    # Brokers print the values of Java's classes.
+    text = re.sub(r"Optional(?:\.empty|\[(.*)\])", r"\1", "" if value is None else str(value))
+    return text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
