@@ -69,7 +69,6 @@ _GROUPS = {
     "topics properties": "properties of topics",
 }
 #: What to do instead, by command that is gone.
-_RETIRED: Mapping[str, str] = {"history": "query the metrics.parquet of all runs, docs/report.md has the query"}
 _INTERRUPTED = 130
 #: Rights that files and folders of a command never have: those of others, and to write for the group.
 _MASK = 0o027
@@ -176,7 +175,6 @@ def root_parser(first: str | None = None) -> Parser:
             "130 interrupted; 1 of `simulate`: an assertion or an expectation failed; of `verify`: a decision differs."
         ),
     )
-    root.retired = _RETIRED
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     parsers: dict[str, Parser] = {}
@@ -193,7 +191,6 @@ def root_parser(first: str | None = None) -> Parser:
         )
         command.add_arguments(parser)
         add_volume(parser)
-        parser.retired = command.retired
         parser.set_defaults(parser=parser, run=command.run)
     return root
 

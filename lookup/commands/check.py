@@ -238,5 +238,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired={"--against": "`lookup inspect LOOKUPS --config FILE` holds settings against a log"},
 )

@@ -10,10 +10,9 @@ from importlib.util import find_spec
 from lookup.api.arguments import require_apart
 from lookup.api.files import OUTPUTS, PAGE, PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
-from lookup.commands.gates import RETIRED, Demands, add_gate
+from lookup.commands.gates import Demands, add_gate
 from lookup.commands.options import (
     COMMAND_LINE,
-    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -166,5 +165,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired=RETIRED | WAIT_IS_GONE,
 )

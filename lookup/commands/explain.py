@@ -19,7 +19,6 @@ from lookup.api.selection import select
 from lookup.commands.explain_run import print_explanation, run_explained
 from lookup.commands.options import (
     COMMAND_LINE,
-    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -237,8 +236,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired={
-        **WAIT_IS_GONE,
-        "--versus": "compare OWNERS and DECISIONS of the two policies, docs/explain.md has the queries",
-    },
 )

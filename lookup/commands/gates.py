@@ -21,16 +21,10 @@ if TYPE_CHECKING:
     from lookup.report.difference import Difference
     from lookup.report.folder import Run
 
-__all__ = ["RETIRED", "Demands", "add_gate", "diff_command", "print_difference"]
+__all__ = ["Demands", "add_gate", "diff_command", "print_difference"]
 
 #: Characters of a setting in a table.
 _WIDEST = 60
-#: What to do instead of flags that are gone.
-RETIRED = {
-    "--annotations": "JUnit XML has the same checks, --junit FILE",
-    "--comment": "the first paragraph of report.md fits a comment, docs/ci.md has the step",
-    "--page-url": "the first paragraph of report.md fits a comment, docs/ci.md has the step",
-}
 
 
 def add_gate(parser: Parser) -> None:

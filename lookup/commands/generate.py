@@ -76,5 +76,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired={f"--{name.replace('_', '-')}": f"use --set {name}=VALUE" for name in _OTHERS},
 )

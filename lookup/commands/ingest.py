@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lookup.commands.options import (
-    WAIT_IS_GONE,
     Command,
     Parser,
     add_format,
@@ -223,5 +222,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired=WAIT_IS_GONE,
 )

@@ -10,9 +10,9 @@ import argparse
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from lookup.model.quoting import suggestion
 from lookup.model.time import is_in_calendar, to_us
 
 __all__ = [
-    "WAIT_IS_GONE", "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
+    "Command", "Parser", "add_config", "add_format", "add_master", "add_output",
     "add_plugin_files", "add_set", "add_volume", "cluster", "duration", "moment", "number", "pairs", "parsed",
     "ratio", "require_extra", "settings_flags", "settings_path", "whole",
 ]  # fmt: skip
@@ -49,8 +49,6 @@ class Command:
     #: does the work and returns the exit code; whatever the user has to change is raised as `PulsarLookupError`, in one
     #: sentence for each mistake, and an output is then as it was
     run: Callable[[argparse.Namespace], int]
-    #: what to do instead, as a clause, by flag that the command had once
-    retired: Mapping[str, str] = field(default_factory=dict)
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -97,8 +95,6 @@ class Parser(argparse.ArgumentParser):
         self.needed: dict[str, str] = {}
         #: destinations of the arguments of which one does in its place, by destination
         self.instead: dict[str, tuple[str, ...]] = {}
-        #: what to do instead, as a clause, by flag or command that is gone
-        self.retired: Mapping[str, str] = {}
 
     def need(self, *names: str, **keywords: Any) -> None:
         """Add an argument that must be given."""
@@ -155,21 +151,9 @@ class Parser(argparse.ArgumentParser):
                 words.append(f" {part.value}")
         return "".join(words)
 
-    def parse_known_args(  # type: ignore[override]  # argparse gives one of two overloads
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments; refuse flags that are gone before their values are taken for commands."""
-        for word in args or ():
-            flag = word.partition("=")[0]
-            if flag.startswith("-") and flag in self.retired:
-                self.error(f"{flag} is gone; {self.retired[flag]}")
-        return super().parse_known_args(args, namespace)
-
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse offers no public place to word this message; tests/commands/test_options.py pins the result.
         if action.choices is not None and value not in action.choices:
-            if value in self.retired:
-                self.error(f"{value} is gone; {self.retired[value]}")
             what = f"{action.option_strings[0]}: there is no" if action.option_strings else "there is no command"
             self.error(f"{what} {value!r}; {suggestion(str(value), map(str, action.choices))}")
 
@@ -207,10 +191,7 @@ def require_extra(command: str, *packages: str, extra: str = "spark") -> None:
         )
 
 
-# Flags that several commands share, and have shared.
-
-#: Of commands with `--master`.
-WAIT_IS_GONE = {"--wait": "Spark waits for workers by itself, until Ctrl-C"}
+# Flags that several commands share.
 
 
 def add_config(parser: Parser, what: str = "the evaluation, a TOML file") -> None:

@@ -34,7 +34,6 @@ __all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
 _WAIT_S = 60.0
 #: Moves that a terminal shows before the page is named instead.
 _ROWS = 20
-_RETIRED = {"--reports": "a plan has no intervals and takes one report of each broker, which --wait waits for"}
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -287,7 +286,6 @@ COMMANDS = (
         ),
         add_arguments=_add_arguments,
         run=_run,
-        retired=_RETIRED,
     ),
     Command(
         name="plan show",
@@ -308,6 +306,5 @@ COMMANDS = (
         ),
         add_arguments=_add_checked,
         run=_run_eval,
-        retired=_RETIRED,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lookup.api.files import PAGE, PAGE_PACKAGES
-from lookup.commands.gates import RETIRED, Demands, add_gate, diff_command, print_difference
+from lookup.commands.gates import Demands, add_gate, diff_command, print_difference
 from lookup.commands.options import Command, Parser, add_format, require_extra
 from lookup.commands.streams import data_console, note, print_json, stdout
 from lookup.errors import SettingsError
@@ -89,7 +89,6 @@ COMMANDS = (
         ),
         add_arguments=_add_arguments,
         run=_run,
-        retired=RETIRED,
     ),
     Command(
         name="diff",

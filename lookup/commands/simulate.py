@@ -56,8 +56,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired=dict.fromkeys(
-        ("--tune", "--output", "--force"),
-        "write the settings to compare as policies of a scenario, or search over a log with `lookup tune`",
-    ),
 )

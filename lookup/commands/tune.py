@@ -13,7 +13,6 @@ from lookup.api.files import PAGE_PACKAGES
 from lookup.commands.failures import interrupted_later
 from lookup.commands.options import (
     COMMAND_LINE,
-    WAIT_IS_GONE,
     Command,
     Parser,
     add_config,
@@ -283,5 +282,4 @@ COMMAND = Command(
     ),
     add_arguments=_add_arguments,
     run=_run,
-    retired=WAIT_IS_GONE,
 )

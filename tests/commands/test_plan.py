@@ -167,7 +167,6 @@ def test_a_plan_is_held_against_the_cluster(record: str, tmp_path: Path, capsys:
         (["--record", "{record}", "--only", "shop"], "bundle of namespace 'shop'"),
         (["--record", "{record}", "--max-moves", "0"], "--max-moves: 0 is"),
         (["--record", "{record}", "--policy", "shipped:rack-only"], "--policy: rack-only"),
-        (["--record", "{record}", "--reports", "3"], "--reports is gone; "),
         (["--service-url", "pulsar://b:1"], "--zookeeper must be given"),
         (["--admin", "ftp://b"], "--admin: should be"),
     ],
