@@ -29,9 +29,9 @@ from lookup.commands.failures import (
     ENDING,
     handled_by,
     is_interruption,
-    output_kept,
     sentences_of_spark,
     sentences_of_system,
+    what_is_left,
 )
 from lookup.commands.options import Command, Parser, add_volume, parsed
 from lookup.commands.streams import detail, prints_apart, say, volume
@@ -112,10 +112,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # Within the `try`: a pipe that is closed may be noticed only now.
             sys.stdout.flush()
             return code
-    except (KeyboardInterrupt, Exception) as error:
+    # Our own code does not exit, so that a plug-in has: by itself it would say nothing, or that all went well.
+    except (KeyboardInterrupt, SystemExit, Exception) as error:
         if is_interruption(error):
-            kept = output_kept(error)
-            say("interrupted; nothing was written" if kept is None else f"interrupted; results are in {kept}")
+            say(f"interrupted; {what_is_left(error) or 'nothing was written'}")
             return _INTERRUPTED
         if isinstance(error, BrokenPipeError):
             # The reader of our output has seen enough. The rest is still in the buffer, and Python would complain of it
@@ -139,6 +139,9 @@ def _sentences_of(error: BaseException) -> Sequence[str] | None:
     if isinstance(error, PulsarLookupError):
         # Not `str(error)`, which would not know any more which of its words are arguments.
         return error.args
+    if isinstance(error, SystemExit):
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return [f"a plug-in ended the program: SystemExit({error.code!r}) in {frame.filename}, line {frame.lineno}"]
     return sentences_of_spark(error) or sentences_of_system(error) or None
 
 

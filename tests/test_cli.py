@@ -48,7 +48,8 @@ def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], i
         (SettingsError(["one", "two"]), ["error: one", "error: two"]),
         (PermissionError(13, "Permission denied", "/root/o"), ["error: /root/o: Permission denied"]),
         (KeyboardInterrupt(), ["interrupted; nothing was written"]),
-        (KeyboardInterrupt("report"), ["interrupted; results are in report"]),
+        (KeyboardInterrupt("results are in report"), ["interrupted; results are in report"]),
+        (SystemExit(0), [f"error: a plug-in ended the program: SystemExit(0) in {__file__}, line 32"]),
     ],
 )
 def test_errors_become_lines(

@@ -157,7 +157,7 @@ def _stopping(stop: Event, journal: str) -> Iterator[None]:
             note("ends after the step under way; once more ends at once, and the journal says what is not known")
         # What puts shedding back is not interrupted a third time.
         elif len(received) == 2:
-            raise KeyboardInterrupt(journal)
+            raise KeyboardInterrupt(f"the journal is in {journal}")
 
     with handled_by(end):
         yield

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookup.api.arguments import require_apart
 from lookup.api.files import PAGE_PACKAGES
-from lookup.commands.failures import interrupted_later
+from lookup.commands.failures import interrupted_later, is_interruption
 from lookup.commands.options import (
     COMMAND_LINE,
     Command,
@@ -112,7 +112,13 @@ def _run(arguments: argparse.Namespace) -> int:
             workers_of(arguments.master, lambda: size_of(selection.settings), starting=report_stage)
         )
         stack.enter_context(watched_by(report_stage.done))
-        found = search.finish(progress=report_stage, warn=warn)
+        try:
+            found = search.finish(progress=report_stage, warn=warn)
+        except BaseException as error:
+            if is_interruption(error):
+                without = " without --force" if arguments.force else ""
+                raise KeyboardInterrupt(f"the same command{without} goes on with the search") from None
+            raise
     return _deliver(found, arguments.format)
 
 

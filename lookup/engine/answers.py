@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lookup.errors import ContractError
 from lookup.hooks.protocols import ALL_READS, LOAD_DETAILS
+from lookup.hooks.raised import bounded
 from lookup.model.broker import Candidates
 from lookup.model.quoting import suggestion
 
@@ -44,7 +45,7 @@ def listed(answer: Any) -> Any:
     """Run through a generator, so that what it raises is raised here; return other answers as they are."""
     if isinstance(answer, np.ndarray):
         return answer
-    return list(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
+    return bounded(answer) if isinstance(answer, Iterable) and not hasattr(answer, "__len__") else answer
 
 
 def checked_scores(part: str, answer: Any, brokers: Candidates) -> Floats:
@@ -104,7 +105,7 @@ def checked_reads(part: Any) -> frozenset[str]:
     name, declared = getattr(part, "name", type(part).__name__), getattr(part, "reads", ALL_READS)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ContractError(f"part {name!r} declares reads = {declared!r}, which is no set of names")
-    return _known_reads(str(name), frozenset(declared))
+    return _known_reads(str(name), frozenset(declared if isinstance(declared, frozenset) else bounded(declared)))
 
 
 @lru_cache  # every cycle asks
@@ -122,7 +123,7 @@ def _numbers(part: str, what: str, answer: Any, count: int) -> Floats:
     try:
         given = np.asarray(listed(answer))
         values = given.astype(np.float64, copy=False) if given.dtype.kind in _NUMERIC_KINDS else None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ContractError(f"part {part!r} answered {what} that are no numbers: {error}") from None
     if values is None:
         raise ContractError(f"part {part!r} answered {what} that are no numbers: {given.ravel().tolist()[:1]}")

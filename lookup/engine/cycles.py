@@ -25,7 +25,7 @@ from lookup.engine.facets import view_facet
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import ContractError, InvalidNameError, PolicyError
 from lookup.hooks.protocols import Part
-from lookup.hooks.raised import raised
+from lookup.hooks.raised import MOST_ANSWERS, raised
 from lookup.model.broker import Candidates
 from lookup.model.bundles import NamespaceBundle
 from lookup.model.decision import (
@@ -172,8 +172,9 @@ def exhausted(cycle: Generator[_Proposed, Ruling, CycleOutcome], answer: Callabl
     """Answer every proposal until there is none left; return what the cycle ends with, unchecked."""
     try:
         proposal = next(cycle)
-        while True:
+        for _ in range(MOST_ANSWERS):
             proposal = cycle.send(answer(proposal))
+        raise OverflowError(f"has more than {MOST_ANSWERS:,} proposals")
     except StopIteration as ended:
         outcome: CycleOutcome = ended.value
         return outcome

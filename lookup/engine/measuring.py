@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lookup.errors import PluginError
 from lookup.hooks import Luck, Metric, Question
-from lookup.hooks.raised import guarded
+from lookup.hooks.raised import bounded, guarded
 from lookup.model.batch import Batch
 from lookup.model.quoting import shown
 
@@ -60,7 +60,9 @@ def keys_of(metric: Metric, batches: Iterable[Batch]) -> tuple[str | None, ...]:
         with guarded(f"metric {metric.name!r} raised "):
             answer: Any = metric.keys(batch)
             # A text is iterable as well, but its letters are no keys.
-            given = tuple(answer) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
+            given = (
+                tuple(bounded(answer)) if isinstance(answer, Iterable) and not isinstance(answer, str | bytes) else None
+            )
         if given is None or not all(
             # Half of a surrogate pair cannot be written down.
             key is None or (isinstance(key, str) and key == key.encode(errors="ignore").decode())

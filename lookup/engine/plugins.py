@@ -24,7 +24,7 @@ from lookup import hooks
 from lookup.errors import PluginError
 from lookup.hooks import specs
 from lookup.hooks.protocols import ENTRY_POINT_GROUP, PROJECT
-from lookup.hooks.raised import guarded
+from lookup.hooks.raised import bounded, guarded
 from lookup.model.decision import Reason
 from lookup.model.quoting import shown, suggestion
 
@@ -324,7 +324,7 @@ def _registered(manager: pluggy.PluginManager, kind: str) -> Iterator[Any]:
         with guarded(f"{plugin} failed in {hook}: "):
             answer = implementation.function()
             # A generator runs here, so that what it raises is the plug-in's failure.
-            classes = list(answer) if isinstance(answer, Iterable) else None
+            classes = bounded(answer) if isinstance(answer, Iterable) else None
         if classes is None:
             right = "an iterable of classes would be right, () where there is none"
             raise PluginError(f"{plugin} returned {shown(answer)} from {hook}; {right}")

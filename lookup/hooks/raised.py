@@ -7,18 +7,32 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import PurePath
+from typing import TypeVar
 
 import pluggy
 
 from lookup.errors import PluginError
 
-__all__ = ["guarded", "in_one_line", "raised"]
+__all__ = ["MOST_ANSWERS", "bounded", "guarded", "in_one_line", "raised"]
+
+Item = TypeVar("Item")
+#: Answers after which a third party's code is taken to have no end.
+MOST_ANSWERS = 1_000_000
 
 #: Folders of the code that calls third parties; frames in these are not the third party's.
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
+
+
+def bounded(answers: Iterable[Item], most: int = MOST_ANSWERS) -> list[Item]:
+    """Read what a third party's code answers; raise OverflowError if it has no end."""
+    items = list(islice(answers, most + 1))
+    if len(items) > most:
+        raise OverflowError(f"has more than {most:,} answers")
+    return items
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from lookup.errors import InputError
 from lookup.hooks import LogReader
-from lookup.hooks.raised import raised
+from lookup.hooks.raised import MOST_ANSWERS, raised
 from lookup.logs.columns import check_row
 from lookup.logs.outputs import create_file
 from lookup.logs.schema import CANONICAL, QUARANTINE, ROWS_PER_FILE, write_parquet
@@ -175,7 +175,9 @@ def read_source(job: SourceJob) -> SourceReport:
         )
     )
     try:
-        for entry in reader.parse(lines, job.path):
+        for number, entry in enumerate(reader.parse(lines, job.path)):
+            if number > MOST_ANSWERS * (1 + lines.number):
+                raise OverflowError(f"has more than {MOST_ANSWERS:,} rows a line")  # noqa: TRY301  the reader's fault
             stage.take(entry, lines)
         stage.flush()
         lines.pass_over_rest()

@@ -171,7 +171,7 @@ def keeps(output: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(output) from None
+        raise KeyboardInterrupt(f"results are in {output}") from None
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from lookup.errors import LimitError
+from lookup.model.address import host_of, is_ip
+from lookup.model.quoting import shown
 
 __all__ = ["MALFORMED", "PATIENCE_S", "Connections", "most_connections", "problem", "read_body", "refusal"]
 
@@ -136,7 +138,7 @@ def _peer_of(transport: asyncio.BaseTransport | None) -> str:
     return str(peer[0]) if peer else ""
 
 
-def refusal(request: web.Request, token: str | None) -> web.Response | None:
+def refusal(request: web.Request, token: str | None, bind: str) -> web.Response | None:
     """Return the answer to a request that is not admitted: 401, or 403 if no token is asked for; None if it is."""
     if token is not None:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -148,6 +150,12 @@ def refusal(request: web.Request, token: str | None) -> web.Response | None:
         return problem(
             403, "without a token, send Content-Type: application/json and no Origin, unlike pages of a browser"
         )
+    # A page may have its own name lead to this address. Of other programs the names of machines are known.
+    host = host_of(request.headers.get("Host", bind)).rstrip(".").lower()
+    is_own = host in (bind.lower(), "localhost") or host.endswith(".localhost") or is_ip(host.partition("%")[0])
+    if not is_own:
+        named = f"an IP address, localhost or serving.bind, not {shown(host)}"
+        return problem(403, f"without a token, name this server by {named}; or set serving.token_file")
     return None
 
 

@@ -170,7 +170,7 @@ class DecisionServer:
 
     async def _answered(self, request: web.Request, handler: _Handler, path: str) -> web.StreamResponse:
         configured = self._configured
-        refused = refusal(request, configured.token)
+        refused = refusal(request, configured.token, configured.section.bind)
         if refused is not None:
             answer = await handler(request) if path in _OPEN and refused.status == 401 else refused
             # Connections are few, and for those who are admitted.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, ClassVar
 
 import pytest
@@ -102,6 +103,14 @@ def test_a_part_that_raises_stops_the_run() -> None:
 def test_a_part_cannot_end_the_run_by_itself(error: BaseException) -> None:
     """`sys.exit` in a plug-in fails the cycle like anything else."""
     assert _turn(error=error, on_error="skip").outcome(_yes) == FAILED
+
+
+def test_a_part_that_proposes_for_ever_has_failed() -> None:
+    """What it was answered before holds."""
+    turn = _turn(*repeat(_unload(1), 2_000_000), on_error="skip")
+
+    assert turn.outcome(_yes) == FAILED
+    assert "has more than 1,000,000 proposals" in str(turn.instant.failures.first)
 
 
 def test_whoever_runs_it_can_end_the_run() -> None:

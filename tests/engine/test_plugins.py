@@ -124,6 +124,10 @@ def test_a_hook_may_have_parameters_with_defaults(tmp_path: Path) -> None:
             "@hookimpl\ndef lookup_register_scorers():\n    raise SystemExit(3)",
             "plug-in 'broken' failed in lookup_register_scorers: SystemExit: 3",
         ),
+        (
+            "import itertools\n@hookimpl\ndef lookup_register_scorers():\n    return itertools.count()",
+            "plug-in 'broken' failed in lookup_register_scorers: OverflowError: has more than 1,000,000 answers",
+        ),
         ("1 / 0", r"plug-in file .*broken\.py cannot be loaded: ZeroDivisionError: division by zero"),
         ("def broken(:", r"plug-in file .*broken\.py cannot be loaded: SyntaxError"),
         (

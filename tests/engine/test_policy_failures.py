@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
 
 from lookup.engine.ballots import Ballot
 from lookup.engine.policy import Policy
-from lookup.errors import PolicyError
+from lookup.errors import ContractError, PolicyError
 from lookup.model import Broker, Candidates, Reason
 from tests.engine.asked import ASKED, VIEW, ballot_of
 from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy, raising
@@ -51,6 +52,15 @@ def test_a_part_cannot_end_the_run_by_itself(kind: Any, error: BaseException) ->
     with pytest.raises(PolicyError, match=rf"part '{kind.name}' raised {type(error).__name__}(: | \(\w)"):
         ballot_of(kind(answer=raising(error)))
     assert ballot_of(kind(answer=raising(error)), on_error="fail-closed").declined is Reason.POLICY_ERROR
+
+
+@pytest.mark.parametrize("kind", [Score, Odds])
+def test_an_answer_without_end_is_a_failure(kind: Any) -> None:
+    """As anything else that a part may do, and `on_error` decides; of a filter one answer too many is seen at once."""
+    with pytest.raises(PolicyError, match=rf"part '{kind.name}' raised OverflowError: has more than 1,000,000 answers"):
+        ballot_of(kind(answer=lambda *_: repeat(1.0)))
+    with pytest.raises(ContractError, match="gave 4 answers for 3 brokers"):
+        ballot_of(Keep(answer=lambda *_: repeat(True)))
 
 
 @pytest.mark.parametrize("kind", [Keep, Score, Odds])

@@ -113,6 +113,16 @@ def test_an_empty_source_has_no_lines(tmp_path: Path) -> None:
     assert (report.lines, report.skipped, report.failure) == (0, 0, None)
 
 
+def test_a_reader_that_yields_for_ever_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than any line has, while it reads no further line."""
+    monkeypatch.setattr("lookup.logs.ingest_tasks.MOST_ANSWERS", 5)
+
+    endless, long = (_read(tmp_path, Apart(rows=rows), "a\nb\n") for rows in (10, 5))
+
+    assert (endless.is_reader_fault, "has more than 5 rows a line" in endless.failure) == (True, True)
+    assert not long.is_reader_fault
+
+
 def test_a_reader_that_fails_before_any_line_has_no_line_to_name(tmp_path: Path) -> None:
     """There is no line 0."""
     report = _read(tmp_path, Apart(is_failing=True), "a\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from threading import Event, Thread
 
 import pyarrow.parquet as pq
 import pytest
+from psutil import Process
 
 from lookup.errors import InputError, SettingsError
 from lookup.serve.server import DecisionServer
@@ -184,7 +186,7 @@ def test_settings_loaded_while_a_body_comes(tmp_path: Path) -> None:
     """A request whose body comes after SIGHUP is decided by the new settings alone, so that it can be repeated."""
     body = json.dumps(decide(view("a", "b", "a"))).encode()
     with started(settings_file(tmp_path, "seed = 1")) as server, open_socket(server) as slow:
-        slow.sendall(b"POST /decide HTTP/1.1\r\nHost: b\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+        slow.sendall(b"POST /decide HTTP/1.1\r\nHost: ::1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
         # Another request is answered, so the head of the first has been read.
         server.ask("POST", "/decide", decide(view("a", "b", "a")))
         settings_file(tmp_path, "seed = 2", POLICIES.replace('key = "rack"', 'key = "zone"'))
@@ -276,10 +278,10 @@ def test_connections_without_a_request_are_closed(monkeypatch: pytest.MonkeyPatc
     with started(settings_file(tmp_path)) as server:
         with open_socket(server) as silent, open_socket(server) as slow, open_socket(server) as asking:
             slow.sendall(b"POST /decide HTTP/1.1\r\nHost:")
-            asking.sendall(b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n")
+            asking.sendall(b"GET /health HTTP/1.1\r\nHost: ::1\r\n\r\n")
             assert asking.recv(9999).startswith(b"HTTP/1.1 200")
             assert (silent.recv(9999), slow.recv(9999)) == (b"", b"")
-            asking.sendall(b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n")
+            asking.sendall(b"GET /health HTTP/1.1\r\nHost: ::1\r\n\r\n")
             assert asking.recv(9999).startswith(b"HTTP/1.1 200")
         assert server.stop() == 0
     assert len(server.said) == 1
@@ -498,6 +500,69 @@ def test_pages_of_a_browser_are_refused(tmp_path: Path, headers: dict[str, str])
 
         assert (status, "Content-Type: application/json" in content["error"]) == (403, True)
         assert server.ask("POST", "/decide", decide(view("a", "b")), {"Content-Type": "application/json"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8900", 200),
+        ("[::1]:8900", 200),
+        ("10.1.2.3", 200),
+        ("localhost", 200),
+        ("LOCALHOST.:8900", 200),
+        ("a.localhost:8900", 200),
+        ("evil.example:8900", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("", 403),
+    ],
+)
+def test_a_name_that_is_not_its_own_is_refused(guarded: Server, tmp_path: Path, host: str, status: int) -> None:
+    """A page may have its name lead to this machine; it cannot know a token, with which any name will do."""
+    with started(settings_file(tmp_path)) as server:
+        found, content = server.ask("GET", "/health", headers={"Host": host})
+
+    assert (found, "serving.bind" in content.get("error", "")) == (status, status == 403)
+    assert guarded.ask("GET", "/metrics", headers={"Host": host, "Authorization": "Bearer s3cret"})[0] == 200
+
+
+def test_a_server_may_be_named_as_it_is_bound(tmp_path: Path) -> None:
+    """`serving.bind` may be a name."""
+    with started(settings_file(tmp_path, 'bind = "localhost"')) as server:
+        assert server.ask("GET", "/health", headers={"Host": "localhost:80"})[0] == 200
+
+
+@pytest.mark.parametrize("is_one", [True, False], ids=["much", "many"])
+def test_a_body_that_unpacks_to_much_is_refused_without_a_token(tmp_path: Path, *, is_one: bool) -> None:
+    """390 kB that would be 400 MB, or 19,000 times nothing, cost neither the memory nor the time of that."""
+    packer = zlib.compressobj(9, wbits=31)
+    body = b"".join([*(packer.compress(bytes(1_000_000)) for _ in range(400)), packer.flush()])
+    if not is_one:
+        body = gzip.compress(b"") * 19_000
+    (tmp_path / "token").write_text("s3cret")
+    head = b"POST /decide HTTP/1.1\r\nHost: b\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with started_apart(settings_file(tmp_path, 'token_file = "token"')) as server:
+        (process,) = (child for child in Process().children() if "serve" in child.cmdline())
+        before, began = process.memory_info().rss, time.monotonic()
+        connections = [open_socket(server) for _ in range(4)]
+        for connection in connections:
+            connection.sendall(head + body)
+        statuses = [connection.recv(999).split()[1] for connection in connections]
+        most = max(process.memory_info().rss, _peak(process.pid))
+
+        assert statuses == [b"401"] * 4
+        assert most - before < 100_000_000
+        assert time.monotonic() - began < 30
+        assert server.ask("GET", "/health")[0] == 200
+    for connection in connections:
+        connection.close()
+
+
+def _peak(process: int) -> int:
+    """Return the most memory that a process has had, where the system says so."""
+    status = Path(f"/proc/{process}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return max((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), default=0)
 
 
 def test_a_second_server_on_a_record_is_refused(tmp_path: Path) -> None:

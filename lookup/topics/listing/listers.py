@@ -12,7 +12,7 @@ from typing import Any, NoReturn, get_args
 
 from lookup.errors import ContractError, PolicyError, PulsarLookupError
 from lookup.hooks.protocols import Lister
-from lookup.hooks.raised import raised
+from lookup.hooks.raised import bounded, raised
 from lookup.model.catalog import CatalogView, EventKind, Mode, Selector, TopicEntry
 from lookup.model.quoting import shown, suggestion
 
@@ -116,7 +116,7 @@ def interests_of(lister: Lister) -> frozenset[EventKind]:
         given: Any = lister.interests
         is_collection = isinstance(given, Iterable) and not isinstance(given, str | bytes)
         # An iterable may raise while it is read: it is read once, inside this block.
-        kinds: tuple[Any, ...] = tuple(given) if is_collection else ()
+        kinds: tuple[Any, ...] = tuple(bounded(given)) if is_collection else ()
     if not is_collection:
         message = f"{subject} has the interests {shown(given)}, which is no set of kinds of events like {{'created'}}"
         raise ContractError(message)

@@ -15,6 +15,7 @@ from typing import Any
 
 from lookup.errors import ArgumentError, ContractError, PulsarLookupError, StateError
 from lookup.hooks.protocols import Lister
+from lookup.hooks.raised import bounded
 from lookup.model.catalog import CatalogView, EventKind, Listing
 from lookup.model.quoting import BREAKING, forbidden_character, shown
 from lookup.settings import ListingSection
@@ -157,7 +158,8 @@ class TopicLister:
             listing: Any = self._lister.list_topics(query.namespace, query.mode, dict(query.properties), self._catalog)
             # An iterable may raise while it is read: it is read once, inside this block.
             if isinstance(listing, Listing) and isinstance(listing.topics, Iterable):
-                listing = Listing(tuple(listing.topics), bool(listing.partial))
+                topics = listing.topics if isinstance(listing.topics, tuple) else bounded(listing.topics, _MOST_TOPICS)
+                listing = Listing(tuple(topics), bool(listing.partial))
         if not isinstance(listing, Listing):
             raise ContractError(f"lister {name!r} answered {shown(listing)}, which is no Listing")
         if not isinstance(listing.topics, tuple):
@@ -168,6 +170,8 @@ class TopicLister:
 
 
 _NO_TOPICS = TopicList()
+#: Names in an answer after which a lister is taken to have no end.
+_MOST_TOPICS = 10_000_000
 
 
 def _check_properties(properties: Mapping[str, str], limits: ListingSection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, ClassVar
 
 import pytest
@@ -302,6 +303,14 @@ def test_a_lister_that_exits_has_failed(error: BaseException) -> None:
     for answer in (raising, half):
         with pytest.raises(PolicyError, match=f"lister 'scripted' failed on {HERE}: {type(error).__name__}"):
             _scripted(answer).answer(ListRequest(HERE))
+
+
+def test_a_list_without_end_is_a_failure() -> None:
+    """Ten million names are more than a namespace has."""
+    lister = _scripted(lambda _: Listing(repeat(name_of("a"))))  # type: ignore[arg-type]  # a careless lister
+
+    with pytest.raises(PolicyError, match=f"failed on {HERE}: OverflowError: has more than 10,000,000 answers"):
+        lister.answer(ListRequest(HERE))
 
 
 def test_an_interruption_is_not_the_lister_s() -> None:
