@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import PurePath
-from typing import TypeVar
+from typing import Any
 
 import pluggy
 
@@ -19,7 +19,6 @@ from lookup.errors import PluginError
 
 __all__ = ["MOST_ANSWERS", "bounded", "guarded", "in_one_line", "raised"]
 
-Item = TypeVar("Item")
 #: Answers after which a third party's code is taken to have no end.
 MOST_ANSWERS = 1_000_000
 
@@ -27,7 +26,7 @@ MOST_ANSWERS = 1_000_000
 _CALLERS = tuple(f"{PurePath(file).parent}{os.sep}" for file in (PurePath(__file__).parent, pluggy.__file__))
 
 
-def bounded(answers: Iterable[Item], most: int = MOST_ANSWERS) -> list[Item]:
+def bounded(answers: Iterable[Any], most: int = MOST_ANSWERS) -> list[Any]:
     """Read what a third party's code answers; raise OverflowError if it has no end."""
     items = list(islice(answers, most + 1))
     if len(items) > most:

@@ -79,7 +79,7 @@ def _parse(raw: bytes) -> ConfText:
     keys = [key for key, _ in text.pairs]
     if not any(key in KEYS or key.startswith(("loadBalancer", "lookup")) or near_miss(key) for key in keys):
         raise ValueError("has no key of Pulsar's brokers; a broker.conf has lines like webServicePort=8080")
-    if len(keys) > 1 and b"=" not in raw and not any(value.strip() for _, value in text.pairs):
+    if len(keys) > 1 and b"=" not in raw and not any(value for _, value in text.pairs):
         raise ValueError("has keys without values; `pulsar-admin brokers get-runtime-config` prints both")
     return text
 
@@ -91,8 +91,6 @@ def _of_text(raw: bytes) -> ConfText:
         raise ValueError("is no text; a broker.conf has lines like webServicePort=8080")
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#!"]
     first = lines[0] if lines else ""
-    if any(line.startswith("{{") for line in lines):
-        raise ValueError("is a template of Helm; give its values.yaml, or what `helm template` prints")
     # Java separates a key from its value by a colon as well, and [name] begins a section elsewhere.
     is_lines = first[:1] != "{" and any(re.match(r"[\w.]+\s*=", line) for line in lines)
     for form, read, begins in (
@@ -100,13 +98,17 @@ def _of_text(raw: bytes) -> ConfText:
         ("YAML", yaml_documents, _YAML.match(first)),
     ):
         try:
-            if begins:
-                return _of_documents(read(text))
-        except _UnfitError:
-            raise
+            documents = read(text) if begins else None
         except ValueError as error:
+            if "{{" in text:
+                raise ValueError(
+                    "is a template of Helm; give its values.yaml, or what `helm template` prints"
+                ) from None
             if not is_lines:
                 raise ValueError(f"is no valid {form}: {error}") from None
+        else:
+            if documents is not None:
+                return _of_documents(documents)
     if any(map(_SHELL.match, lines)):
         return _of_variables(_assignments(text))
     try:
@@ -133,8 +135,11 @@ def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
     """Return what the start script of the image makes of variables: those with the prefix count before the others."""
     values = {name: value.strip() for name, value in variables}
     prefixed = {name.removeprefix(_PREFIX): value for name, value in values.items() if name.startswith(_PREFIX)}
-    plain = {key: value for key, value in values.items() if key in KEYS and key not in prefixed}
-    in_vain = [key for key in plain if "unlisted" in KEYS[key]]
+    # Misspelt keys too, which are warned of.
+    names = [name for name in values if not name.startswith(_PREFIX)]
+    names = [name for name in names if name in KEYS or is_load_manager_key(name) or near_miss(name)]
+    plain = {key: values[key] for key in names if key not in prefixed}
+    in_vain = [key for key in plain if "unlisted" in KEYS.get(key, ())]
     return ConfText(
         [*((key, plain[key]) for key in plain if key not in in_vain), *prefixed.items()],
         warnings=[
@@ -145,10 +150,6 @@ def _of_variables(variables: Iterable[tuple[str, str]]) -> ConfText:
     )
 
 
-class _UnfitError(ValueError):
-    """A document that is read, and has no configuration of one broker."""
-
-
 def _of_documents(documents: Sequence[Any]) -> ConfText:
     """Return the broker's keys of a YAML or JSON text."""
     seen = set[int]()
@@ -156,14 +157,14 @@ def _of_documents(documents: Sequence[Any]) -> ConfText:
     own = [(path, text) for path, text in sections if not any(map(_OTHER.search, path))]
     own = [(path, text) for path, text in own if any(map(_BROKER.search, path))] or own
     if sections and not own:
-        raise _UnfitError(f"has settings of {listed(sorted({'.'.join(path) for path, _ in sections}))}, of no broker")
+        raise ValueError(f"has settings of {listed(sorted({'.'.join(path) for path, _ in sections}))}, of no broker")
     every: dict[str, dict[str, None]] = {}
     for key, value in (pair for _, text in own for pair in text.pairs):
         every.setdefault(key, {})[value] = None
     differing = [key for key, values in every.items() if len(values) > 1]
     for key in filter(is_load_manager_key, differing):
         where = sorted({".".join(path) for path, text in own if key in dict(text.pairs)})
-        raise _UnfitError(f"has several values of {key}, in {listed(where)}; give a file of one broker")
+        raise ValueError(f"has several values of {key}, in {listed(where)}; give a file of one broker")
     return ConfText(
         [(key, value) for key, values in every.items() if len(values) == 1 for value in values],
         differing,

@@ -220,6 +220,7 @@ _REFUSED = [
     ("names.txt", f"{_SHEDDING}\n{_PERCENT}\n", "has keys without values"),
     ("broken.json", f'{{"{_PERCENT}": "60"', "is no valid JSON: "),
     ("broken.yaml", f"broker:\n  configData:\n   {_PERCENT}: '6\n", "is no valid YAML: "),
+    ("value.yaml", f"broker:\n  configData:\n    {_PERCENT}: {{{{ .Values.percent }}}}\n", "is a template of Helm"),
     ("template.yaml", "{{- if .Values.broker }}\nkind: ConfigMap\n{{- end }}\n", "is a template of Helm"),
     ("deep.json", "[" * 100_000, "is no valid JSON: is nested too deep"),
 ]
@@ -312,13 +313,15 @@ def test_a_key_in_vain_is_warned_of(tmp_path: Path, line: str, warnings: list[st
 
 def test_a_variable_without_prefix_changes_only_lines_that_are_there(tmp_path: Path) -> None:
     """The start script of Pulsar's image adds keys with the prefix alone."""
-    text = "- loadBalancerDistributeBundlesEvenlyEnabled=false\n- loadBalancerSheddingEnabled=false\n"
+    keys = ("DistributeBundlesEvenlyEnabled=false", "SheddingEnabled=false", "ShedingIntervalMinutes=5")
+    text = "".join(f"- loadBalancer{key}\n" for key in keys)
     today = read_today(str(_written(tmp_path, "compose.yaml", text)))
 
     assert today.keys["loadBalancerDistributeBundlesEvenlyEnabled"] is True
     assert today.keys[_SHEDDING] is False
-    (warning,) = today.warnings
+    (warning, slip) = today.warnings
     assert "write PULSAR_PREFIX_loadBalancerDistributeBundlesEvenlyEnabled" in warning
+    assert "loadBalancerShedingIntervalMinutes has no effect: Pulsar does not know it" in slip
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.2", "5.0"])
