@@ -1,26 +1,19 @@
 #!/bin/sh
 # Print the Python of an environment that runs the suite: $1 is `lowest`, the oldest Python and the oldest releases that
-# setup.cfg permits, in .venv-lowest, or `newest`, the newest Python of this machine and the newest releases, in .venv-newest.
+# setup.cfg permits, in .venv-lowest, or `newest`, the newest Python that can be had and the newest releases, in .venv-newest.
 set -eu
 cd "$(dirname "$0")/.."
 venv=.venv-$1
 
-if [ "$1" = lowest ]; then
-    candidates="python3.11"
-else
-    candidates="python3.15 python3.14 python3.13 python3.12 python3.11"
-fi
-# A command of pyenv's fails if its release is not the one that the folder asks for; the installations themselves do not.
+if [ "$1" = lowest ]; then candidates=3.11; else candidates="3.14 3.13 3.12 3.11"; fi
 for candidate in $candidates; do
-    for python in "$candidate" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/"$candidate"; do
-        "$python" -c 'import ensurepip, venv' 2>/dev/null && break 2
-    done
-    python=""
+    python=$(scripts/ensure-python.sh "$candidate") && break
 done
 [ -n "$python" ] || { echo "There is no Python of $candidates here that can make virtual environments." >&2 && exit 2; }
+echo "Testing the $1 releases with $("$python" --version)." >&2
 
-if [ ! setup.cfg -ot "$venv/.installed" ]; then
-    echo "Installing the $1 releases into $venv, with $("$python" --version)." >&2
+if [ ! setup.cfg -ot "$venv/.installed" ] || [ "$("$python" --version)" != "$("$venv/bin/python" --version)" ]; then
+    echo "Installing them into $venv." >&2
     PYTHON=$python scripts/make-venv.sh "$venv"
     if [ "$1" = lowest ]; then "$python" scripts/lowest.py; fi >"$venv/constraints.txt"
     # What runs the tests is as in `make test`; the other tools check the text of the code.

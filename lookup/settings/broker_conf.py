@@ -260,7 +260,7 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     named = [key for key in (*values, *beside) if key == _MANAGER or is_load_manager_key(key) or near_miss(key)]
     fates = {key: _fate(key, keys, _in_use(keys, table), name) for key in named}
     warnings += [
-        f"{sources[key]}: {printable(key)} {fate}"
+        f"{sources[key]}: {printable(key[:80])} {fate}"
         for key, fate in fates.items()
         # Of a shedder that is off the class alone is no news.
         if fate != _ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)

@@ -126,7 +126,7 @@ def test_a_plan_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_plan_goes_by_the_release_of_the_cluster(record: Path, tmp_path: Path) -> None:
     """Whose brokers name no version here; which release counts is said."""
     said: list[str] = []
-    (tmp_path / "broker.conf").write_text("")
+    (tmp_path / "broker.conf").write_text("clusterName=a\n")
     policy = {"name": "today", "from_broker_conf": str(tmp_path / "broker.conf")}
     made = lookup.plan(record, policy=policy, progress=said.append)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from lookup.api.generating import generate
+from lookup.api.log_trials import LogTrials
 from lookup.api.tuning import tune as search
 from lookup.logs.jobs import InProcess
 from tests.commands.projects import Run
-from tests.processes import awaited
 from tests.tuning.files import write_search_file
 
 _SEARCH = """
@@ -191,25 +189,27 @@ def test_another_log_needs_finalists_and_tables_of_its_own(lookup: Run, finished
     assert (without_finalists.code, "had no finalist" in without_finalists.err) == (2, True)
 
 
-def test_an_interrupted_search_goes_on(lookup: Run, folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_search_goes_on(
+    lookup: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says so, and the same command begins with what was tried before."""
     words = ("tune", "--config", folder / "tune.toml", "--output", tmp_path / "out", "--master", "none")
-    kept = tmp_path / "out" / "search.json"
+    kept, tried = tmp_path / "out" / "search.json", LogTrials.tried
 
-    def interrupt() -> None:
-        awaited(lambda: kept.exists() and json.loads(kept.read_text())["batches"])
-        os.kill(os.getpid(), signal.SIGINT)
+    def interrupted(trials: LogTrials, batch: Any, number: int, *rest: Any) -> Any:
+        if number:
+            signal.raise_signal(signal.SIGINT)
+        return tried(trials, batch, number, *rest)
 
-    Thread(target=interrupt, daemon=True).start()
-    stopped = lookup(*words)
-    tried = json.loads(kept.read_text())["batches"]
+    with monkeypatch.context() as patched:
+        patched.setattr(LogTrials, "tried", interrupted)
+        stopped = lookup(*words)
+    (first,) = json.loads(kept.read_text())["batches"]
     finished = lookup(*words)
 
-    assert (stopped.code, stopped.err.splitlines()[-1]) == (
-        130,
-        "interrupted; the same command goes on with the search",
-    )
-    assert (finished.code, json.loads(kept.read_text())["batches"][: len(tried)]) == (0, tried)
+    assert stopped.code == 130
+    assert stopped.err.splitlines()[-1] == "interrupted; the same command goes on with the search"
+    assert (finished.code, json.loads(kept.read_text())["batches"][0]) == (0, first)
 
 
 def test_a_broker_conf_is_enough(lookup: Run, folder: Path, tmp_path: Path) -> None:

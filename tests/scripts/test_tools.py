@@ -44,6 +44,10 @@ def _run(folder: Path, script: str, commands: dict[str, str], **environment: str
     )  # fmt: skip
 
 
+#: A machine for which Maven Central has a Python.
+_LINUX = {"uname": "echo Linux x86_64", "unzip": "exit 1"}
+
+
 def _only(*names: str) -> dict[str, str]:
     return {name: _UNREACHABLE[name] for name in names}
 
@@ -60,6 +64,9 @@ def _only(*names: str) -> dict[str, str]:
         ("ensure-go-clients.sh", {}, "need Go 1.24"),
         ("ensure-go-clients.sh", _only("go"), "main.go:16:2: no such host"),
         ("make-venv.sh venv", {"python3": "exit 1"}, "no Python 3.11 or newer"),
+        ("ensure-python.sh newest", {}, "'newest' is no release of Python"),
+        ("ensure-python.sh 3.14", {"uname": "echo Darwin arm64"}, "There is no Python 3.14 on this machine"),
+        ("ensure-python.sh 3.14", _LINUX | _only("javac", "mvn"), "Could not transfer a.pom: Unknown host."),
         *((f"ensure-pulsar.sh {it}", {}, f"'{it}' is no release") for it in ("4.0.x", "newest", "3.3.9", "../4.2.4")),
         ("upstream-tests.sh NoTest", {}, "'NoTest' is none"),
         ("upstream-tests.sh --mode dry", {}, "--mode is 'dry'"),

@@ -220,8 +220,8 @@ _REFUSED = [
     ("names.txt", f"{_SHEDDING}\n{_PERCENT}\n", "has keys without values"),
     ("broken.json", f'{{"{_PERCENT}": "60"', "is no valid JSON: "),
     ("broken.yaml", f"broker:\n  configData:\n   {_PERCENT}: '6\n", "is no valid YAML: "),
-    ("value.yaml", f"broker:\n  configData:\n    {_PERCENT}: {{{{ .Values.percent }}}}\n", "is a template of Helm"),
-    ("template.yaml", "{{- if .Values.broker }}\nkind: ConfigMap\n{{- end }}\n", "is a template of Helm"),
+    ("value.yaml", f"broker:\n  configData:\n    {_PERCENT}: {{{{ .Values.percent }}}}\n", "is a template; give"),
+    ("template.yaml", "{{- if .Values.broker }}\nkind: ConfigMap\n{{- end }}\n", "is a template; give"),
     ("deep.json", "[" * 100_000, "is no valid JSON: is nested too deep"),
 ]
 
