@@ -101,9 +101,7 @@ def _of_text(raw: bytes) -> ConfText:
             documents = read(text) if begins else None
         except ValueError as error:
             if "{{" in text:
-                raise ValueError(
-                    "is a template of Helm; give its values.yaml, or what `helm template` prints"
-                ) from None
+                raise ValueError("is a template; give what it becomes, as `helm template` prints it") from None
             if not is_lines:
                 raise ValueError(f"is no valid {form}: {error}") from None
         else:
