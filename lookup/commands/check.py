@@ -36,6 +36,7 @@ from lookup.settings import (
     load_serving,
     load_topics,
 )
+from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import problems_of
@@ -160,9 +161,9 @@ def _check_conf(arguments: argparse.Namespace) -> int:
         problems += error.problems
     if problems:
         raise SettingsError(problems)
-    for spec in specs:
-        stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager, {spec.release_note}\n")
-        stdout().writelines(f"{key}: {fate}\n" for key, fate in sorted(spec.conf_fates.items()))
+    notes = ", ".join(filter(None, (spec.release_note for spec in specs)))
+    stdout().write(f"{arguments.config}: no mistakes in its keys of the load manager, {notes}\n")
+    stdout().writelines(f"{key}: {fate}\n" for key, fate in sorted(read_today(arguments.config).fates.items()))
     return 0
 
 

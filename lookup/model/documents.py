@@ -137,19 +137,16 @@ def json_value(text: str) -> Any:
 
 
 class _YamlTexts(yaml.SafeLoader):
-    """Keep scalars as they are written: YAML 1.1 takes `on` for true, and 0123 for an octal number."""
+    """Keep scalars as they are written, but for nothing: YAML 1.1 takes `on` for true, and 010 for 8; ignore tags."""
 
-
-def _construct_text(loader: _YamlTexts, node: Any) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node, deep=True)
-    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
-
-
-for _tag in ("bool", "float", "timestamp", "value"):
-    _YamlTexts.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct_text)
-_YamlTexts.add_constructor("tag:yaml.org,2002:int", lambda _, node: node.value.replace("_", ""))
-_YamlTexts.add_constructor(None, _construct_text)  # of a tag like !reset
+    yaml_implicit_resolvers = {  # noqa: RUF012  as the library has it
+        first: [pair for pair in pairs if pair[0].endswith((":merge", ":null"))]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors = {  # noqa: RUF012  the same; other tags go by the kind of their node
+        f"tag:yaml.org,2002:{kind}": yaml.SafeLoader.yaml_constructors[f"tag:yaml.org,2002:{kind}"]
+        for kind in ("map", "null", "seq")
+    }
 
 
 def yaml_documents(text: str) -> list[Any]:

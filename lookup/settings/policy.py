@@ -147,7 +147,6 @@ class PolicySpec(Strict):
     _release: tuple[str, str] | None = PrivateAttr(default=None)
     _refusals: tuple[str, ...] = PrivateAttr(default=())
     _conf_bundles: int | None = PrivateAttr(default=None)
-    _conf_fates: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def release(self) -> str:
@@ -176,11 +175,6 @@ class PolicySpec(Strict):
     def conf_file(self) -> str | None:
         """Return the path of the `broker.conf` the policy was read from."""
         return self._conf_file
-
-    @property
-    def conf_fates(self) -> Mapping[str, str]:
-        """Return by key of the load manager in the `broker.conf` whether it acts, as the rest of a sentence."""
-        return self._conf_fates
 
     @property
     def conf_sources(self) -> Mapping[str, str]:
@@ -299,8 +293,7 @@ class PolicySpec(Strict):
         spec = handler({**today.table, **bundles, **own, "broker_conf": today.table["broker_conf"]})
         spec._warnings, spec._conf_file = today.warnings, path
         spec._refusals, spec._conf_bundles = today.refusals, today.bundles
-        spec._release, spec._conf_fates = today.release, today.fates
-        spec._written, spec._conf_keys = dict(written), today.keys
+        spec._written, spec._conf_keys, spec._release = dict(written), today.keys, today.release
         spec._conf_sources = {key: path for key in today.table["broker_conf"] if key not in keys}
         return spec
 

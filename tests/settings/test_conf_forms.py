@@ -97,7 +97,7 @@ _RIGHT = [
         f"""\
         x-common: &common
           PULSAR_PREFIX_{_PERCENT}: 93
-          PULSAR_PREFIX_loadBalancerNamespaceBundleMaxMsgRate: 40_000
+          PULSAR_PREFIX_loadBalancerNamespaceBundleMaxMsgRate: 40000
         services:
           proxy:
             environment: {{PULSAR_PREFIX_webServicePort: 80, {_PERCENT}: 5}}
