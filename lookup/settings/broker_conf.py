@@ -259,22 +259,22 @@ def read_today(path: str, pulsar: str | None = None, beside: Mapping[str, Scalar
     # Misspelt keys too.
     named = [key for key in (*values, *beside) if key == _MANAGER or is_load_manager_key(key) or near_miss(key)]
     fates = {key: _fate(key, keys, _in_use(keys, table), name) for key in named}
-    warnings += [
-        f"{sources[key]}: {printable(key[:80])} {fate}"
+    said = {
+        key: f"{sources[key]}: {printable(key[:80])} {fate}"
         for key, fate in fates.items()
         # Of a shedder that is off the class alone is no news.
         if fate != _ACTS and key != _SHEDDER and not _is_default(key, {**written, **beside}.get(key, ""), release)
-    ]
+    }
     if not named:
-        warnings.append(f"{path}: has no key of the load manager, so that Pulsar's defaults count")
-    if problems:
-        # Warnings are those of a policy, and there will be none: a misspelt key is said with the mistakes.
-        return Today(table, keys, problems=(*problems, *warnings), release=(name, why))
+        said[""] = f"{path}: has no key of the load manager, so that Pulsar's defaults count"
+    # A misspelt key is said with the mistakes, if there are any.
+    slips = [said.pop(key) for key in named if problems and key in said and near_miss(key)]
     bundles = given.get(BUNDLES_KEY)
     return Today(
         table,
         keys,
-        (*warnings, *replaced),
+        (*warnings, *said.values(), *replaced),
+        problems=(*problems, *slips),
         refusals=tuple(refusals),
         bundles=bundles if isinstance(bundles, int) else None,
         release=(name, why),
