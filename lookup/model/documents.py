@@ -55,6 +55,14 @@ class NestingError(ValueError):
         super().__init__(f"is nested too deep: at most {MAX_DEPTH} tables or lists may stand inside one another")
 
 
+class _LongNumberError(tomllib.TOMLDecodeError):
+    """A number has more digits than Python reads; says so in a clause."""
+
+    def __init__(self) -> None:
+        # Python 3.14 wants a position of its own error.
+        ValueError.__init__(self, _LONG_NUMBER)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One canonical row, as a log reader yields it.
@@ -109,7 +117,7 @@ def toml_table(text: str) -> dict[str, Any]:
     except ValueError as error:
         if isinstance(error, tomllib.TOMLDecodeError):
             raise
-        raise tomllib.TOMLDecodeError(_LONG_NUMBER) from None
+        raise _LongNumberError from None
     # A key with dots nests tables without a bracket. The document itself is no table inside another.
     _require_shallow(table.values())
     return table

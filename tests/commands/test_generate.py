@@ -66,7 +66,7 @@ def test_a_full_folder_is_kept_but_for_tables_that_are_replaced(lookup: Run, tmp
         (("--set", "start=soon"), "start: is 'soon'"),
         (("--set", "topic=3"), "did you mean 'topics'?"),
         (("--set", "topics"), "--set: 'topics' should"),
-        (("--topics", "5"), "use --set topics=VALUE"),
+        (("--topics", "5"), "there is no flag --topics"),
         (("--seeds", "1"), "did you mean '--seed'?"),
     ],
 )

@@ -254,7 +254,7 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_goes_on(server: Server, tmp
     with socket.socket() as slow, watching(server) as quick:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         slow.connect(("127.0.0.1", server.port))
-        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: ::1\r\n\r\n".encode())
         quick.names()
         mark = quick.mark
         for batch in range(15):
@@ -288,7 +288,7 @@ def _not_reading(server: Server) -> Iterator[socket.socket]:
     with closing(socket.socket()) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         slow.connect(("127.0.0.1", server.port))
-        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        slow.sendall(f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: ::1\r\n\r\n".encode())
         slow.settimeout(1)
         # The beginning of the list: the rest waits for this reader.
         assert b"200 OK" in slow.recv(100)
@@ -350,7 +350,7 @@ def test_a_topic_made_again_while_its_list_is_sent_is_sent_as_such(tmp_path: Pat
 
 def test_watchers_leave_room_for_brokers(tmp_path: Path) -> None:
     """They have half of the connections, from however many addresses they come."""
-    query = f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    query = f"GET /watch?namespace={NS} HTTP/1.1\r\nHost: ::1\r\n\r\n".encode()
     with started_apart(settings_of(tmp_path), prelude=FEW_FILES) as server, ExitStack() as stack:
         heads = []
         for number in range(40):
