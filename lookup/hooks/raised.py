@@ -59,8 +59,7 @@ def raised(error: BaseException) -> str:
         return in_one_line(error)
     # The last line that was reached in the file that was called first: libraries it uses may be deeper.
     first = theirs[0][0]
-    line = [line for file, line in theirs if file == first][-1]
-    return f"{in_one_line(error)} ({PurePath(first).name}, line {line})"
+    return f"{in_one_line(error)} ({PurePath(first).name}, line {[at for file, at in theirs if file == first][-1]})"
 
 
 def in_one_line(error: BaseException) -> str:

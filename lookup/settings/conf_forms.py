@@ -30,8 +30,8 @@ _PREFIX = "PULSAR_PREFIX_"
 #: The first line of a YAML text that holds a table or a list.
 _YAML = re.compile(r"""---|-\s|["']?[\w./-]+["']?\s*:(?:\s|$)""")
 #: A line of a shell, a Dockerfile, a unit of systemd or an env file.
-_SHELL = re.compile(rf"(?:export|ENV|docker|podman)\s|-e\s|--env\b|Environment=|{_PREFIX}")
-_ASSIGNMENT = re.compile(r"(?:Environment=|--env=|-e)?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+_SHELL = re.compile(rf"(?:export|ENV|docker|podman)\s|-?-e(?:nv)?\b|Environment=|{_PREFIX}")
+_ASSIGNMENT = re.compile(r"(?:Environment=|-?-env=|-e)?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 #: Names of a broker, and of what stands beside it, in the path to a table.
 _BROKER = re.compile(r"(?i)broker|standalone")
 _OTHER = re.compile(
