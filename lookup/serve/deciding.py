@@ -11,13 +11,13 @@ from weakref import WeakValueDictionary
 
 from lookup.engine.ballots import Ballot, roll
 from lookup.engine.explain import explain
+from lookup.engine.owners import Owners
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError
 from lookup.logs.columns import canonical_json
 from lookup.logs.schema import SERVED_DECISIONS
 from lookup.model.recent import Recent
 from lookup.serve.messages import DecideMessage, recorded_client, recorded_properties
-from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 

@@ -179,15 +179,14 @@ def record_message(body: Mapping[str, Any], section: ServingSection) -> RecordMe
 
 def _numbers_of(lookups: list[Any], up_to: int) -> tuple[int, ...]:
     """Return the numbers of lookups, or raise InputError if they do not ascend from 1 to the one that comes last."""
-    last, numbers = 0, []
+    numbers = [0]
     for place, entry in enumerate(lookups):
-        number = whole_number(mapping(entry, f"lookups[{place}]").get("number"), f"lookups[{place}].number")
-        if not last < number <= up_to:
-            right = f"a number above {last} and at most upTo, {up_to}"
-            raise InputError(f"lookups[{place}].number is {number}, and should be {right}")
-        last = number
+        what = f"lookups[{place}].number"
+        number = whole_number(mapping(entry, f"lookups[{place}]").get("number"), what)
+        if not numbers[-1] < number <= up_to:
+            raise InputError(f"{what} is {number}, and should be above {numbers[-1]} and at most upTo, {up_to}")
         numbers.append(number)
-    return tuple(numbers)
+    return tuple(numbers[1:])
 
 
 def list_message(body: Mapping[str, Any]) -> ListRequest:

@@ -8,8 +8,8 @@ from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from lookup.engine.owners import Owners
 from lookup.serve.following import Follower
-from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies
 from lookup.serve.recording import TABLES, Recorder
 
@@ -82,6 +82,8 @@ class Metrics:
         self.pending.set(recorder.pending)
         self.failing.set(recorder.refusal is not None)
         self.dropped_of_all.set(recorder.senders.lost_of_all)
+        # A stranger may send any number of names.
+        self.dropped.clear()
         for broker, lost in recorder.senders.lost.items():
             self.dropped.labels(broker).set(lost)
         for table in TABLES:

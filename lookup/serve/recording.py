@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lookup.engine.owners import OwnerChange
 from lookup.errors import InputError
 from lookup.logs.outputs import keep_on_disk, named_refusals
 from lookup.logs.schema import CANONICAL, OWNER_CHANGES, SERVED_DECISIONS, VIEWS, RollingFiles
@@ -27,7 +28,6 @@ from lookup.model.recent import Recent
 from lookup.model.time import time_text
 from lookup.serve.deciding import Answer
 from lookup.serve.messages import RecordMessage
-from lookup.serve.owners import OwnerChange
 from lookup.serve.senders import Mark, Senders
 from lookup.serve.views import View
 
@@ -113,7 +113,7 @@ class Recorder:
         """Count lost lookups from where the latest file leaves off, as far as one can be read."""
         files = (self.folder / "lookups").glob("part-*.parquet")
         for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))[-1:]:
-            with suppress(InputError), open_parquet(str(file)) as parquet:
+            with suppress(InputError, KeyError, TypeError, ValueError), open_parquet(str(file)) as parquet:
                 text = (parquet.metadata.metadata or {}).get(_SENDERS, b"").decode() or None
                 self.senders, self._written_senders = Senders(text), Senders(text)
 
@@ -126,9 +126,7 @@ class Recorder:
     def refusal(self) -> str | None:
         """Return why no lookups can be stored now; None if they can."""
         if self.failure is None and self.pending >= self.max_pending:
-            return (
-                f"serving.max_pending_rows: {self.pending} rows wait to be written to {self.folder}, the most that may"
-            )
+            return f"serving.max_pending_rows: {self.pending} rows wait to be written to {self.folder}"
         return self.failure
 
     def add_lookups(self, message: RecordMessage) -> tuple[int, bool]:
@@ -224,8 +222,7 @@ class Recorder:
                     # Rows are only taken away here, and others only appended: the first ones stay the first.
                     rows = pending[: min(waiting[table], _ROWS_PER_FILE)]
                     marks = self._marks[: len(rows)] if table == "lookups" else []
-                    latest = {(mark.broker, mark.start): mark for mark in marks}
-                    for mark in sorted(latest.values(), key=lambda mark: mark.lost_of_all):
+                    for mark in marks:
                         self._written_senders.note(mark)
                     try:
                         # With the day of its first row: old days can be removed by their names.

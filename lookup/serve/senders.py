@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lookup.errors import InputError
-from lookup.model.documents import parsed_object
 from lookup.model.recent import Recent
 from lookup.serve.messages import RecordMessage
 
@@ -33,21 +31,21 @@ class Mark(NamedTuple):
 
 
 class Senders:
-    """Where all brokers are with their numbers."""
+    """Where all brokers are with their numbers.
+
+    Args:
+        text: what `text` has returned in an earlier run; None: nothing is known.
+    """
 
     def __init__(self, text: str | None = None) -> None:
-        """Begin with nothing, or with what `text` has returned."""
         #: lookups lost of all brokers, those included that are not known any more
         self.lost_of_all = 0
         #: by broker, lookups lost, and by its starts the number up to which is known what became of them
         self._known: Recent[str, tuple[int, Recent[str, int]]] = Recent(_MOST_BROKERS)
-        document = parsed_object(text or '{"lost": 0, "brokers": {}}', "the count of lost lookups")
-        try:
-            for broker, (lost, starts) in document["brokers"].items():
-                for start, number in starts.items():
-                    self.note(Mark(broker, start, int(number), int(lost), int(document["lost"])))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the count of lost lookups is not what a server writes: {error!r}") from None
+        document = json.loads(text or '{"brokers": {}}')
+        for broker, (lost, starts) in document["brokers"].items():
+            for start, number in starts.items():
+                self.note(Mark(broker, start, number, lost, document["lost"]))
 
     def text(self) -> str:
         """Return what is known, as JSON."""
@@ -66,34 +64,27 @@ class Senders:
         self.lost_of_all = mark.lost_of_all
 
     def take(self, message: RecordMessage) -> tuple[Sequence[tuple[str, Mapping[str, Any], Mark]], bool]:
-        """Return the rows of a batch that were not in an earlier one, each with how far its broker is with it.
-
-        Returns:
-            The rows, and whether this start of the broker is new.
-        """
+        """Return the rows of a batch that did not come before, each with its mark, and whether the start is new."""
         lost, starts = self._known.get(message.broker, (0, Recent[str, int](0)))
-        before, end = starts.get(message.start), message.up_to
-        is_new = before is None
+        before, end, is_new = starts.get(message.start), message.up_to, message.start not in starts
         if not message.start:
             # Without numbers there is the broker's own count, which begins anew when the broker does.
-            lost, end = (
-                lost + message.dropped - (before if before and before <= message.dropped else 0),
-                message.dropped,
-            )
+            end = message.dropped
+            lost += end - (before if before and before <= end else 0)
             rows = [(bundle, row, self._mark(message, end, lost)) for _, bundle, row in message.rows]
         else:
             if before is None:
                 # What came before may be in another record. Of that the broker itself knows what it has lost.
                 before = message.numbers[0] - 1 if message.numbers else end
                 lost += max(0, message.dropped - (end - before - len(message.numbers)))
-            numbers = {number: at for at, number in enumerate((n for n in message.numbers if n > before), start=1)}
+            places = {number: place for place, number in enumerate((n for n in message.numbers if n > before), start=1)}
             rows = [
-                (bundle, row, self._mark(message, number, lost + number - before - numbers[number]))
+                (bundle, row, self._mark(message, number, lost + number - before - places[number]))
                 for number, bundle, row in message.rows
-                if number in numbers
+                if number in places
             ]
             end = max(before, end)
-            lost += end - before - len(numbers)
+            lost += end - before - len(places)
         self.note(self._mark(message, end, lost))
         return rows, is_new
 

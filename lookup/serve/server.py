@@ -17,6 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
+from lookup.engine.owners import Owners
 from lookup.engine.policy import Policy
 from lookup.errors import InputError, LimitError, PolicyError, SettingsError
 from lookup.serve.connections import MALFORMED, PATIENCE_S, Connections, problem, read_body, refusal
@@ -24,7 +25,6 @@ from lookup.serve.deciding import Answer, Deciders, Explainable, Views, reads_ow
 from lookup.serve.following import Follower
 from lookup.serve.messages import PROTOCOL, DecideMessage, body_of, decide_message, record_message
 from lookup.serve.metrics import Metrics
-from lookup.serve.owners import Owners
 from lookup.serve.policies import ServedPolicies, served_policies
 from lookup.serve.recording import Recorder
 from lookup.serve.topic_requests import TopicRequests

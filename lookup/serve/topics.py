@@ -4,7 +4,7 @@ No decision waits for a topic, and no list for a write:
 
     event loop   requests, what they wait for, and what is sent to watchers (`watching.py`)
     questions    one thread: lists and what else reads the catalog, one after the other
-    comparisons  one thread: whether the catalog is as the cluster (`mirroring.py`)
+    comparisons  one thread: whether the catalog is as the cluster (`lookup.topics.mirroring`)
     writes       one thread, which may wait for another process that writes to the catalog's file
     cluster      some threads, which ask the cluster; a request hangs in them as long as the cluster does, and the end
                  of the process does not wait for it
@@ -40,7 +40,6 @@ from lookup.errors import (
     StateError,
 )
 from lookup.model.quoting import shown
-from lookup.serve.mirroring import is_mirrored, make_anew, mirror
 from lookup.serve.watching import Watchers
 from lookup.settings import CollectSection, ServingFile
 from lookup.topics.catalog import Catalog, SqliteStorage
@@ -49,6 +48,7 @@ from lookup.topics.catalog.operations import CatalogOperation, DeleteNamespace, 
 from lookup.topics.listing import ListAnswer, ListRequest, TopicLister, TopicQuery
 from lookup.topics.listing.listers import interests_of
 from lookup.topics.listing.rest import ListTopics, Operation, print_map
+from lookup.topics.mirroring import is_mirrored, make_anew, mirror
 
 if TYPE_CHECKING:
     # With the client of Pulsar, which a server without a collector need not have.

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lookup.engine.ballots import Ballot, roll
+from lookup.engine.owners import Owners
 from lookup.engine.plugins import Registry, load_plugins
 from lookup.engine.policy import Instant, Policy
 from lookup.errors import InputError, PolicyError, SettingsError
@@ -25,7 +26,6 @@ from lookup.model.documents import parsed_object, texts, whole_number
 from lookup.model.request import request_of
 from lookup.model.view import OwnershipView
 from lookup.serve.deciding import reads_owners
-from lookup.serve.owners import Owners
 from lookup.serve.policies import built_again, document_of, plugin_versions
 from lookup.serve.views import Surroundings, View, digest_of, view_digest, view_of
 

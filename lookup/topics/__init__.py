@@ -20,6 +20,7 @@ those above them:
                 selectors   `env=prod,tier in (a,b),team`
                 rest        the admin API's requests as values
 
+    `mirroring.py` gives a catalog the topics that a cluster has
     `watching.py` watches, their messages, and the changes that events make
     `client.py` the lists of servers put together, and a consumer's subscriptions, kept equal to a set
 

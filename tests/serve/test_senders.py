@@ -145,7 +145,7 @@ def test_brokers_without_numbers_are_counted_as_they_say(tmp_path: Path) -> None
     [
         ({"start": 7}, "start is 7, not a text"),
         ({"upTo": -1}, "upTo is -1, not a number of lookups"),
-        ({"upTo": 2}, "lookups[2].number is 3, and should be a number above 2 and at most upTo, 2"),
+        ({"upTo": 2}, "lookups[2].number is 3, and should be above 2 and at most upTo, 2"),
         ({"lookups": [lookup_entry()]}, "lookups[0].number is None, not a whole number"),
         ({"lookups": [lookup_entry(number="1")]}, "lookups[0].number is '1', not a whole number"),
         ({"lookups": [lookup_entry(number=2), lookup_entry(number=2)]}, "lookups[1].number is 2, and should be"),

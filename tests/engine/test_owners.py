@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.serve.owners import OwnerChange, Owners
+from lookup.engine.owners import OwnerChange, Owners
 
 _BUNDLES = st.sampled_from(
     [f"t/n{space}/0x0000000{bundle}_0x0000000{bundle + 1}" for space in (1, 2) for bundle in (0, 1)]

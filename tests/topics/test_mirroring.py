@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lookup.errors import NotFoundError
 from lookup.model.catalog import TopicEntry
-from lookup.serve.mirroring import is_mirrored, mirror
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_partition
+from lookup.topics.mirroring import is_mirrored, mirror
 from tests.topics.catalogs import entries
 
 NS = "public/default"
