@@ -25,7 +25,7 @@ from lookup.model.names import NamespaceName
 
 __all__ = [
     "COLLECTED", "JOURNAL", "BrokerRegistry", "BrokerReport", "Bundles", "CaughtUp", "Observer", "Past",
-    "Position", "Quiet", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
+    "Position", "Record", "SourceName", "SourceTrouble", "StateRecord", "TopBundles", "follow",
 ]  # fmt: skip
 
 #: The canonical tables of a record.
@@ -52,14 +52,7 @@ class StateRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """All that the state topic held when it was opened has been read."""
-
-    ts_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quiet:
-    """The state topic has been read up to now, and has nothing else."""
+    """All that the state topic holds has been read; said again and again while nothing is written into it."""
 
     ts_us: int
 
@@ -109,9 +102,7 @@ class SourceTrouble:
     ts_us: int
 
 
-Record: TypeAlias = (
-    StateRecord | CaughtUp | Quiet | BrokerReport | TopBundles | BrokerRegistry | Bundles | SourceTrouble
-)
+Record: TypeAlias = StateRecord | CaughtUp | BrokerReport | TopBundles | BrokerRegistry | Bundles | SourceTrouble
 
 
 @dataclass
@@ -187,7 +178,7 @@ class Observer:
                     self._list(record)
                 case SourceTrouble():
                     self._trouble(record)
-                case CaughtUp(ts_us):
+                case CaughtUp(ts_us) if self._recorded is not None:
                     self._settle(ts_us)
         except PulsarLookupError as error:
             self._refuse(_SOURCES[type(record)], str(error))

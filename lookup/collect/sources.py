@@ -579,7 +579,7 @@ class PulsarTopicSource(Source):
         self._after = pulsar.MessageId.earliest
         #: when the connection was last seen, of the monotonic clock
         self._connected_at = 0.0
-        self._is_caught_up = topic != STATE_TOPIC
+        self._is_caught_up = False
 
     def look(self) -> None:
         """Read one message, or notice that there is none."""
@@ -601,11 +601,9 @@ class PulsarTopicSource(Source):
                 raise OSError("there is no connection") from None
             self._connected_at = time.monotonic()
             self.works()
-            if not self._is_caught_up and not self._reader.has_message_available():
+            if self.source == "state" and (self._is_caught_up or not self._reader.has_message_available()):
                 self._is_caught_up = True
                 self.put(observing.CaughtUp(now_us()))
-            if self._is_caught_up and self.source == "state":
-                self.put(observing.Quiet(now_us()))
             return
         except pulsar.PulsarException:
             self._reader = None

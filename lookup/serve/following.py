@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from lookup.collect.observing import CaughtUp, Observer, Quiet, Record, follow
+from lookup.collect.observing import CaughtUp, Observer, Record, follow
 from lookup.logs.columns import TABLES
 from lookup.settings import CollectSection
 
@@ -79,9 +79,6 @@ class Follower(Thread):
             self._take(record)
 
     def _take(self, record: Record) -> None:
-        if isinstance(record, Quiet):
-            self.changes.append((None, None, record.ts_us))
-            return
         observer = self._observer
         observer.take(record)
         for values in observer.pending["ownership"]:
@@ -99,6 +96,7 @@ class Follower(Thread):
             self.losses += 1
         # Last, so that whoever sees it finds all changes.
         if isinstance(record, CaughtUp):
+            self.changes.append((None, None, record.ts_us))
             self.is_complete.set()
 
     def problem(self, allowed_s: float) -> str | None:

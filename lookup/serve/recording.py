@@ -130,13 +130,10 @@ class Recorder:
         return self.failure
 
     def add_lookups(self, message: RecordMessage) -> tuple[int, bool]:
-        """Record lookups; those that got the owner of the bundle's last decision have its propensity.
-
-        Returns:
-            How many were not recorded before, and whether they are the first with numbers of a start of a broker.
-        """
+        """Record lookups that are new; return how many, and whether they are the first of a start that has numbers."""
         rows, is_new = self.senders.take(message)
         for bundle, values, mark in rows:
+            # A lookup that got the owner of the bundle's last decision has its propensity.
             broker, propensity = self._chosen.get(bundle, (None, None))
             row = {**values, "cluster": self._cluster, "seq": next(self._seq)}
             if broker is not None and values.get("broker") == broker:

@@ -31,11 +31,7 @@ class Mark(NamedTuple):
 
 
 class Senders:
-    """Where all brokers are with their numbers.
-
-    Args:
-        text: what `text` has returned in an earlier run; None: nothing is known.
-    """
+    """Where all brokers are with their numbers; an earlier run goes on with what its `text` was."""
 
     def __init__(self, text: str | None = None) -> None:
         #: lookups lost of all brokers, those included that are not known any more

@@ -289,6 +289,13 @@ def test_split_that_only_the_list_shows_is_recorded(later: list[Record]) -> None
     assert observer.first_boundaries == {"t/n": _HALVES}
 
 
+def test_topic_that_stays_quiet_explains_nothing_more() -> None:
+    """That it has been read is said again and again; a list that shows a split waits for the next list as before."""
+    listed = [Bundles("t/n", _HALVES, 0), CaughtUp(8), Bundles("t/n", _QUARTERS, 9)]
+
+    assert _splits(taken(Observer("c"), [*listed, CaughtUp(10), CaughtUp(11)])) == []
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_split_is_recorded_once(order: tuple[int, int]) -> None:
     """The list of bundles and the state topic both show a split; whichever comes first, the topic makes the row."""

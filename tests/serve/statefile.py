@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from queue import Queue
 
-from lookup.collect.observing import CaughtUp, Quiet, Record, StateRecord
+from lookup.collect.observing import CaughtUp, Record, StateRecord
 from lookup.collect.sources import Source, now_us
 from lookup.settings import CollectSection
 
@@ -60,7 +60,6 @@ class _FileSource(Source):
     def __init__(self, path: str, records: Queue[Record]) -> None:
         super().__init__("state", records)
         self._path, self._offset, self._numbers = Path(path), 0, count(1)
-        self._is_caught_up = False
 
     def look(self) -> None:
         """Read the lines that are new, unless a file `held` beside it holds them back."""
@@ -75,10 +74,7 @@ class _FileSource(Source):
                 bundle, text, written_us = json.loads(line)
                 self.put(StateRecord(bundle, text, written_us, (0, next(self._numbers), -1)))
         self.works()
-        if not self._is_caught_up:
-            self._is_caught_up = True
-            self.put(CaughtUp(now_us()))
-        self.put(Quiet(now_us()))
+        self.put(CaughtUp(now_us()))
         self.stopped.wait(0.02)
 
     def close(self) -> None:

@@ -37,7 +37,8 @@ def _policy(given: Mapping[str, Any]) -> Policy:
     """Build what a broker.conf says; where the vector names a placement, the odds are that part's."""
     with tempfile.TemporaryDirectory() as folder:
         conf = Path(folder, "broker.conf")
-        conf.write_text("".join(f"{key}={value}\n" for key, value in given.get("config", {}).items()))
+        keys = {"clusterName": "vectors", **given.get("config", {})}
+        conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         own = {"selector": given["selector"]} if "selector" in given else {}
         spec = PolicySpec.model_validate({"name": "vector", "from_broker_conf": str(conf), **own})
     return build_policies(registry(), [spec], spec.broker_conf)[0]
