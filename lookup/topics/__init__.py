@@ -1,4 +1,4 @@
-"""Discover topics: keep a catalog, answer requests for lists, say what changes in them, keep a client's subscriptions.
+"""Discover topics: keep a catalog, answer requests for lists, say what changes in them.
 
 Nothing here has a clock, a thread or a socket; only the catalog's file touches the disk. Packages and modules read
 those above them:
@@ -22,7 +22,7 @@ those above them:
 
     `mirroring.py` gives a catalog the topics that a cluster has
     `watching.py` watches, their messages, and the changes that events make
-    `client.py` the lists of servers put together, and a consumer's subscriptions, kept equal to a set
+    `client.py` the lists of servers put together
 
 Limits are settings, `[topics]`. Watches over HTTP are served by `lookup.serve.watching` and read by
 `lookup.serve.client`. Listers themselves are policies, in `lookup_policies`; commands are in `lookup.commands`.

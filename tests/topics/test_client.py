@@ -1,13 +1,13 @@
-"""A client's lists of several servers, and the subscriptions that follow them."""
+"""A client's lists of several servers."""
 
 from __future__ import annotations
 
 import pytest
 
-from lookup.errors import ArgumentError, InvalidNameError, PatternError
-from lookup.model.catalog import Equals
-from lookup.topics.client import Pace, ServerLists, Subscribe, Subscriber, TopicSet, Unsubscribe
-from lookup.topics.watching import Snapshot, Trouble, Update
+from lookup.errors import PatternError
+from lookup.topics.client import ServerLists
+from lookup.topics.listing import TopicQuery
+from lookup.topics.watching import Snapshot, Trouble, Update, Watch
 from tests.topics.filled import HERE, name_of
 
 _A, _B, _C = (name_of(local) for local in "abc")
@@ -15,13 +15,8 @@ _NONE: frozenset[str] = frozenset()
 _LOST = Trouble("away", is_lost=True)
 
 
-def _client(*servers: str, grace_us: int = 10) -> Subscriber:
-    wanted = TopicSet(selector=(Equals("env", "prod"),), namespaces=[HERE])
-    return Subscriber(wanted, servers=servers or ("",), pace=Pace(retry_us=5, grace_us=grace_us))
-
-
-def _lists(*servers: str, pattern: str | None = ".*") -> ServerLists:
-    return ServerLists(TopicSet(pattern=pattern).watch(HERE), servers)
+def _lists(*servers: str, pattern: str = ".*") -> ServerLists:
+    return ServerLists(Watch((TopicQuery(HERE, pattern=pattern),)), servers)
 
 
 def test_a_list_is_all_that_any_server_has() -> None:
@@ -72,84 +67,3 @@ def test_a_pattern_that_cannot_be_used_is_refused_at_once() -> None:
     """Before anything is asked."""
     with pytest.raises(PatternError, match="lookahead"):
         _lists("one", pattern="(?=a)")
-
-
-def test_subscriptions_follow_the_list() -> None:
-    """What came is subscribed to, what went is given up after its grace, what came back within it is kept."""
-    client = _client()
-    client.received(Snapshot("1-1", [_A, _B]), 0)
-    assert client.take() == (Subscribe(_A), Subscribe(_B))
-    client.received(Update("2-2", [_A, _B], [_C]), 1)
-    client.received(Update("3-3", [], [_A]), 5)
-    assert client.take() == (Subscribe(_C),)
-    client.tick(11)
-
-    assert client.take() == (Unsubscribe(_B),)
-    assert client.topics == {_A, _C}
-
-
-def test_nothing_is_given_up_while_a_server_is_away() -> None:
-    """However long that is; the grace goes on when it has answered."""
-    client = _client("one", "two")
-    client.received(Snapshot("1-1", [_A, _B]), 0, "one")
-    client.received(Snapshot("1-1", []), 0, "two")
-    client.received(Update("2-2", [_B], []), 0, "one")
-    client.received(_LOST, 1, "two")
-    client.tick(1_000)
-    assert client.topics == {_A, _B}
-    client.received(Update("3-3", [], [_B]), 1_001, "two")
-    client.tick(2_000)
-
-    assert client.topics == {_A, _B}
-    client.received(Update("4-4", [_B], []), 2_000, "two")
-    client.tick(2_010)
-    assert client.topics == {_A}
-
-
-def test_nothing_is_given_up_before_every_server_has_answered() -> None:
-    """One that comes later may have the topic."""
-    client = _client("one", "two", grace_us=0)
-    client.received(Snapshot("1-1", [_A]), 0, "one")
-    client.received(Update("2-2", [_A], []), 1, "one")
-    client.tick(100)
-
-    assert client.topics == {_A}
-    client.received(Snapshot("1-1", []), 101, "two")
-    assert client.topics == frozenset()
-
-
-def test_a_subscription_that_failed_is_tried_again_while_its_topic_is_listed() -> None:
-    """Until it is made, and not for a topic that was given up."""
-    client = _client(grace_us=0)
-    client.received(Snapshot("1-1", [_A, _B]), 0)
-    client.take()
-    client.subscribe_failed(_A, 0)
-    client.subscribe_failed(_B, 0)
-    client.subscribe_failed(_C, 0)
-    client.received(Update("2-2", [_B], []), 1)
-    client.tick(5)
-
-    assert client.take() == (Unsubscribe(_B), Subscribe(_A))
-    client.tick(100)
-    assert client.take() == ()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "error", "said"),
-    [
-        ({}, ArgumentError, "a pattern or by a selector"),
-        ({"pattern": "a", "selector": (Equals("a", "b"),)}, ArgumentError, "and only one of them"),
-        ({"pattern": "a", "namespaces": "t/n"}, ArgumentError, "no list of namespaces"),
-        ({"pattern": "a", "namespaces": ["t"]}, InvalidNameError, "tenant/namespace"),
-    ],
-)
-def test_a_set_that_is_none_is_refused(wanted: dict[str, object], error: type[Exception], said: str) -> None:
-    """An empty selector does not mean everything."""
-    with pytest.raises(error, match=said):
-        TopicSet(**wanted)  # type: ignore[arg-type]  # which is the point
-
-
-def test_a_pace_without_pauses_is_refused() -> None:
-    """A client would ask all the time."""
-    with pytest.raises(ArgumentError, match="retry_us is 0"):
-        Pace(retry_us=0)

@@ -12,14 +12,12 @@ import pytest
 
 from lookup.settings import ListingSection
 from lookup.topics.catalog import Catalog
-from lookup.topics.client import Pace, Subscribe, Subscriber, TopicSet, Unsubscribe
+from lookup.topics.client import ServerLists
 from lookup.topics.listing import TopicLister, TopicQuery
-from lookup.topics.watching import Snapshot, Update, Watch, WatchedTopics
+from lookup.topics.watching import Update, Watch, WatchedTopics
 from lookup_policies.listers import Default
 from tests.topics.catalogs import heard
 from tests.topics.filled import HERE, catalog_of, name_of
-
-_SECOND = 1_000_000
 
 
 def _watched(catalog: Catalog, pattern: str = f"{HERE}/a.*", **limits: int) -> WatchedTopics:
@@ -27,8 +25,8 @@ def _watched(catalog: Catalog, pattern: str = f"{HERE}/a.*", **limits: int) -> W
     return WatchedTopics(Watch((TopicQuery(HERE, pattern=pattern),)), catalog, lister, is_driven=False)
 
 
-def _client(**pace: int) -> Subscriber:
-    return Subscriber(TopicSet(pattern=f"{HERE}/a.*"), own_namespace=HERE, pace=Pace(**pace))
+def _lists() -> ServerLists:
+    return ServerLists(Watch((TopicQuery(HERE, pattern=f"{HERE}/a.*"),)), ["one"])
 
 
 @pytest.mark.parametrize("pattern", [f"{HERE}/a.*", f"persistent://{HERE}/a.*", f"^persistent://{HERE}/a.*$"])
@@ -60,12 +58,12 @@ def test_what_happens_between_a_list_and_its_changes_is_not_lost(issue: int) -> 
 def test_a_pattern_that_a_server_does_not_evaluate_is_the_client_s(issue: int) -> None:
     """Too long, or any if patterns are off: every topic is sent, which is said, and the client filters."""
     limits = {"pattern_max_length": 3} if issue == 23750 else {"pattern_filtering": False}
-    topics, client = _watched(catalog_of(name_of("a"), name_of("b")), **limits), _client()
+    topics, lists = _watched(catalog_of(name_of("a"), name_of("b")), **limits), _lists()
     listed = topics.listed()
-    client.received(listed, 0)
+    lists.take("one", listed)
 
     assert (listed.topics, listed.filtered) == ((name_of("a"), name_of("b")), False)
-    assert client.topics == {name_of("a")}
+    assert lists.topics == {name_of("a")}
 
 
 def test_25192_system_topics_are_not_watched() -> None:
@@ -90,28 +88,14 @@ def test_24833_and_25070_a_slow_client_is_sent_the_list_in_place_of_too_many_cha
     assert ListingSection().queue_max == 10_000
 
 
-def test_a_topic_that_is_deleted_and_created_again_is_subscribed_to_again() -> None:
+def test_a_topic_that_is_deleted_and_created_again_left_and_came() -> None:
     """Both lists of the update name it, the removed one first: the old subscription went with the old topic."""
     catalog = catalog_of(name_of("a"))
-    topics, events, client = _watched(catalog), heard(catalog), _client()
-    client.received(topics.listed(), 0)
+    topics, events, lists = _watched(catalog), heard(catalog), _lists()
+    lists.take("one", topics.listed())
     catalog.delete(name_of("a"))
     catalog.create(name_of("a"))
     update = topics.changes(events, "m")
-    client.received(update, 0)
 
     assert update == Update("m", [name_of("a")], [name_of("a")])
-    assert client.take() == (Subscribe(name_of("a")), Subscribe(name_of("a"), again=True))
-
-
-def test_a_topic_that_is_gone_is_given_up_after_its_grace() -> None:
-    """Not at once: clients that unsubscribe delete their subscription."""
-    client = _client(grace_us=30 * _SECOND)
-    client.received(Snapshot("1-1", [name_of("a"), name_of("a2")]), 0)
-    client.received(Update("2-2", [name_of("a2")], []), 0)
-    client.tick(29 * _SECOND)
-    assert client.topics == {name_of("a"), name_of("a2")}
-    client.tick(30 * _SECOND)
-
-    assert client.take()[2:] == (Unsubscribe(name_of("a2")),)
-    assert client.topics == {name_of("a")}
+    assert lists.take("one", update) == ({name_of("a")}, {name_of("a")})
