@@ -111,7 +111,13 @@ def test_damaged_requests_leave_a_server_sound(tmp_path: Path) -> None:
     seen = view("a", "b", "a", usage=0.5)
     bodies = {
         "/decide": decide(seen),
-        "/record": {"broker": "b3:8080", "lookups": [lookup_entry(), lookup_entry(listener="internal")], "dropped": 1},
+        "/record": {
+            "broker": "b3:8080",
+            "start": "one",
+            "upTo": 4,
+            "dropped": 1,
+            "lookups": [lookup_entry(number=1), lookup_entry(number=3, listener="internal")],
+        },
         "/list": {
             "namespace": "public/default",
             "mode": "PERSISTENT",
