@@ -130,7 +130,9 @@ def test_prometheus_scrapes_the_server_with_the_token(watched: tuple[Server, Pro
     (target,) = awaited(
         lambda: [each for each in prometheus.ask("targets")["activeTargets"] if each["health"] != "unknown"]
     )
-    (sample,) = awaited(lambda: prometheus.ask("query", query='lookup_decisions_total{policy="by-rack"}')["result"])
+    (sample,) = awaited(
+        lambda: prometheus.ask("query", query='lookup_decisions_total{policy="by-rack",outcome="chosen"}')["result"]
+    )
 
     assert (target["health"], target["lastError"]) == ("up", "")
     assert sample["metric"]["job"] == "lookup-serve"
