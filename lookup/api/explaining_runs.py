@@ -368,11 +368,7 @@ def _at_work(run: Run, workers: Workers | None, progress: Callable[[str], None])
 
 
 def _require_same_inputs(run: Run) -> EvaluationFile:
-    """Return the settings of a run whose tables are what they were.
-
-    Raises:
-        InputError: if the log was no file, or a table is gone or another one.
-    """
+    """Return the settings of a run whose tables are what they were."""
     settings = settings_of(run)
     if settings.inputs.lookups is None:
         raise InputError(f"{run.path}: its lookups were {FRAME}, which cannot be read again; evaluate a file")

@@ -326,11 +326,7 @@ def list_log(path: str, table: TableName = "lookups") -> tuple[LogFile, ...]:
 
 
 def _table_format(system: arrow_fs.FileSystem, root: str, path: str) -> bool:
-    """Return whether a folder is a table of Delta; refuse those whose files are not all of the table.
-
-    Raises:
-        InputError: naming the format, and the way out.
-    """
+    """Return whether a folder is a table of Delta; refuse those whose files are not all of the table."""
     below = {
         os.path.relpath(info.path, root) for info in system.get_file_info(arrow_fs.FileSelector(root, recursive=True))
     }

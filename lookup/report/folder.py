@@ -124,11 +124,7 @@ _Shape = TypeVar("_Shape", _Manifest, _Summary)
 
 
 def _shaped(file: str, document: Mapping[str, Any], shape: type[_Shape]) -> _Shape:
-    """Return a document as far as it is read back.
-
-    Raises:
-        InputError: naming file, key, value and what would be right.
-    """
+    """Return a document as far as it is read back."""
     schema, right = document.get("schema"), shape.schema_number
     if schema != right:
         again = "evaluate again with this version"

@@ -354,10 +354,6 @@ class ServedTopics:
 
         Args:
             is_listed: whether the cluster has named the namespace, as far as is known.
-
-        Raises:
-            NotFoundError: if there is no such namespace.
-            StateError: if the cluster cannot be read, or the catalog not be written; it stays as it is.
         """
         look = self._looks.get(namespace)
         if look is None:

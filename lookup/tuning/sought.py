@@ -164,11 +164,7 @@ def aims_on(own: TuneSection, scored: Scored) -> Aims:
 
 
 def _require_reachable(aims: Aims, bounds: Mapping[Name, tuple[float, float]], values: Mapping[Name, float]) -> None:
-    """Refuse limits that no value of their figure, within its bounds, meets; the values are today's.
-
-    Raises:
-        SettingsError: with a sentence for each.
-    """
+    """Refuse limits that no value of their figure, within its bounds, meets; the values are today's."""
     problems = []
     for name, times in aims.limits.items():
         (least, most), today = bounds[name], values[name]
