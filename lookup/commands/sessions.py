@@ -109,6 +109,8 @@ def _started(master: str | None) -> SparkSession:
     logging.getLogger().addFilter(_is_news)
     # pyspark warns about a JVM that has ended whenever it stops a context, also one that could not be started.
     warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
+    # Its frames of pandas, of which it warns at the start, are not used.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     # The thread that adds accumulators up prints a traceback of its own if the JVM is killed.
     AccumulatorTCPServer.handle_error = lambda self, request, client_address: None  # type: ignore[method-assign]
     try:
