@@ -251,13 +251,7 @@ def _large(bench: _Bench) -> Iterator[Figure]:
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
     many, few = bench.whole("sixteen"), bench.whole("four")
     yield Figure("sixteen policies, whole process", many.seconds, "s")
-    yield Figure(
-        "sixteen policies / four policies",
-        many.seconds / few.seconds,
-        "",
-        1.5,
-        note=_WHOLE,
-    )
+    yield Figure("sixteen policies / four policies", many.seconds / few.seconds, "", 1.5, note=_WHOLE)
     yield Figure(
         "sixteen policies, peak memory of all Python processes", bench.memory("sixteen").python_bytes / _GIB, "GiB", 4.0
     )
@@ -265,13 +259,7 @@ def _sixteen(bench: _Bench) -> Iterator[Figure]:
 
 def _doubling(bench: _Bench) -> Iterator[Figure]:
     double, single = bench.whole("double"), bench.whole("four")
-    yield Figure(
-        "four policies, twice the log / once",
-        double.seconds / single.seconds,
-        "",
-        2.0,
-        note=_WHOLE,
-    )
+    yield Figure("four policies, twice the log / once", double.seconds / single.seconds, "", 2.0, note=_WHOLE)
     yield Figure(
         "twice the log, peak memory of all Python processes", bench.memory("double").python_bytes / _GIB, "GiB", 4.0
     )

@@ -69,11 +69,7 @@ class Discovery:
 
 
 def _labels(number: int) -> dict[str, str]:
-    return {
-        "env": f"env-{(number // 200) % 5}",
-        "team": f"team-{(number // 7) % 1000}",
-        "tier": f"tier-{number % 200}",
-    }
+    return {"env": f"env-{(number // 200) % 5}", "team": f"team-{(number // 7) % 1000}", "tier": f"tier-{number % 200}"}
 
 
 def filled_catalog(n_topics: int, *, batch: int = _BATCH) -> Catalog:

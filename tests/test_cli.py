@@ -199,10 +199,7 @@ def test_a_policy_error_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None
     assert _main(monkeypatch, _raises(PolicyError("policy 'p': part 'x' raised"))) == 2
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["plugins list", "plugins list --format json", "explain --config {config} --topic t"],
-)
+@pytest.mark.parametrize("words", ["plugins list", "plugins list --format json", "explain --config {config} --topic t"])
 def test_a_closed_pipe_is_quiet(tmp_path: Path, words: str) -> None:
     """`lookup ... | head` ends without a word, as a tool does that SIGPIPE has ended, tables and JSON alike."""
     read, write = os.pipe()

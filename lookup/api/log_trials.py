@@ -161,13 +161,7 @@ class LogTrials:
         return shown_of(scored, (one.number for one in finalists), aims, days=self.days(is_sealed=True))
 
     def _selection(
-        self,
-        candidates: Sequence[Candidate],
-        number: int,
-        search: Search,
-        *,
-        replicates: int,
-        is_sealed: bool = False,
+        self, candidates: Sequence[Candidate], number: int, search: Search, *, replicates: int, is_sealed: bool = False
     ) -> Selection:
         settings = self.selection.settings
         section = settings.evaluation

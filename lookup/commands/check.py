@@ -30,12 +30,7 @@ from lookup.engine.policy import Policy
 from lookup.engine.units import act_warnings, cannot_act, idle_weights_of, policies_named, rates_without
 from lookup.errors import InputError, PluginError, SettingsError
 from lookup.model.quoting import quantity
-from lookup.settings import (
-    EvaluationFile,
-    ServingFile,
-    load_serving,
-    load_topics,
-)
+from lookup.settings import EvaluationFile, ServingFile, load_serving, load_topics
 from lookup.settings.broker_conf import read_today
 from lookup.settings.loader import load_tuning
 from lookup.settings.policy import PolicySpec

@@ -48,9 +48,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 def _add_arguments(parser: Parser) -> None:
     add_config(parser, "the evaluation or settings of topics, a TOML file")
     parser.add_argument(
-        "--resolved",
-        action="store_true",
-        help="defaults too, and what set each value; without it only what is set",
+        "--resolved", action="store_true", help="defaults too, and what set each value; without it only what is set"
     )
     add_format(parser, "toml", "json")
 

@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookup.commands.cluster_flags import add_cluster
-from lookup.commands.options import (
-    Command,
-    Parser,
-    add_format,
-    add_plugin_files,
-    duration,
-    moment,
-    require_extra,
-)
+from lookup.commands.options import Command, Parser, add_format, add_plugin_files, duration, moment, require_extra
 from lookup.commands.plan import add_lookups, source_of
 from lookup.commands.streams import data_console, note, plain, plain_table, print_json, progress
 from lookup.errors import SettingsError

@@ -85,13 +85,7 @@ class Ballot:
         )
 
 
-def tallied(
-    brokers: Candidates,
-    scores: NDArray[np.float64],
-    odds: NDArray[np.float64],
-    *,
-    are_scored: bool,
-) -> Ballot:
+def tallied(brokers: Candidates, scores: NDArray[np.float64], odds: NDArray[np.float64], *, are_scored: bool) -> Ballot:
     """Make a ballot of the answers of scorers and selector, arrays of shape (n_candidates,).
 
     Args:

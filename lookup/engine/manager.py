@@ -21,13 +21,7 @@ from lookup.engine.answers import Failures
 from lookup.engine.ballots import Ballot, Decided, Draws
 from lookup.engine.cycles import IDLE_CYCLE, CycleReport, Unloading, run_sheds, run_splits
 from lookup.engine.ledger import capacities
-from lookup.engine.ownership import (
-    Cause,
-    OwnerBook,
-    Ownership,
-    OwnershipChange,
-    ReportedOwnership,
-)
+from lookup.engine.ownership import Cause, OwnerBook, Ownership, OwnershipChange, ReportedOwnership
 from lookup.engine.policy import Instant, Policy, Standing, memory_key
 from lookup.engine.units import goes_by_bytes, in_bytes
 from lookup.errors import ArgumentError, InputError, StateError

@@ -22,16 +22,8 @@ from lookup.errors import ArgumentError
 from lookup.model.documents import flag, mapping, parsed_object, text, whole_number
 
 __all__ = [
-    "FIRST_VERSION",
-    "VERSION_MAX",
-    "VERSION_MIN",
-    "ChannelStorage",
-    "ServiceUnitState",
-    "ServiceUnitStateData",
-    "is_blank",
-    "next_states",
-    "should_keep_left",
-    "state_of",
+    "FIRST_VERSION", "VERSION_MAX", "VERSION_MIN", "ChannelStorage", "ServiceUnitState", "ServiceUnitStateData",
+    "is_blank", "next_states", "should_keep_left", "state_of",
 ]  # fmt: skip
 
 #: Version of a service unit's first record.

@@ -22,14 +22,7 @@ from lookup.logs.columns import check_row
 from lookup.logs.ingest import MAX_QUARANTINE_RATIO, NO_HALF_DAYS, borrowed_clocks, reader_of
 from lookup.logs.rows import texts_of
 from lookup.logs.sources import LogFile, last_lines, list_files, list_log, open_lines, open_parquet, table_span
-from lookup.logs.tabular import (
-    Proposal,
-    TextTable,
-    canonical_mapping,
-    column_mappings,
-    missing_columns,
-    tables_of,
-)
+from lookup.logs.tabular import Proposal, TextTable, canonical_mapping, column_mappings, missing_columns, tables_of
 from lookup.logs.unwrapping import ANSWERS, REQUESTS, Events, where_text_is
 from lookup.model.documents import Refuted, Row, Unreadable, toml_table
 from lookup.model.quoting import quantity, toml_text

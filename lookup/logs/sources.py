@@ -33,23 +33,9 @@ from lookup.model.documents import TableName, special_kind
 from lookup.model.time import mistaken_unit, to_us
 
 __all__ = [
-    "NAME_KEY",
-    "UNFINISHED",
-    "FileSplit",
-    "LogFile",
-    "check_types",
-    "forks_are_safe",
-    "has_folders",
-    "last_lines",
-    "list_files",
-    "list_log",
-    "locate",
-    "open_lines",
-    "open_parquet",
-    "require_finished",
-    "share_out",
-    "statistics_of",
-    "table_span",
+    "NAME_KEY", "UNFINISHED", "FileSplit", "LogFile", "check_types", "forks_are_safe", "has_folders", "last_lines",
+    "list_files", "list_log", "locate", "open_lines", "open_parquet", "require_finished", "share_out",
+    "statistics_of", "table_span",
 ]  # fmt: skip
 
 #: In the metadata of a Parquet file that users know by another name than its path, as one that stands for a frame.

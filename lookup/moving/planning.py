@@ -44,16 +44,7 @@ from lookup.model.quoting import listed, quantity, shown, suggestion
 from lookup.model.request import request_of
 from lookup.model.time import moment_at
 from lookup.moving.balance import Balance, Move
-from lookup.moving.plan import (
-    Costs,
-    Fingerprint,
-    Limits,
-    MovePlan,
-    NearLoad,
-    PlannedBroker,
-    RefusedMove,
-    Step,
-)
+from lookup.moving.plan import Costs, Fingerprint, Limits, MovePlan, NearLoad, PlannedBroker, RefusedMove, Step
 from lookup.moving.state import ClusterState
 
 __all__ = ["make_plan"]
@@ -498,10 +489,7 @@ class _Planner:
                     destination=ids[move.destination],
                     weight=state.loads.get(move.bundle),
                     reason=move.reason,
-                    fingerprint=Fingerprint(
-                        since=moment_at(owned.since_us),
-                        epoch=state.epoch_of(owned.broker),
-                    ),
+                    fingerprint=Fingerprint(since=moment_at(owned.since_us), epoch=state.epoch_of(owned.broker)),
                     costs=costs[place],
                     imbalance=imbalance,
                     worse=imbalance > most * (1.0 + _ROUND_OFF),

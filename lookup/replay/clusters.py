@@ -39,15 +39,8 @@ from lookup.replay.work import WorkDir
 from lookup.settings.resolve import broker_intervals
 
 __all__ = [
-    "FirstOwners",
-    "InducedMarks",
-    "OwnerLog",
-    "broker_names",
-    "induced_marks",
-    "marks_of",
-    "owners_of",
-    "plan_clusters",
-    "require_scored",
+    "FirstOwners", "InducedMarks", "OwnerLog", "broker_names", "induced_marks", "marks_of", "owners_of",
+    "plan_clusters", "require_scored",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]

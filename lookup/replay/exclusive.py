@@ -47,13 +47,7 @@ class ExclusiveReplay(ClusterWalk):
     """One policy, cluster and seed, at which an observer may look on."""
 
     def __init__(
-        self,
-        cluster: ClusterPlan,
-        run: RunPlan,
-        policy: Policy,
-        *,
-        seed: int,
-        observer: ManagerObserver | None = None,
+        self, cluster: ClusterPlan, run: RunPlan, policy: Policy, *, seed: int, observer: ManagerObserver | None = None
     ) -> None:
         super().__init__(cluster, run)
         self.manager = new_manager(cluster, run, policy, seed, observer)

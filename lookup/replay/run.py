@@ -284,11 +284,7 @@ class _EvaluationRun:
         policies = self.settings.policies
         tasks = divide(
             [cluster.words.counts["demand"] + _ROWS_PER_BUNDLE * cluster.words.atoms.count for cluster in clusters],
-            Costs(
-                _PREPARING,
-                _GATHERING,
-                [1.0 if policy.shedder is None else _SHEDDING for policy in policies],
-            ),
+            Costs(_PREPARING, _GATHERING, [1.0 if policy.shedder is None else _SHEDDING for policy in policies]),
             seeds,
             cores=parallelism(self.workers),
         )

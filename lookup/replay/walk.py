@@ -33,13 +33,7 @@ from lookup.replay.timeline import TickEvents
 from lookup.replay.work import WorkDir
 
 __all__ = [
-    "ClusterWalk",
-    "RegistryEpochs",
-    "RequestMaker",
-    "SliceReports",
-    "Tick",
-    "Walker",
-    "walk_slices",
+    "ClusterWalk", "RegistryEpochs", "RequestMaker", "SliceReports", "Tick", "Walker", "walk_slices",
     "walk_together",
 ]  # fmt: skip
 

@@ -14,15 +14,7 @@ from lookup.report.charts import loads_spec
 from lookup.report.comparison import NOTHING, number_text
 from lookup.report.html import html_page
 
-__all__ = [
-    "brokers_table",
-    "figures_table",
-    "html_plan",
-    "plan_notes",
-    "refused_table",
-    "steps_table",
-    "today_table",
-]
+__all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
 
 
 def figures_table(plan: MovePlan) -> Table:

@@ -403,9 +403,7 @@ def _width(series: Series) -> int:
 
 
 def _active(
-    parts: Iterable[tuple[Series, str, MetricSums]],
-    rows: Callable[[MetricSums], FloatArray],
-    kinds: Sequence[Resample],
+    parts: Iterable[tuple[Series, str, MetricSums]], rows: Callable[[MetricSums], FloatArray], kinds: Sequence[Resample]
 ) -> dict[str, IndexArray]:
     """Return the numbers of the rows with any figure in any series over units of these kinds, by cluster."""
     masks: dict[str, BoolArray] = {}

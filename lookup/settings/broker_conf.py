@@ -99,7 +99,7 @@ _AVG = f"{IMPL}AvgShedder"
 _FALLBACK = f"{IMPL}LeastLongTermMessageRate"
 #: Split algorithms whose rule is not the part's default in today's releases (Pulsar 4.0.4, 4.2.4).
 _ALGORITHMS: Mapping[str, Mapping[str, str]] = {
-    "flow-or-qps-equally-divide": {"use": "flow-or-qps-equally-divide", "rule": "from-second"},
+    "flow-or-qps-equally-divide": {"use": "flow-or-qps-equally-divide", "rule": "from-second"}
 }
 _SPLITTERS: Mapping[str, str] = {MODULAR_MANAGER: "modular-split", EXTENSIBLE_MANAGER: "default-split"}
 #: Bundles of Pulsar's own namespace are always distributed evenly (apache/pulsar #22953).

@@ -40,16 +40,7 @@ from lookup.settings.layers import (
     variable_layers,
 )
 from lookup.settings.policy import PolicySpec
-from lookup.settings.problems import (
-    Loc,
-    key_path,
-    place,
-    place_meant,
-    problems_of,
-    table_at,
-    unknown_keys,
-    without,
-)
+from lookup.settings.problems import Loc, key_path, place, place_meant, problems_of, table_at, unknown_keys, without
 from lookup.settings.serving import ServingFile
 from lookup.settings.shipped import shipped_path
 from lookup.settings.topics import TopicsFile

@@ -5,15 +5,6 @@ from lookup.simulation.scenario import Scenario, ScenarioFile, checked_scenario,
 from lookup.simulation.trend import AssertionResult, MinuteSample, Trend, TrendFigures, findings, trends_text
 
 __all__ = [
-    "AssertionResult",
-    "MinuteSample",
-    "Scenario",
-    "ScenarioFile",
-    "Trend",
-    "TrendFigures",
-    "checked_scenario",
-    "findings",
-    "read_scenario",
-    "run_policy",
-    "trends_text",
+    "AssertionResult", "MinuteSample", "Scenario", "ScenarioFile", "Trend", "TrendFigures", "checked_scenario",
+    "findings", "read_scenario", "run_policy", "trends_text",
 ]  # fmt: skip

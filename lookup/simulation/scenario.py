@@ -36,15 +36,8 @@ from lookup.settings.policy import PolicySpec
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "Assertion",
-    "BrokerGroup",
-    "FigureName",
-    "NamespaceLoad",
-    "Scenario",
-    "ScenarioEvent",
-    "ScenarioFile",
-    "checked_scenario",
-    "read_scenario",
+    "Assertion", "BrokerGroup", "FigureName", "NamespaceLoad", "Scenario", "ScenarioEvent", "ScenarioFile",
+    "checked_scenario", "read_scenario",
 ]  # fmt: skip
 
 #: The line between a scenario and what it prints.

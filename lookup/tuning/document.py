@@ -174,12 +174,7 @@ def judged_entry(candidate: Candidate, search: Search, shown: Shown) -> dict[str
 def _table(candidate: Candidate, search: Search, base: PolicySpec) -> dict[str, Any]:
     name, changes = f"{base.name}-{candidate.number}", dict(candidate.point.changes)
     if base.conf_file is not None and not any(map(is_path, changes)):
-        return {
-            "name": name,
-            "from_broker_conf": base.conf_file,
-            "pulsar": base.release,
-            "broker_conf": changes,
-        }
+        return {"name": name, "from_broker_conf": base.conf_file, "pulsar": base.release, "broker_conf": changes}
     return (
         search.spaces[candidate.point.space].policy(candidate.point, name).model_dump(mode="json", exclude_unset=True)
     )

@@ -11,16 +11,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.model import (
-    BundleLoad,
-    ClusterView,
-    CycleLabel,
-    CycleOutcome,
-    CycleReason,
-    Ruling,
-    Shortfall,
-    Unload,
-)
+from lookup.model import BundleLoad, ClusterView, CycleLabel, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
 
 __all__ = [
     "Figures", "average_of", "descending", "few_bundles", "give_up", "no_figures", "outcome_of", "reported",

@@ -27,14 +27,7 @@ from lookup.model import (
     Shortfall,
     Unload,
 )
-from lookup_policies._unloading import (
-    Figures,
-    descending,
-    no_figures,
-    outcome_of,
-    reported,
-    traffic_short,
-)
+from lookup_policies._unloading import Figures, descending, no_figures, outcome_of, reported, traffic_short
 
 __all__ = ["Avg", "AvgPlacement"]
 

@@ -12,15 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.hooks import Conf
-from lookup.model import (
-    Broker,
-    Candidates,
-    ClusterView,
-    LookupRequest,
-    NamespacePolicies,
-    Reason,
-    Roster,
-)
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason, Roster
 
 __all__ = ["AntiAffinity", "Isolation"]
 

@@ -9,15 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lookup.hooks import Conf, Ge, Unit
 from lookup.model import ClusterView, CycleOutcome, CycleReason, Ruling, Shortfall, Unload
-from lookup_policies._unloading import (
-    Figures,
-    descending,
-    few_bundles,
-    no_figures,
-    outcome_of,
-    reported,
-    traffic_short,
-)
+from lookup_policies._unloading import Figures, descending, few_bundles, no_figures, outcome_of, reported, traffic_short
 
 __all__ = ["Uniform"]
 

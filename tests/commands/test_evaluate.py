@@ -295,10 +295,7 @@ def test_a_worse_candidate_exits_with_3(lookup: Run, tmp_path: Path, log: Path) 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
     ("is_silent", "sentence"),
-    [
-        ("false", "LookupError: no such rack (failing.py"),
-        ("true", "part 'failing' answered score nan"),
-    ],
+    [("false", "LookupError: no such rack (failing.py"), ("true", "part 'failing' answered score nan")],
 )
 def test_a_part_that_fails_in_a_task_leaves_earlier_results(
     lookup: Run, tmp_path: Path, log: Path, is_silent: str, sentence: str

@@ -139,10 +139,7 @@ SENTENCES = [
         "explain --config a --topic t --format tabel",
         "--format: there is no 'tabel'; did you mean 'table'?; see `lookup explain --help`",
     ),
-    (
-        "generate --output o --lookups 1e6",
-        "--lookups: '1e6' is not a whole number; see `lookup generate --help`",
-    ),
+    ("generate --output o --lookups 1e6", "--lookups: '1e6' is not a whole number; see `lookup generate --help`"),
     ("config check --config nowhere.toml", "nowhere.toml: there is no such file"),
     (
         "evaluate --config evaluation.toml --output o --set evaluation.tick=1",

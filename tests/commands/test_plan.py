@@ -31,10 +31,7 @@ def test_a_plan_is_printed_and_written(record: str, tmp_path: Path, capsys: pyte
 
 @pytest.mark.parametrize(
     ("flags", "sentence"),
-    [
-        (["--lookups", "nowhere"], "--lookups: nowhere: "),
-        (["--namespaces", "{wrong}"], "{wrong}: tune: "),
-    ],
+    [(["--lookups", "nowhere"], "--lookups: nowhere: "), (["--namespaces", "{wrong}"], "{wrong}: tune: ")],
 )
 def test_wrong_files_are_found_before_a_cluster_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], sentence: str

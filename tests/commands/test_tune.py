@@ -80,10 +80,7 @@ def test_the_answer_comes_first(lookup: Run, folder: Path, tmp_path: Path) -> No
     (figures,) = [line.split() for line in explained.out.splitlines() if "match_ratio:rack" in line]
     today, candidate, gain = (float(text) for text in " ".join(figures).replace("|", " ").split()[1:4])
     assert candidate - today == pytest.approx(gain, abs=2e-3)
-    for words, sentence in (
-        (("--candidate", "99"), "there is no candidate 99"),
-        ((), "of which --candidate explains"),
-    ):
+    for words, sentence in ((("--candidate", "99"), "there is no candidate 99"), ((), "of which --candidate explains")):
         refused = lookup("explain", tmp_path / "out", *words)
         assert (refused.code, sentence in refused.err) == (2, True)
     document = json.loads((tmp_path / "out" / "tune.json").read_text())

@@ -16,15 +16,7 @@ from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Instant, OnError, Policy, WeightedScorer
 from lookup.errors import PolicyError, ReadsError
 from lookup.hooks import Filter, Scorer
-from lookup.model import (
-    Broker,
-    Candidates,
-    ClusterView,
-    LookupRequest,
-    NamespacePolicies,
-    Reason,
-    Roster,
-)
+from lookup.model import Broker, Candidates, ClusterView, LookupRequest, NamespacePolicies, Reason, Roster
 from lookup.testing import broker, cluster, request, three_racks
 from lookup_policies.broker_filters import MaxTopics
 from lookup_policies.isolation import Isolation

@@ -133,8 +133,7 @@ def test_a_decline_is_not_decided_again_under_one_fingerprint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reads", "again"),
-    [(frozenset(), False), (frozenset({"view.now"}), True), (frozenset({"view.load"}), True)],
+    ("reads", "again"), [(frozenset(), False), (frozenset({"view.now"}), True), (frozenset({"view.load"}), True)]
 )
 def test_a_decline_is_decided_again_when_what_it_read_may_have_changed(reads: frozenset[str], again: bool) -> None:
     """In the next tick the odds of a policy that reads load or time are asked for again."""

@@ -461,7 +461,7 @@ FORMS: Mapping[str, Form] = {
         lambda lookup, hours: (
             f"ts={lookup.iso(hours, mark='.', colon=True)} level=info topic={lookup.topic} "
             f"client={lookup.client} took=3ms"
-        ),
+        )
     ),
     "application, blanks": _line(
         lambda lookup, _: (

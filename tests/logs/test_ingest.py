@@ -237,12 +237,7 @@ def test_a_log_may_begin_and_end_with_the_calendar(tmp_path: Path) -> None:
     (path,) = _files(tmp_path, a="".join(_line(ts, seq=-1) for ts in (FIRST_US, -1, LAST_US, LAST_US + 1)))
 
     report = ingest(
-        InProcess(),
-        [path],
-        JsonLinesReader(),
-        str(tmp_path / "out"),
-        cluster="c",
-        max_quarantine_ratio=0.5,
+        InProcess(), [path], JsonLinesReader(), str(tmp_path / "out"), cluster="c", max_quarantine_ratio=0.5
     )
 
     assert (report.first_us, report.last_us, report.rows) == (FIRST_US, LAST_US, {"lookups": 3})

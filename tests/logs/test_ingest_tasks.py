@@ -73,8 +73,7 @@ def _read(folder: Path, reader: LogReader, text: str) -> SourceReport:
 
 
 @pytest.mark.parametrize(
-    ("reader", "counts"),
-    [(Apart(), (3, 3)), (Apart(rows=2), (3, 1)), (Apart(rows=7), (3, 0)), (Impatient(), (3, 2))],
+    ("reader", "counts"), [(Apart(), (3, 3)), (Apart(rows=2), (3, 1)), (Apart(rows=7), (3, 0)), (Impatient(), (3, 2))]
 )
 def test_lines_are_counted_whoever_reads_them(tmp_path: Path, reader: LogReader, counts: tuple[int, int]) -> None:
     """Lines that a reader leaves count as passed over; more records than lines leave none, and never fewer."""

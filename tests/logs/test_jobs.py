@@ -14,16 +14,7 @@ from pathlib import Path
 import pytest
 
 from lookup.errors import InputError, PulsarLookupError
-from lookup.logs.jobs import (
-    Failed,
-    InProcess,
-    Workers,
-    attempt,
-    parallelism,
-    run_tasks,
-    successes,
-    watched_by,
-)
+from lookup.logs.jobs import Failed, InProcess, Workers, attempt, parallelism, run_tasks, successes, watched_by
 from tests.processes import awaited, is_gone
 
 

@@ -134,8 +134,7 @@ def test_keys_of_ones_own_are_mapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "template"),
-    [("when,topic", "persistent://{topic}"), ("when,path", "persistent://log/paths/{path}")],
+    ("header", "template"), [("when,topic", "persistent://{topic}"), ("when,path", "persistent://log/paths/{path}")]
 )
 def test_a_topic_may_lack_its_domain(tmp_path: Path, header: str, template: str) -> None:
     """Three parts are tenant, namespace and name, but not in a column of paths."""
@@ -160,8 +159,7 @@ _CSV = f"time,topic\n1769860800,{_TOPIC}\n"
 
 
 @pytest.mark.parametrize(
-    ("second", "lines"),
-    [(_NCSA.format("/a", ""), 1), (f"1769860800,{_TOPIC}\n" * 2, 2), ("words\n" * 30, 30)],
+    ("second", "lines"), [(_NCSA.format("/a", ""), 1), (f"1769860800,{_TOPIC}\n" * 2, 2), ("words\n" * 30, 30)]
 )
 def test_files_of_several_kinds_are_refused(tmp_path: Path, second: str, lines: int) -> None:
     """With the first that is of another kind, whichever comes first; a file without lines is of any kind."""

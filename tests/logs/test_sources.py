@@ -92,12 +92,7 @@ def test_uris_are_listed_like_paths(logs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "sentence"),
-    [
-        ("nowhere", "does not exist"),
-        ("*.txt", "holds no file"),
-        ("empty", "holds no file"),
-    ],
+    ("source", "sentence"), [("nowhere", "does not exist"), ("*.txt", "holds no file"), ("empty", "holds no file")]
 )
 def test_a_source_without_files_is_named(logs: Path, source: str, sentence: str) -> None:
     """A missing path, an empty directory or a glob without match is an input error."""
@@ -305,10 +300,7 @@ def test_what_cannot_be_read_twice_is_no_table(
     assert str(caught.value).startswith(f"{path}: is {kind}")
 
 
-@given(
-    st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), min_size=1, max_size=4),
-    st.integers(1, 9),
-)
+@given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), min_size=1, max_size=4), st.integers(1, 9))
 def test_shares_cover_all_row_groups_once_and_in_order(files: list[list[int]], tasks: int) -> None:
     """For any number of tasks, the shares one after the other are the log, and none is empty."""
     log = [LogFile(f"f{number}", tuple(groups), ()) for number, groups in enumerate(files)]

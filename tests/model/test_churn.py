@@ -67,11 +67,7 @@ def test_no_moves_have_no_cycles() -> None:
 
 @pytest.mark.parametrize(
     ("series", "expected"),
-    [
-        ([10, 8, 4, 2, 1, 2, 4, 8, 10], 18.0),
-        ([1, 2, 3, 4], 0.0),
-        ([1, 9, 5], 0.5**0.8 * 12 + (1 - 0.5**0.8) * 4),
-    ],
+    [([10, 8, 4, 2, 1, 2, 4, 8, 10], 18.0), ([1, 2, 3, 4], 0.0), ([1, 9, 5], 0.5**0.8 * 12 + (1 - 0.5**0.8) * 4)],
     ids=["bathtub", "monotonic", "between"],
 )
 def test_asim_finds_the_same_variation(series: Sequence[float], expected: float) -> None:

@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from lookup.errors import InputError
-from lookup.moving.plan import (
-    Fingerprint,
-    MovePlan,
-    Step,
-    digest,
-    plan_bytes,
-    read_plan,
-)
+from lookup.moving.plan import Fingerprint, MovePlan, Step, digest, plan_bytes, read_plan
 
 _MADE = datetime(2026, 11, 26, 12, tzinfo=UTC)
 

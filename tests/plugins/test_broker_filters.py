@@ -94,11 +94,7 @@ def _kept(*versions: str | None, prefer_later: bool = True) -> set[int]:
 
 @pytest.mark.parametrize(
     ("versions", "expected"),
-    [
-        (("2.10.0", "xxx", "2.10.1"), {0, 1, 2}),
-        (("2.10.0", None), {0, 1}),
-        (("2.10.0", "2.10.1.4"), {0, 1}),
-    ],
+    [(("2.10.0", "xxx", "2.10.1"), {0, 1, 2}), (("2.10.0", None), {0, 1}), (("2.10.0", "2.10.1.4"), {0, 1})],
 )
 def test_a_version_that_cannot_be_read_keeps_everybody(versions: tuple[str | None, ...], expected: set[int]) -> None:
     """Other versions are compared by the examples of `tests/vectors`."""

@@ -123,11 +123,7 @@ def test_bundles_rank_the_emptier_broker_first() -> None:
 
 @pytest.mark.parametrize(
     ("part", "reads"),
-    [
-        (PowerOfTwo(), set()),
-        (PowerOfTwo(by="usage"), {"view.load"}),
-        (PowerOfTwo(by="bundles"), {"view.ownership"}),
-    ],
+    [(PowerOfTwo(), set()), (PowerOfTwo(by="usage"), {"view.load"}), (PowerOfTwo(by="bundles"), {"view.ownership"})],
 )
 def test_it_reads_what_it_ranks_by(part: PowerOfTwo, reads: set[str]) -> None:
     """Ranking by scores leaves decisions as cacheable as the scorers are."""

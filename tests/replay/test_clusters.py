@@ -84,10 +84,7 @@ def test_a_broker_whose_row_cannot_be_used_is_told(tmp_path: Path) -> None:
     """A table of nothing but unusable rows is not said to have none: the first one's place and reason are named."""
     row = {**REGISTERED, "lookup_data": "{"}
 
-    with pytest.raises(
-        InputError,
-        match=r"1 row that cannot be used, .*brokers\.parquet, row 1: ",
-    ):
+    with pytest.raises(InputError, match=r"1 row that cannot be used, .*brokers\.parquet, row 1: "):
         planned(tmp_path, [lookup()], tables={"brokers": [row]}, brokers=[])
 
 

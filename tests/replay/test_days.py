@@ -20,8 +20,7 @@ from tests.replay.worlds import MICRO
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-2, 2)), min_size=1, max_size=12),
-    st.integers(1, 5),
+    st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-2, 2)), min_size=1, max_size=12), st.integers(1, 5)
 )
 @settings(max_examples=30)
 def test_rows_are_in_order_of_time_number_and_place(

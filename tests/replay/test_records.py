@@ -50,11 +50,7 @@ def test_children_of_a_split_go_on_with_the_owner() -> None:
     intervals.split("x", ("y", "z"), 7)
     intervals.split("unowned", ("v", "w"), 7)
 
-    assert _told(intervals) == [
-        ("x", "a:1", 5, 7, "split"),
-        ("y", "a:1", 7, None, None),
-        ("z", "a:1", 7, None, None),
-    ]
+    assert _told(intervals) == [("x", "a:1", 5, 7, "split"), ("y", "a:1", 7, None, None), ("z", "a:1", 7, None, None)]
 
 
 NAME = RunName("east", "p", 7)
@@ -94,10 +90,7 @@ def test_no_decision_is_a_table_without_rows() -> None:
 
 def test_intervals_are_written_with_their_end(tmp_path: Path) -> None:
     """An interval that lasts has no end; a table of another run lies in a file of its own."""
-    intervals = [
-        OwnerInterval("x", "a", 1, 2, "shed", reason=CycleReason.UNDERLOADED),
-        OwnerInterval("y", "a", 1),
-    ]
+    intervals = [OwnerInterval("x", "a", 1, 2, "shed", reason=CycleReason.UNDERLOADED), OwnerInterval("y", "a", 1)]
     write_table(owner_table(NAME, intervals), str(tmp_path / "owners"), "0.parquet")
     table = pq.read_table(tmp_path / "owners")
 
@@ -114,10 +107,7 @@ def test_cycles_are_written_with_what_the_shedder_did_not_say_as_null() -> None:
         CycleOutcome(CycleLabel.SUCCESS, CycleReason.OVERLOADED, 0.5, 0.2, 0.1, over=1, excess=0.25),
         CycleOutcome(CycleLabel.SKIP, CycleReason.HIT_COUNT),
     ]
-    reports = [
-        CycleReport(outcomes[0], (Unload("t/n/x", "a"),), rejected),
-        CycleReport[Unload](outcomes[1], (), {}),
-    ]
+    reports = [CycleReport(outcomes[0], (Unload("t/n/x", "a"),), rejected), CycleReport[Unload](outcomes[1], (), {})]
     first, second = cycle_table(NAME, [Cycle(5, report) for report in reports]).to_pylist()
 
     assert cycle_table(NAME, []).schema == CYCLES

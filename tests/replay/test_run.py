@@ -289,10 +289,7 @@ def test_a_warmup_that_leaves_nothing_to_score_is_refused(tmp_path: Path, second
     write_log(tmp_path, {}, {"ts": START_US + round(second * MICRO)})
     begins = int(second) // 60 * 60
 
-    with pytest.raises(
-        InputError,
-        match=rf"^warmup_s = 61 .* begins {begins} s after",
-    ):
+    with pytest.raises(InputError, match=rf"^warmup_s = 61 .* begins {begins} s after"):
         replayed(tmp_path, evaluation={"warmup_s": 61})
     assert not (tmp_path / "output" / "decisions").exists()
 

@@ -24,11 +24,7 @@ def _rows(minutes: range) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("bounds", "minutes"),
-    [
-        ({"since": 20}, range(20, 60)),
-        ({"until": 40}, range(40)),
-        ({"since": 20, "until": 40}, range(20, 40)),
-    ],
+    [({"since": 20}, range(20, 60)), ({"until": 40}, range(40)), ({"since": 20, "until": 40}, range(20, 40))],
 )
 def test_a_part_of_a_log_is_a_log(tmp_path: Path, bounds: dict[str, int], minutes: range) -> None:
     """From an instant on and before another one: the same sums as of a log with these rows alone."""

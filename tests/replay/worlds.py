@@ -228,12 +228,7 @@ def _data(rack: str | None) -> str:
     return json.dumps({"properties": labels, "brokerVersion": "4.0.0", "pulsarServiceUrl": address})
 
 
-_FIRST = {
-    "ts": START_US - 3600 * MICRO,
-    "broker": BROKERS[0],
-    "event": "registered",
-    "lookup_data": _data("a"),
-}
+_FIRST = {"ts": START_US - 3600 * MICRO, "broker": BROKERS[0], "event": "registered", "lookup_data": _data("a")}
 
 
 def _ownership(dice: Random, times: _Times) -> dict[str, Any]:

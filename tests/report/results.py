@@ -11,12 +11,7 @@ from lookup.score.scoring import Scored
 from tests.score.cases import SEEDS, moves, plan, ratios, replicated, scored, spread, sums
 
 INPUTS = InputFacts(
-    lookups=1_234_567,
-    redirects=0,
-    quarantined=3,
-    clusters=("c", "d"),
-    induced_ratio=0.0123,
-    capacity="assumed",
+    lookups=1_234_567, redirects=0, quarantined=3, clusters=("c", "d"), induced_ratio=0.0123, capacity="assumed"
 )
 
 

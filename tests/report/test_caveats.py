@@ -142,10 +142,7 @@ def test_what_cannot_act_is_said_once_for_all_policies_of_one_reason() -> None:
 
     texts = what_cannot_act(result(cannot_act={**sweep, "twin": "no broker has a place"}))
 
-    assert [text.partition(" is not ")[0] for text in texts] == [
-        "each of t5, t10, t20",
-        "twin",
-    ]
+    assert [text.partition(" is not ")[0] for text in texts] == ["each of t5, t10, t20", "twin"]
 
 
 def test_nothing_to_be_careful_about() -> None:

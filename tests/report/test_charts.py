@@ -87,13 +87,7 @@ def test_altair_reads_and_writes_a_specification_as_it_is(spec: Mapping[str, Any
 
 
 _POINTS = st.lists(
-    st.builds(
-        Point,
-        st.text("abc-", min_size=1, max_size=25),
-        st.floats(0, 720),
-        st.floats(0, 360),
-        st.floats(5, 17),
-    ),
+    st.builds(Point, st.text("abc-", min_size=1, max_size=25), st.floats(0, 720), st.floats(0, 360), st.floats(5, 17)),
     max_size=20,
 )
 

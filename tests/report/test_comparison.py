@@ -71,8 +71,7 @@ def test_open_marks_hold_for_one_placement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "mark"),
-    [("better", "△"), ("worse", "▽"), ("equivalent", "="), ("identical", "≡"), ("inconclusive", "?")],
+    ("word", "mark"), [("better", "△"), ("worse", "▽"), ("equivalent", "="), ("identical", "≡"), ("inconclusive", "?")]
 )
 @pytest.mark.parametrize("scope", ["placement", "hours"])
 def test_only_decided_words_have_an_open_mark(word: Word, mark: str, scope: HoldsFor) -> None:

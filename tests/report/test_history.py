@@ -54,10 +54,7 @@ def test_columns_grow_wider_to_stay_few(tmp_path: Path) -> None:
 def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
     """What ends with a column counts in it, what begins then counts in the next."""
     write_table(tmp_path, "cells", _cells(*(("a", hour, 1.0) for hour in range(3)), *(("b", h, 1.0) for h in range(3))))
-    intervals = [
-        ("x", "a", 0.2, 2, "shed"),
-        ("x", "b", 2, None, None),
-    ]
+    intervals = [("x", "a", 0.2, 2, "shed"), ("x", "b", 2, None, None)]
     rows = [
         {
             "bundle": bundle,

@@ -125,10 +125,7 @@ class TestQuestion:
 class TestSpread:
     """Degrees of freedom, intervals and probabilities."""
 
-    @given(
-        st.lists(st.floats(-9, 9), min_size=2, max_size=8),
-        st.lists(st.floats(-9, 9), min_size=2, max_size=8),
-    )
+    @given(st.lists(st.floats(-9, 9), min_size=2, max_size=8), st.lists(st.floats(-9, 9), min_size=2, max_size=8))
     def test_the_freedom_lies_between_the_least_and_the_sum(self, values: list[float], units: list[float]) -> None:
         """Satterthwaite's, of a sum of two variances."""
         parts = np.tile(units, (len(values), 1))

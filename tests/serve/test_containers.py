@@ -323,11 +323,7 @@ def test_the_timer_plans_and_makes_the_moves(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("codes", "code", "commands", "kept"),
-    [
-        ({"plan": 4}, 0, ["plan"], 0),
-        ({"plan": 2}, 2, ["plan"], 1),
-        ({"apply": 4}, 4, ["plan", "apply"], 1),
-    ],
+    [({"plan": 4}, 0, ["plan"], 0), ({"plan": 2}, 2, ["plan"], 1), ({"apply": 4}, 4, ["plan", "apply"], 1)],
     ids=["nothing-to-move", "no-plan", "stopped"],
 )
 def test_the_timer_fails_only_if_moves_were_not_made(

@@ -19,16 +19,7 @@ from lookup.serve.recording import TABLES
 from lookup.serve.verifying import verify
 from tests.processes import awaited
 from tests.programs import Elsewhere, written
-from tests.serve.servers import (
-    BUNDLE,
-    POLICIES,
-    decide,
-    lookup_entry,
-    read_table,
-    settings_file,
-    started,
-    view,
-)
+from tests.serve.servers import BUNDLE, POLICIES, decide, lookup_entry, read_table, settings_file, started, view
 
 #: A plug-in file whose scorer can be changed.
 _PLUGIN = '''
@@ -272,10 +263,7 @@ def test_rows_that_no_server_wrote_are_named(folder: Path, table: str, values: d
 
 @pytest.mark.parametrize(
     ("table", "column", "sentence"),
-    [
-        ("decisions", "odds", "no column 'odds'"),
-        ("views", "load", "cannot be read as views: "),
-    ],
+    [("decisions", "odds", "no column 'odds'"), ("views", "load", "cannot be read as views: ")],
 )
 def test_table_of_another_kind_is_a_sentence(folder: Path, table: str, column: str, sentence: str) -> None:
     """A file without a column, or that is torn, is refused with its name."""

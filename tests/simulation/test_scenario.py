@@ -46,10 +46,7 @@ SENTENCES = [
     ("events = [{ at = 1, topics = [1] }]", "factor: the event says whose load changes but not by how much"),
     ("events = [{ at = 12, factor = 1.0 }]", "minute 12 does not come, the last one is 11"),
     ('events = [{ at = 1, leave = ["b3"] }]', "there is no broker 'b3'; known: b1, b2"),
-    (
-        "events = [{ at = 1, topics = [8], factor = 2.0 }]",
-        "minute 1 names topic 8, the last one of 't/n' is 7",
-    ),
+    ("events = [{ at = 1, topics = [8], factor = 2.0 }]", "minute 1 names topic 8, the last one of 't/n' is 7"),
     ('events = [{ at = 1, namespace = "t/m", factor = 2.0 }]', "there is no namespace 't/m'; did you mean 't/n'?"),
     ('assertions = [{ figure = "moves" }]', "assertions[0]: should have at_most or at_least"),
     ('assertions = [{ figure = "moves", policy = "x", at_most = 1 }]', "there is no policy 'x'; known: stays"),

@@ -11,10 +11,7 @@ from tests.tuning.worlds import distance, searched, space_of, standing
 _KEY = "shedder.threshold"
 _BEST = 0.04
 _TODAY = {"name": "today", "selector": "random", "shedder": {"use": "threshold", "threshold": 0.4}}
-_SPACE = {
-    _KEY: {"low": 0.01, "high": 0.5, "scale": "log"},
-    "shedder.history": {"low": 0.0, "high": 0.9},
-}
+_SPACE = {_KEY: {"low": 0.01, "high": 0.5, "scale": "log"}, "shedder.history": {"low": 0.0, "high": 0.9}}
 
 
 def _figures(candidate: Candidate) -> Standing:

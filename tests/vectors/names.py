@@ -7,14 +7,7 @@ from functools import partial
 from typing import Any
 
 from lookup.errors import InputError, PulsarLookupError
-from lookup.model.bundles import (
-    HASH_END,
-    BundleRange,
-    bundle_name_parts,
-    bundle_of,
-    equal_boundaries,
-    topic_hash,
-)
+from lookup.model.bundles import HASH_END, BundleRange, bundle_name_parts, bundle_of, equal_boundaries, topic_hash
 from lookup.model.names import NamespaceName, TopicName
 from tests.vectors.namespace_bundles import NamespaceBundles
 from tests.vectors.reading import Handler, hash_of, hash_text, hashes_of, only

@@ -27,8 +27,4 @@ def _filter_system(given: Mapping[str, Any], expected: Mapping[str, Any]) -> Map
     return {"topics": without_system_topics(given["topics"])}
 
 
-AREAS: Mapping[str, Handler] = {
-    "topics.filter": _filter,
-    "topics.filter_system": _filter_system,
-    "topics.hash": _hash,
-}
+AREAS: Mapping[str, Handler] = {"topics.filter": _filter, "topics.filter_system": _filter_system, "topics.hash": _hash}

@@ -15,15 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from lookup.logs.readers.jetty_access import LOOKUP_PATH, http_lookup
 from lookup.logs.readers.templates import Template, label_rule, topic_template, value_template
-from lookup.logs.readers.values import (
-    cut_quoted,
-    flattened,
-    number_of,
-    object_of,
-    unquoted,
-    unreadable,
-    value_at,
-)
+from lookup.logs.readers.values import cut_quoted, flattened, number_of, object_of, unquoted, unreadable, value_at
 from lookup.model.documents import Row, Unreadable
 from lookup.model.quoting import closest, listed, shown, suggestion
 from lookup.model.time import time_parser, zone_of

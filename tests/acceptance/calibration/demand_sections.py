@@ -137,10 +137,7 @@ def gate_section(deaf: Mapping[int, Counter[int]]) -> tuple[list[str], bool]:
     ], all(are_kept)
 
 
-def another_day_section(
-    days: Sequence[Days],
-    same: Sequence[Days],
-) -> tuple[list[str], bool]:
+def another_day_section(days: Sequence[Days], same: Sequence[Days]) -> tuple[list[str], bool]:
     """Say how differences of one day go with those of the next."""
     rows, are_kept = [], []
     for name in ("match_ratio[rack]", "imbalance_max_mean", "imbalance_cv") if days else ():

@@ -118,11 +118,7 @@ def page(findings: Findings) -> tuple[str, bool]:
         (_by(findings.equals, lambda key: key[0], "policy"), True),
         (["By kind of log:"], True),
         (_by(findings.equals, lambda key: key[1].name, "log"), True),
-        _runs(
-            "## The same over logs with brokers",
-            findings.logged,
-            "over the same logs with their brokers",
-        ),
+        _runs("## The same over logs with brokers", findings.logged, "over the same logs with their brokers"),
         (["## Redrawn demand"], True),
         redrawn_section(findings.redrawn),
         redrawn_by_metric_section(findings.redrawn),
@@ -174,16 +170,7 @@ def _false_by_metric(counts: Counts) -> tuple[list[str], bool]:
         kept = is_kept(count.false, count.made, most=_FALSE, upper=_UPPER)
         are_kept.append(kept is not False)
         mean = "–" if count.mean_square != count.mean_square else f"{count.mean_square:.2f}"
-        rows.append(
-            (
-                f"`{name}`",
-                f"{count.made:,.0f}",
-                f"{count.share:.1%}",
-                f"{upper:.1%}",
-                state(kept),
-                mean,
-            )
-        )
+        rows.append((f"`{name}`", f"{count.made:,.0f}", f"{count.share:.1%}", f"{upper:.1%}", state(kept), mean))
     head = ("metric", "logs in which it can differ", "false", "upper bound", "kept", "mean of t²")
     return list(table(head, rows)), all(are_kept)
 

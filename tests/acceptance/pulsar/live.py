@@ -90,11 +90,7 @@ class Live:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of `lookup` in the folder, to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "lookup", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "lookup", *arguments], cwd=self.folder, capture_output=True, text=True, check=False
         )
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:

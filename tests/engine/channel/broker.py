@@ -109,11 +109,7 @@ class Channel:
     """
 
     def __init__(
-        self,
-        broker: str,
-        storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC,
-        *,
-        multi_phase: bool = True,
+        self, broker: str, storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC, *, multi_phase: bool = True
     ) -> None:
         self.broker = broker
         self.storage = storage
@@ -211,13 +207,7 @@ class Channel:
         return owner
 
     def _next(
-        self,
-        unit: str,
-        state: ServiceUnitState,
-        destination: str | None,
-        source: str | None,
-        *,
-        now_ms: int,
+        self, unit: str, state: ServiceUnitState, destination: str | None, source: str | None, *, now_ms: int
     ) -> Message:
         version = next_version(self.records.get(unit))
         return Message(unit, ServiceUnitStateData(state, destination, source, timestamp=now_ms, version_id=version))

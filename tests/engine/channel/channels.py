@@ -57,11 +57,7 @@ class Channels:
     """
 
     def __init__(
-        self,
-        brokers: Iterable[str],
-        storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC,
-        *,
-        multi_phase: bool = True,
+        self, brokers: Iterable[str], storage: ChannelStorage = ChannelStorage.SYSTEM_TOPIC, *, multi_phase: bool = True
     ) -> None:
         self.storage = storage
         self.log: list[Message] = []

@@ -75,10 +75,7 @@ def _rows(*lines: str, broker: str = "b1:8080") -> list[dict[str, Any]]:
             ),
             {"event": "unloaded", "broker": "b3:8080", "by": "policy"},
         ),
-        (
-            _handled("b1:8080", _record("Owned", "b1:8080", "b4:8080")),
-            {"event": "owned", "broker": "b1:8080"},
-        ),
+        (_handled("b1:8080", _record("Owned", "b1:8080", "b4:8080")), {"event": "owned", "broker": "b1:8080"}),
         (
             _handled("b4:8080", _record("Releasing", "b1:8080", "b4:8080"), "Transfer:Releasing"),
             {"event": "unloaded", "broker": "b4:8080", "by": "policy"},

@@ -133,12 +133,7 @@ def test_a_line_that_is_no_object_is_reported(line: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "sentence"),
-    [
-        ("peer.id", "no object has the key 'peer.id'; "),
-        ("seldom", None),
-        ("peer.ip", None),
-    ],
+    ("client", "sentence"), [("peer.id", "no object has the key 'peer.id'; "), ("seldom", None), ("peer.ip", None)]
 )
 def test_a_key_that_no_object_has_is_named(client: str, sentence: str | None) -> None:
     """Before any record is read, if another one is like it; a key may be rare."""
@@ -171,11 +166,7 @@ def test_quotes_comments_and_conditions() -> None:
 
 @pytest.mark.parametrize(
     ("line", "reason"),
-    [
-        ("7", "1 values where 2"),
-        ("soon,p", "timestamp 'soon' "),
-        ('7,"p', "the quotes do not fit: "),
-    ],
+    [("7", "1 values where 2"), ("soon,p", "timestamp 'soon' "), ('7,"p', "the quotes do not fit: ")],
 )
 def test_a_line_that_cannot_be_used_is_reported(line: str, reason: str) -> None:
     """Wrong count, time or quotes make the record unreadable with the reason, and the next one is read."""

@@ -38,11 +38,7 @@ def test_all_samples_are_there(samples: dict[str, tuple[str, ...]]) -> None:
     [
         (
             "L04",
-            {
-                "ts": 1640788657641000,
-                "topic": "persistent://public/data-channel/tet-partition-30",
-                "result": "failed",
-            },
+            {"ts": 1640788657641000, "topic": "persistent://public/data-channel/tet-partition-30", "result": "failed"},
         ),
         (
             "L05",

@@ -64,11 +64,7 @@ def tell(settings: EvaluationFile, *, by: Sequence[str] = ()) -> Tale:
         "assumed": any(world.assumed is not None for world in worlds),
     }
     return Tale(
-        runs,
-        logged,
-        dict(quarantined),
-        facts,
-        _cycles(runs, {world.name: world.scored_from for world in worlds}),
+        runs, logged, dict(quarantined), facts, _cycles(runs, {world.name: world.scored_from for world in worlds})
     )
 
 

@@ -198,12 +198,7 @@ class Walk:
         usage = [
             (known, over) for (cell, _), (known, over) in self.usage_s.items() if hour is None or _hour(cell) == hour
         ]
-        return world.happenings(
-            lookups,
-            cells,
-            changes=changes,
-            usage_s=None if world.assumed is not None else usage,
-        )
+        return world.happenings(lookups, cells, changes=changes, usage_s=None if world.assumed is not None else usage)
 
     def parts(self, by: Sequence[str], changes: Sequence[Change] | None) -> dict[Any, Figures]:
         """Return the figures of every part of the demand."""

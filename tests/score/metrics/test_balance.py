@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 from lookup.hooks import Metric
 from lookup.model.batch import Batch, Cells
 from lookup.model.broker import Roster
-from lookup.score.metrics import (
-    ImbalanceCv,
-    ImbalanceMaxMean,
-    LoadVariation,
-    OverloadRatio,
-)
+from lookup.score.metrics import ImbalanceCv, ImbalanceMaxMean, LoadVariation, OverloadRatio
 from tests.score.oracle import Happenings
 from tests.score.worlds import HOUR, batch_of, labelled
 

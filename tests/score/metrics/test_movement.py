@@ -106,16 +106,7 @@ def test_assignments_are_decisions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owners", "redundant"),
-    [
-        ("xy", 0),
-        ("xyz", 0),
-        ("xyx", 2),
-        ("xyzx", 3),
-        ("xyxy", 3),
-        ("xyzy", 2),
-        ("xyzyx", 4),
-    ],
+    ("owners", "redundant"), [("xy", 0), ("xyz", 0), ("xyx", 2), ("xyzx", 3), ("xyxy", 3), ("xyzy", 2), ("xyzyx", 4)]
 )
 def test_redundant_moves_lead_back(owners: str, redundant: int) -> None:
     """All moves from leaving an owner until returning to it count, each once."""

@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 
-from lookup.errors import (
-    ArgumentError,
-    ConflictError,
-    InvalidNameError,
-    NotFoundError,
-    PulsarLookupError,
-    StateError,
-)
+from lookup.errors import ArgumentError, ConflictError, InvalidNameError, NotFoundError, PulsarLookupError, StateError
 from lookup.model.catalog import CatalogView, Equals, Exists, In, TopicEntry, TopicEvent
 from lookup.topics.catalog import Catalog
 from lookup.topics.catalog.naming import without_system_topics

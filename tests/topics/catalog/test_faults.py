@@ -64,11 +64,7 @@ def _failing(at: int | None, error: type[BaseException] = MemoryError) -> Iterat
 
 def _everything(catalog: Catalog) -> tuple[object, object]:
     questions = [
-        (
-            catalog.topics(name, "all"),
-            catalog.labels_in(name),
-            catalog.selected(name, (Equals("env", "prod"),)),
-        )
+        (catalog.topics(name, "all"), catalog.labels_in(name), catalog.selected(name, (Equals("env", "prod"),)))
         for name in catalog.namespaces()
     ]
     return everything(catalog), questions

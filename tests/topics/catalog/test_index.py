@@ -17,9 +17,7 @@ from tests.topics.catalogs import NAMESPACE, entries, index, parts, rebuilt, top
 _KEYS, _VALUES = st.sampled_from("abc"), st.sampled_from("xyz")
 _LABELS = st.dictionaries(_KEYS, _VALUES)
 _TERMS = st.one_of(
-    st.builds(Equals, _KEYS, _VALUES),
-    st.builds(In, _KEYS, st.lists(_VALUES).map(tuple)),
-    st.builds(Exists, _KEYS),
+    st.builds(Equals, _KEYS, _VALUES), st.builds(In, _KEYS, st.lists(_VALUES).map(tuple)), st.builds(Exists, _KEYS)
 )
 _SELECTORS = st.lists(_TERMS, min_size=1, max_size=3).map(tuple)
 

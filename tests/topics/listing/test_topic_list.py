@@ -129,12 +129,7 @@ _HERE = "persistent://public/default/"
 
 @pytest.mark.parametrize(
     ("locals_", "wanted"),
-    [
-        ([], "00000000"),
-        (["a"], "e4a876e3"),
-        (["b", "a"], "c7559e98"),
-        (["t-partition-0", "t-partition-1"], "102fd9b3"),
-    ],
+    [([], "00000000"), (["a"], "e4a876e3"), (["b", "a"], "c7559e98"), (["t-partition-0", "t-partition-1"], "102fd9b3")],
 )
 def test_known_lists_have_their_known_hash(locals_: Sequence[str], wanted: str) -> None:
     """The hash is CRC32C over the sorted names, its bytes from the lowest up."""

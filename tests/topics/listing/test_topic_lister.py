@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.errors import (
-    ArgumentError,
-    ContractError,
-    PatternError,
-    PolicyError,
-    PulsarLookupError,
-    StateError,
-)
+from lookup.errors import ArgumentError, ContractError, PatternError, PolicyError, PulsarLookupError, StateError
 from lookup.hooks import Lister
 from lookup.model.catalog import CatalogView, Listing, Mode, TopicEntry
 from lookup.settings import ListingSection
