@@ -32,7 +32,7 @@ BOUNDS: Mapping[str, int] = {
     "lookup/settings": 3_800,
     "lookup/simulation": 1_100,
     "lookup/spark": 500,
-    "lookup/testing": 1_100,
+    "lookup/testing": 1_200,
     "lookup/topics": 3_600,
     "lookup/tuning": 2_000,
     "plugins/lookup_policies": 4_300,
