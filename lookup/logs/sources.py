@@ -503,7 +503,10 @@ def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
 
 
 def _span_in(metadata: pq.FileMetaData) -> tuple[int, int] | None:
-    both = [(each.min, each.max) for _, each in statistics_of(metadata, ("ts",))]
+    try:
+        both = [(each.min, each.max) for _, each in statistics_of(metadata, ("ts",))]
+    except OverflowError:  # of times beyond the calendar, whose rows are refused
+        return None
     # Numbers, or datetimes, which are in UTC whether they say so or not.
     times = [us if isinstance(us, int) else to_us(us.replace(tzinfo=UTC)) for pair in both for us in pair]
     return (min(times), max(times)) if times else None

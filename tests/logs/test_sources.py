@@ -244,6 +244,16 @@ def test_a_table_in_seconds_or_ms_is_refused(tmp_path: Path, unit: int) -> None:
         list_log(str(tmp_path))
 
 
+def test_times_beyond_the_calendar_are_no_span(tmp_path: Path) -> None:
+    """Rows with such times are refused when they are read; the table is found all the same."""
+    times = pa.array([-(10**18), 0], pa.int64()).cast(pa.timestamp("us"))
+    pq.write_table(pa.table({"ts": times, "topic": ["a", "b"], "cluster": ["c", "c"]}), tmp_path / "a.parquet")
+
+    (file,) = list_log(str(tmp_path))
+
+    assert file.span is None
+
+
 def test_brokers_without_times_are_always_there(tmp_path: Path) -> None:
     """A table of brokers may be a list: of a column `broker` or `id`, and no `ts` and `event`."""
     pq.write_table(pa.table({"id": ["b1:8080", "b2:8080"], "cluster": ["c", "c"]}), tmp_path / "a.parquet")
