@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Annotated
 
 from pydantic import PlainValidator
@@ -47,7 +47,8 @@ def typed(text: str) -> bool | int | float | str:
     return bare
 
 
-_LINES = Path(__file__).with_name("broker_keys.txt").read_text(encoding="ascii").splitlines()
+# Workers of a cluster read it out of an archive.
+_LINES = files("lookup.settings").joinpath("broker_keys.txt").read_text(encoding="ascii").splitlines()
 #: What is known of every key of Pulsar's brokers, in the words of `broker_keys.txt`.
 KEYS: Mapping[str, tuple[str, ...]] = {
     key: tuple(words) for key, *words in (line.split() for line in _LINES if not line.startswith("#"))
