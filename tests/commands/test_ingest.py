@@ -384,3 +384,80 @@ def test_times_that_are_all_midnights_are_said(lookup: Run, tmp_path: Path, zone
     )
 
     assert ("all 20 times are" in ran.err) == says
+
+
+_ASKED = (
+    "2026-01-01T00:00:0{n},000+0000 [io-1] DEBUG org.apache.pulsar.broker.service.ServerCnx - "
+    "[persistent://t/n/a] Received Lookup from /10.0.0.1:5 for {n}"
+)
+_ANSWERED = (
+    "2026-01-01T00:00:0{n},003+0000 [io-1] DEBUG org.apache.pulsar.broker.lookup.TopicLookupBase - "
+    "[persistent://t/n/a] Lookup result type=BrokerUrl, brokerUrl=pulsar://b1:6650"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "use", "sentence"),
+    [
+        # The reader is for other lookups of the same log.
+        (
+            [*(line.format(n=n) for n in range(3) for line in (_ASKED, _ANSWERED)), "{http}"],
+            "jetty-access",
+            "3 requests and 3 answers of lookups in them, but log reader 'jetty-access' found only 1 lookup",
+        ),
+        # Something has cut the topics out of the answers.
+        (
+            [
+                *(_ASKED.format(n=n) for n in range(3)),
+                *(f"2026-01-01T00:00:05,000+0000 [io-1] DEBUG o.a.p.X - Lookup result {n}" for n in range(3)),
+            ],
+            "pulsar-broker",
+            "3 requests and 3 answers of lookups in them, but none of the 3 rows of LOOKUPS has an answer",
+        ),
+        (
+            [_ASKED.format(n=1), "2026-01-01T00:00:02.000Z stdout P 2026-01-01T00:00:02,000+0000 [io-1] DEB"],
+            "pulsar-broker",
+            "1 line that a container runtime cut in parts: the last part is missing",
+        ),
+    ],
+)
+def test_lookups_that_are_lost_are_counted(
+    lookup: Run, tmp_path: Path, lines: list[str], use: str, sentence: str
+) -> None:
+    """The bytes of the log have them and no row has: both numbers are said, with `--quiet` too."""
+    http = '10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET /lookup/v2/topic/persistent/t/n/b HTTP/1.1" 200 9'
+    files = _files(tmp_path, log="\n".join(lines).replace("{http}", http) + "\n")
+
+    flags = ("--reader", use, "--cluster", "c", "--master", "none", "--output", tmp_path / "o", "--quiet")
+    ran = lookup("ingest", files["log"], *flags)
+
+    assert (ran.code, sentence in ran.err) == (0, True), ran.err
+
+
+def test_times_of_a_collector_are_named(lookup: Run, tmp_path: Path) -> None:
+    """Lines without a time of their own get that of the envelope, and it is said whose that is."""
+    message = _ASKED.partition(" - ")[2].format(n=1)
+    files = _files(tmp_path, log=json.dumps({"message": message, "@timestamp": "2026-01-01T05:00:00Z"}) + "\n")
+    flags = ("--reader", "pulsar-broker", "--cluster", "c", "--master", "none", "--output", tmp_path / "o")
+
+    ran = lookup("ingest", files["log"], *flags)
+
+    assert "note: 1 time is the collector's, of its key `@timestamp`, not the broker's" in ran.err
+
+
+def test_a_clock_of_12_hours_without_am_and_pm_is_refused(lookup: Run, tmp_path: Path) -> None:
+    """Whether the mapping is proposed or written by hand, nothing is written."""
+    hours = (11, 12, 1, 2)
+    rows = "".join(f"2026-01-01 {hour:02}:30:0{n}\th1\ta\n" for hour in hours for n in range(3))
+    mapping = MAPPING.replace('"unix"', '"iso"')
+    files = _files(tmp_path, log=f"time\thost\tpath\n{rows}", mapping=mapping)
+
+    proposed = lookup("init", tmp_path / "trial", "--log", files["log"])
+    ran = lookup(
+        *("ingest", files["log"], "--mapping", files["mapping"], "--master", "none", "--output", tmp_path / "o")
+    )
+
+    assert (proposed.code, ran.code) == (2, 2)
+    assert "its clock has 12 hours" in proposed.err
+    assert "its clock has 12 hours" in ran.err
+    assert not (tmp_path / "o" / "lookups").exists()
