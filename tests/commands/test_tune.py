@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +194,7 @@ def test_an_interrupted_search_goes_on(
 
     def interrupted(trials: LogTrials, batch: Any, number: int, *rest: Any) -> Any:
         if number:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
         return tried(trials, batch, number, *rest)
 
     with monkeypatch.context() as patched:
