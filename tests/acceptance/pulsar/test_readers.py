@@ -136,6 +136,17 @@ def _changes(rows: list[_Values]) -> list[_Values]:
     return changes
 
 
+def _said_by_brokers(changes: list[_Values]) -> list[_Values]:
+    """Leave out that the children of a split are owned: the state topic has a record of each, and logs have none."""
+    owners: dict[str, str] = {}
+    said = []
+    for row in changes:
+        if row["event"] != "owned" or owners.get(row["bundle"]) != row["broker"]:
+            said.append(row)
+        follow(owners, row)
+    return said
+
+
 def _owners(changes: list[_Values]) -> dict[str, str]:
     owners: dict[str, str] = {}
     for row in changes:
@@ -163,10 +174,11 @@ def test_ownership_in_logs_is_that_of_the_state_topic(session: _Session, layout:
     """Of 100 changes 95 are found, with owner, bundle and kind and within 3 s, and none is invented."""
     rows = _of_the_session(session.read_logs(layout)["ownership"])
 
-    missing, invented = differences(_changes(rows), session.changes)
+    said = _said_by_brokers(session.changes)
+    missing, invented = differences(_changes(rows), said)
 
     assert invented == [], session.said_of(invented, layout)
-    assert len(missing) <= 0.05 * len(session.changes)
+    assert len(missing) <= 0.05 * len(said)
     # Twelve first owners, four unloads, four moves and a split at least; how many follow from a lost broker is luck.
     assert len(session.changes) > 20
     assert {row["event"] for row in session.changes} == {"owned", "unloaded", "split"}
