@@ -470,7 +470,8 @@ def open_parquet(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[pq.
         where = name if is_local else system.open_input_file(name)
         with pq.ParquetFile(where, memory_map=is_local) as file:
             _require_once(path, file.schema_arrow)
-            wanted = [column for column in dictionaries if column not in _delta_encoded(file.metadata)]
+            plain = _delta_encoded(file.metadata) if dictionaries else ()
+            wanted = [column for column in dictionaries if column not in plain]
             if not wanted:
                 yield file
                 return

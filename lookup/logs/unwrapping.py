@@ -23,8 +23,9 @@ from lookup.model.time import counted_unit, moment_at, parse_iso, time_parser, t
 __all__ = ["ANSWERS", "REQUESTS", "Events", "where_text_is"]
 
 #: Phrases that only the lookups in a log of Pulsar have: a request, and an answer.
-REQUESTS = re.compile(r"Received Lookup (?:from|request)")
-ANSWERS = re.compile(r"Lookup result\b|Lookup response for ")
+#: A lookup over HTTP is both in one line.
+REQUESTS = re.compile(r"Received Lookup (?:from|request)|Lookup succeeded for topic")
+ANSWERS = re.compile(r"Lookup result\b|Lookup response for |Lookup succeeded for topic")
 #: Keys of envelopes whose value is what a program has written, in lower case, the surest first.
 _TEXT_KEYS = (
     "log", "message", "msg", "line", "_raw", "textpayload", "body", "original", "full_message", "short_message", "text",

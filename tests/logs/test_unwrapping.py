@@ -118,6 +118,15 @@ def test_cut_lines_are_joined_and_their_lack_is_counted() -> None:
     assert _texts(*flagged) == [_LINE]
 
 
+def test_phrases_are_counted_before_anything_is_opened() -> None:
+    """However deep they are; a lookup over HTTP is a request and an answer, so that it hides no other that is lost."""
+    http = "Lookup succeeded for topic persistent://t/n/a -- broker: b"
+    events = _read({"a": [{"b": _ASKED}, {"b": json.dumps({"c": _ASKED})}]}, http, "[x] Lookup result y")
+
+    assert len(list(events)) >= 3
+    assert (events.requests, events.answers) == (3, 2)
+
+
 def test_documents_may_be_spread_over_lines() -> None:
     """As jq and command lines of clouds print them: one document, several, or an array of them."""
     records = [{"message": _LINE}, {"message": _LINE, "labels": {"a": [1, 2]}}]
