@@ -145,8 +145,8 @@ class Events:
         held: list[tuple[int, str]] = []
         depth, is_array = 0, False
         for number, line in self.lines:
-            self.requests += len(REQUESTS.findall(line))
-            self.answers += len(ANSWERS.findall(line))
+            self.requests += _count(REQUESTS, line)
+            self.answers += _count(ANSWERS, line)
             bare = line.strip()
             # The elements of an array that is the whole file are documents of their own.
             if (number == 1 and bare == "[") or (is_array and not held and bare == "]"):
@@ -234,6 +234,14 @@ class Events:
         ):
             self.borrowed[event.clock] += 1
         return event.line()
+
+
+def _count(phrase: re.Pattern[str], line: str) -> int:
+    """Count a phrase in a line; an envelope may repeat one text under several keys."""
+    found = len(phrase.findall(line))
+    if found < 2:
+        return found
+    return len(set(re.findall(rf'(?:\[[^\]"]{{0,300}}\] )?(?:{phrase.pattern})[^"\\]{{0,200}}', line)))
 
 
 def where_text_is(line: str) -> str:

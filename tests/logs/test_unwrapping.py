@@ -121,10 +121,21 @@ def test_cut_lines_are_joined_and_their_lack_is_counted() -> None:
 def test_phrases_are_counted_before_anything_is_opened() -> None:
     """However deep they are; a lookup over HTTP is a request and an answer, so that it hides no other that is lost."""
     http = "Lookup succeeded for topic persistent://t/n/a -- broker: b"
-    events = _read({"a": [{"b": _ASKED}, {"b": json.dumps({"c": _ASKED})}]}, http, "[x] Lookup result y")
+    events = _read(
+        {"a": [{"b": _ASKED}, {"b": json.dumps({"c": _ASKED.replace("for 0", "for 1")})}]}, http, "[x] Lookup result y"
+    )
 
     assert len(list(events)) >= 3
     assert (events.requests, events.answers) == (3, 2)
+
+
+def test_a_text_that_an_envelope_repeats_is_one() -> None:
+    """Under another key, with or without its time; texts that differ are several, though they stand on one line."""
+    repeated = _read({"message": _ASKED, "event": {"original": _LINE}, "@timestamp": "2024-03-25T13:19:09Z"})
+    several = _read([{"message": _LINE}, {"message": _LINE.replace("for 0", "for 1")}])
+
+    assert [len(list(events)) for events in (repeated, several)] == [1, 2]
+    assert (repeated.requests, several.requests) == (1, 2)
 
 
 def test_documents_may_be_spread_over_lines() -> None:
