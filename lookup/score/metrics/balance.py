@@ -86,15 +86,12 @@ class LoadVariation(CellQuotient):
     def accumulate(self, batch: Batch, key: str | None) -> FloatArray:
         """Return discounted variation against the cell before, and weight, shape (n_cells, 2)."""
         cells = batch.cells
-        steps = np.zeros(cells.served.shape)
-        for broker in range(cells.served.shape[1]):
-            registered = np.flatnonzero(cells.registered[:, broker])
-            served = cells.served[registered, broker]
-            busy = np.flatnonzero(served)
-            if len(busy):
-                # Cells before a broker served anything are left out: its first load is no swing.
-                steps[registered[busy[0] + 1 :], broker] = np.diff(served[busy[0] :])
-        return np.stack([discounted(steps).sum(axis=1), _served_by_registered(cells).sum(axis=1)], axis=1)
+        steps, serving = np.zeros(cells.served.shape), _served_by_registered(cells)
+        broker, cell = cells.registered.T.nonzero()
+        # Cells before a broker served anything are left out: its first load is no swing.
+        is_step = (broker[1:] == broker[:-1]) & np.logical_or.accumulate(serving > 0)[cell[:-1], broker[:-1]]
+        steps[cell[1:][is_step], broker[1:][is_step]] = np.diff(cells.served[cell, broker])[is_step]
+        return np.stack([discounted(steps).sum(axis=1), serving.sum(axis=1)], axis=1)
 
 
 def _served_by_registered(cells: Cells) -> FloatArray:
