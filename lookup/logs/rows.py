@@ -7,9 +7,10 @@ take longer than everything else.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +52,18 @@ class LogBatch:
         if rows.all():
             return self
         return replace(self, rows=self.rows.filter(pa.array(rows)), lines=self.line_numbers[rows])
+
+    def divided(self, codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, LogBatch]]:
+        """Yield each code that occurs, ascending, with its rows in their order."""
+        if not len(codes) or codes.min() == codes.max():
+            # Most batches are of one code: their rows need not be copied.
+            yield from ((int(code), self) for code in codes[:1])
+            return
+        order = np.argsort(codes, kind="stable")
+        present, starts = np.unique(codes[order], return_index=True)
+        rows, lines = self.rows.take(pa.array(order)), self.line_numbers[order]
+        for code, low, high in zip(present.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            yield code, replace(self, rows=rows.slice(low, high - low), lines=lines[low:high])
 
     def within(self, since_us: int, until_us: int) -> LogBatch:
         """Return the rows from an instant on and before another, and those that have no time."""
@@ -113,19 +126,22 @@ class Checks:
             # Weights have sentences of their own.
             if not isinstance(bounds, Bounds) or name == "weight" or name not in self._batch.rows.schema.names:
                 continue
-            values = pc.fill_null(self._batch.rows.column(name).cast(pa.float64(), safe=False), 1.0).to_numpy(
-                zero_copy_only=False
-            )
+            values = _figures(self._batch.rows.column(name))
+            high = min(bounds.high, sys.float_info.max)
+            # The ends are compared first; NaN, which is refused, is both of them.
+            if len(values) and bounds.low < values.min() and values.max() <= high:
+                continue
             low = values > bounds.low if bounds.excludes_low else values >= bounds.low
-            self.refuse(~(low & (values <= min(bounds.high, sys.float_info.max))), partial(_why, name, bounds), name)
+            self.refuse(~(low & (values <= high)), partial(_why, name, bounds), name)
 
     def weights(self) -> Ints:
         """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
         names = self._batch.rows.schema.names
         if "weight" not in names or self._batch.rows.column("weight").null_count == self._batch.rows.num_rows:
             return np.full(self._batch.rows.num_rows, MICRO, dtype=np.int64)
-        column = self._batch.rows.column("weight").cast(pa.float64(), safe=False)
-        weights = pc.fill_null(column, 1.0).to_numpy(zero_copy_only=False)
+        weights = _figures(self._batch.rows.column("weight"))
+        if weights.min() >= 0.0 and weights.max() <= MAX_WEIGHT:
+            return np.rint(weights * MICRO).astype(np.int64)
         wrong = ~((weights >= 0.0) & (weights < np.inf))
         self.refuse(wrong, lambda text: f"weight {text} is not a finite number of at least 0", "weight")
         heavy = weights > MAX_WEIGHT
@@ -133,6 +149,12 @@ class Checks:
         wrong |= heavy
         micro: Ints = np.rint(np.where(wrong, 0.0, weights) * MICRO).astype(np.int64)
         return micro
+
+
+def _figures(column: pa.Array) -> NDArray[np.float64]:
+    """Return numbers as floats, 1.0 for those that are missing."""
+    values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).fill_null(1.0).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _micros(column: pa.Array) -> Ints:

@@ -71,6 +71,8 @@ _MOST = 1000
 #: Fewer pairs say nothing about a log.
 _TELLING = 20
 
+#: Odd numbers without pattern, as in SplitMix64.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 Keys = NDArray[np.uint64]
 
 
@@ -81,10 +83,8 @@ def keys_of(ts: NDArray[np.int64], topics: NDArray[Any]) -> Keys:
         ts: µs since the Unix epoch.
         topics: a hash of each topic.
     """
-    # Multiplications wrap around, as in SplitMix64.
-    keys = ts.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + topics.astype(np.uint64)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return keys ^ (keys >> np.uint64(27))
+    # Multiplicative hashing (Knuth) spreads both over all keys; the multiplications wrap around.
+    return (ts.astype(np.uint64) * _SPREAD[0]) ^ (topics.astype(np.uint64) * _SPREAD[1])
 
 
 class Repeats:
@@ -398,7 +398,7 @@ class Coder:
         if indices.null_count:
             table = narrowed(np.append(table.astype(np.int32), np.int32(code(absent))))
             indices = pc.fill_null(indices, len(known[1]))
-        codes: Codes = table[indices.to_numpy(zero_copy_only=False)]
+        codes: Codes = table.take(indices.to_numpy(zero_copy_only=False))
         return codes
 
 

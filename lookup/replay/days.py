@@ -91,9 +91,11 @@ class PartWriter:
             self._held.setdefault(first, []).append(columns)
         else:
             days = days_of(ts, self._tick_us)
-            for day in np.unique(days).tolist():
-                mask = days == day
-                self._held.setdefault(day, []).append({name: values[mask] for name, values in columns.items()})
+            order = np.argsort(days, kind="stable")
+            present, starts = np.unique(days[order], return_index=True)
+            pieces = {name: np.split(values[order], starts[1:]) for name, values in columns.items()}
+            for number, day in enumerate(present.tolist()):
+                self._held.setdefault(day, []).append({name: piece[number] for name, piece in pieces.items()})
         self._rows += len(ts)
         if self._rows >= _HELD_ROWS:
             self.flush()

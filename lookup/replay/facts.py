@@ -97,7 +97,7 @@ class FactsWalk(ClusterWalk):
     def _count_senders(self, rows: SliceRows, span: slice) -> None:
         if span.start == span.stop:
             return
-        keys = column_keys(self._namespace[rows.column("atom", span)], size=len(self._cluster.senders.namespaces))
+        keys = column_keys(self._namespace.take(rows.column("atom", span)), size=len(self._cluster.senders.namespaces))
         (namespace, client), lookups, _ = keys.by(
             rows.column("properties", span), size=len(self._cluster.clients)
         ).counted(1.0)

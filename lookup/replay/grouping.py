@@ -47,7 +47,8 @@ class RowKeys:
         """
         before = self.columns
         # Codes are narrow integers, which a product would overflow.
-        keys = self.rows * np.int64(size) + column
+        keys = self.rows * np.int64(size)
+        keys += column
         if low:
             keys -= low
         bound = None if self.bound is None else self.bound * size

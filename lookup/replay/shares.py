@@ -36,6 +36,8 @@ __all__ = [
     "read_splits", "short_codes",
 ]  # fmt: skip
 
+#: Rows that are coded together: their columns stay in a core's cache.
+_BATCH_ROWS = 1 << 17
 #: Columns whose dictionaries are kept as they stand in the file.
 _TEXTS = ("cluster", "topic", "client", "properties", "broker", "result", "listener")
 
@@ -71,7 +73,7 @@ def read_splits(splits: Sequence[FileSplit], plan: CodingPlan) -> Iterator[LogBa
             row = split.first_row
             for group in range(split.first_group, split.first_group + split.groups):
                 # No threads: Spark runs a task on every core as it is.
-                for rows in parquet.read_row_group(group, columns=columns, use_threads=False).to_batches():
+                for rows in parquet.read_row_group(group, columns=columns, use_threads=False).to_batches(_BATCH_ROWS):
                     yield LogBatch(rows, split.file.name, row, split.file.cluster)
                     row += rows.num_rows
 
@@ -152,10 +154,8 @@ def _by_cluster(batch: LogBatch) -> Iterator[tuple[str | None, LogBatch]]:
     column = batch.rows.column("cluster")
     names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    for code in sorted(set(codes.tolist())):
-        cluster = None if code < 0 else texts_of(names.dictionary)[code]
-        # Most batches are of one cluster: their rows need not be copied.
-        yield cluster, batch.taken(codes == code)
+    for code, rows in batch.divided(codes):
+        yield None if code < 0 else texts_of(names.dictionary)[code], rows
 
 
 @dataclass(frozen=True)
