@@ -319,7 +319,7 @@ def _decision(
             # Before the decision: an assignment changes owners and memory.
             view = manager.view()
             rolls = manager.draws.rolls(request.bundle)
-            asked.append((ts_us, request, seen_brokers(view), explain(manager.policy, request, view), rolls))
+            asked.append((ts_us, request, seen_brokers(view), explain(again.policy, request, view), rolls))
         taken += not is_repeated
 
     with _at_work(run, workers, progress) as (works, work):

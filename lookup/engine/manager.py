@@ -82,7 +82,9 @@ class LoadManager:
     def __init__(
         self, policy: Policy, cluster: str, roster: Roster, *, seed: int = 1, conditions: Conditions = _USUAL
     ) -> None:
-        self.policy, self.cluster, self.roster = policy, cluster, roster
+        #: as it is in use: filters that have nothing to do in this cluster are not asked
+        self.policy = policy.in_use(conditions.namespaces)
+        self.cluster, self.roster = cluster, roster
         self.ownership = Ownership(roster.ids)
         self.failures = Failures()
         #: memory by `memory_key`, JSON-able
@@ -227,7 +229,8 @@ class LoadManager:
 
         A decision key that was declined for this bundle under the same fingerprint is not asked again, only counted.
         """
-        if not len(self.instant().offered):
+        instant = self.instant()
+        if not len(instant.offered):
             return None
         key = self.policy.decision_key(request)
         question = (request.bundle, key)
@@ -237,30 +240,29 @@ class LoadManager:
         if repeated is not None:
             repeated.count += 1
             return repeated.decision
-        ballot, fingerprint = self._decided(request, key)
-        decision = self.draws.decision(request.bundle, ballot, self.roster, fingerprint)
+        ballot = self._decided(request, key, instant)
+        decision = self.draws.decision(request.bundle, ballot, self.roster, self._fingerprint)
         entry = Decided(ts_us, decision)
         self._decisions.append(entry)
         if decision.broker is None:
             self._declined[question] = entry
         else:
-            self._book_decision(request, decision, ts_us, ballot.offers)
+            self._book_decision(request, decision, ts_us, ballot.offers, instant)
         return decision
 
     def decide(self, request: LookupRequest) -> tuple[Ballot, str]:
         """Return the policy's ballot on a request now, and the fingerprint under which it holds; nothing is booked."""
-        return self._decided(request, self.policy.decision_key(request))
+        return self._decided(request, self.policy.decision_key(request), self.instant()), self._fingerprint
 
-    def _decided(self, request: LookupRequest, key: Hashable) -> tuple[Ballot, str]:
-        instant = self.instant()
+    def _decided(self, request: LookupRequest, key: Hashable, instant: Instant) -> Ballot:
         # Every assignment may change what is remembered, so such a ballot holds for one request only.
         if "view.memory" in self.policy.reads:
-            return self.policy.ballot(request, instant), self._fingerprint
+            return self.policy.ballot(request, instant)
         known = self._ballots.get(key)
         if known is None:
             known = self.policy.ballot(request, instant)
             self._ballots[key] = known
-        return known, self._fingerprint
+        return known
 
     def leader(self) -> int | None:
         """Return the number of the broker that serves the load manager's own topics: the first registered one.
@@ -449,7 +451,7 @@ class LoadManager:
     def _choose_destination(self, bundle: str) -> Decision:
         """Draw where a bundle goes if its owner gives it up; kept until it does."""
         request = request_of(None, bundle, LookupOptions())
-        ballot, fingerprint = self._decided(request, self.policy.decision_key(request))
+        ballot, fingerprint = self.decide(request)
         decision = self.draws.decision(bundle, ballot, self.roster, fingerprint)
         if self._note_drawn(self.policy, self.memory, request, decision, ballot.offers, self.instant()):
             self._instant = None
@@ -474,9 +476,12 @@ class LoadManager:
         return policy.remember(memory, request, broker, instant.failures) or observed
 
     def _book_decision(
-        self, request: LookupRequest, decision: Decision, ts_us: int, offers: Sequence[Candidates]
+        self, request: LookupRequest, decision: Decision, ts_us: int, offers: Sequence[Candidates], instant: Instant
     ) -> None:
-        number, instant = self._chosen_number(request, decision), self.instant()
+        number = self._chosen_number(request, decision)
+        if not self.policy.is_stateful:
+            self._give(request.bundle, number, ts_us, decided=True)
+            return
         # Observed before the bundle is given away: the view must be the one the decision was taken on.
         observed = self.policy.observe(self.memory, request, self.roster[number], offers, instant, is_assigned=True)
         self._give(request.bundle, number, ts_us, decided=True)

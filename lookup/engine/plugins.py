@@ -70,7 +70,11 @@ _METHODS = {kind: _methods_of(protocol) for kind, protocol in PROTOCOLS.items()}
 _MEMORY = _methods_of(hooks.Remembering) | _methods_of(hooks.Observing)
 #: Methods that a class may leave out.
 _OPTIONAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "filters": {"detail": ("request", "broker", "view"), "should_unload": ("request", "owner", "brokers", "view")},
+    "filters": {
+        "detail": ("request", "broker", "view"),
+        "is_idle": ("namespaces",),
+        "should_unload": ("request", "owner", "brokers", "view"),
+    },
     "scorers": _MEMORY,
     "selectors": _MEMORY,
 }

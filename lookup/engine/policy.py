@@ -32,8 +32,9 @@ from lookup.engine.reporting import Cadence
 from lookup.engine.weighing import ResourceWeights
 from lookup.errors import ContractError, PolicyError
 from lookup.hooks.protocols import Filter, Offer, Scorer, Selector, Shedder, Splitter
-from lookup.hooks.raised import raised
+from lookup.hooks.raised import guarded, raised
 from lookup.model import Broker, Candidates, ClusterView, LookupRequest, Reason
+from lookup.model.bundles import NamespacePolicies
 
 __all__ = ["Instant", "OnError", "Policy", "Standing", "WeightedScorer", "memory_key"]
 
@@ -117,6 +118,25 @@ class Policy:
     def unforgiving(self) -> Policy:
         """Return the same policy with `on_error = "stop"`: a failure of any part raises."""
         return replace(self, on_error="stop")
+
+    def in_use(self, namespaces: NamespacePolicies) -> Policy:
+        """Return the same policy without the filters that say they keep every broker while namespaces have these rules.
+
+        Raises:
+            PluginError: if one of them raises.
+        """
+        kept = list(range(len(self.filters)))
+        for index, part in enumerate(self.filters):
+            with guarded(f"filter {part.name!r} raised "):
+                is_idle = getattr(part, "is_idle", None)
+                if is_idle is not None and is_idle(namespaces):
+                    kept.remove(index)
+        if len(kept) == len(self.filters):
+            return self
+        choice = self.second_choice
+        if choice is not None:
+            choice = replace(choice, filters=sum(index < choice.filters for index in kept))
+        return replace(self, filters=tuple(self.filters[index] for index in kept), second_choice=choice)
 
     @cached_property
     def part_reads(self) -> tuple[frozenset[str], ...]:
@@ -233,12 +253,13 @@ class Policy:
     def _choice_reads(self) -> tuple[str, ...] | None:
         """Return the request fields that scorers and selector read, by which their ballots are cached.
 
-        None if these are not cached: an assignment may change an answer of scorers or selector, or it changes no answer
-        of a filter either, and whole ballots are cached by decision key.
+        None if these are not cached: an assignment may change an answer of scorers or selector, or whole ballots are
+        cached by as few fields, and no assignment changes them.
         """
         reads = frozenset[str]().union(*self.part_reads[len(self.filters) :])
-        keeps = self._settled < len(self.filters) and not reads & _UNSETTLED
-        return fields_in(reads) if keeps else None
+        fields = fields_in(reads)
+        keeps = self._settled < len(self.filters) or len(fields) < len(self.request_reads)
+        return fields if keeps and not reads & _UNSETTLED else None
 
     def _filtered(self, request: LookupRequest, instant: Instant) -> Kept:
         """Ask the filters in order until no broker is left; those that no assignment can change, once per instant."""
@@ -281,29 +302,35 @@ class Policy:
     def _settled_reads(self) -> tuple[str, ...]:
         return fields_in(frozenset[str]().union(*self.part_reads[: self._settled]))
 
-    def _standing_key(self, slot: int, request: LookupRequest, brokers: Candidates) -> Hashable | None:
-        """Return what an answer of one of `parts` depends on within a registry epoch; None if that changes in it."""
-        fields = self._standing_reads[slot]
+    def _kept(
+        self, slot: int, request: LookupRequest, brokers: Candidates, instant: Instant
+    ) -> tuple[Standing | None, Hashable]:
+        """Return where an answer of one of `parts` is kept, and by what; nowhere if an assignment may change it."""
+        fields, lasts = self._lasting[slot]
         if fields is None:
-            return None
+            return None, None
         # The bytes of the index name a set of candidates at a fraction of the cost of a tuple of its numbers.
-        return slot, brokers.index.tobytes(), *[field_of(request, name) for name in fields]
+        key = slot, brokers.index.tobytes(), *[field_of(request, name) for name in fields]
+        return instant.standing if lasts else instant.answers, key
 
     @cached_property
-    def _standing_reads(self) -> tuple[tuple[str, ...] | None, ...]:
-        return tuple(None if reads & _CHANGING else fields_in(reads) for reads in self.part_reads)
+    def _lasting(self) -> tuple[tuple[tuple[str, ...] | None, bool], ...]:
+        """Return the fields that each of `parts` reads, and whether its answers hold for an epoch, not an instant."""
+        return tuple(
+            (None if reads & _UNSETTLED else fields_in(reads), not reads & _CHANGING) for reads in self.part_reads
+        )
 
     def admitted(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.bool_]:
         """Ask one filter, by its index; return a mask of shape (n_candidates,), not to be written to."""
-        key = self._standing_key(index, request, brokers)
-        known = None if key is None else instant.standing.get(key)
+        answers, key = self._kept(index, request, brokers, instant)
+        known = None if answers is None else answers.get(key)
         if known is not None:
             return known
         before = instant.failures.count
         mask = self._asked_filter(index, request, brokers, instant)
         # Nothing is kept of a failure: the next request asks, and counts, again.
-        if key is not None and instant.failures.count == before:
-            instant.standing[key] = _read_only_copy(mask)
+        if answers is not None and instant.failures.count == before:
+            answers[key] = _read_only_copy(mask)
         return mask
 
     def _asked_filter(
@@ -338,8 +365,8 @@ class Policy:
     def score(self, index: int, request: LookupRequest, brokers: Candidates, instant: Instant) -> NDArray[np.float64]:
         """Ask one scorer, by its index; return its own scores, shape (n_candidates,), not to be written to."""
         scorer, slot = self.scorers[index].scorer, len(self.filters) + index
-        key = self._standing_key(slot, request, brokers)
-        known = None if key is None else instant.standing.get(key)
+        answers, key = self._kept(slot, request, brokers, instant)
+        known = None if answers is None else answers.get(key)
         if known is not None:
             return known
         answer = self._asked(
@@ -351,8 +378,8 @@ class Policy:
         if answer is _FAILED:
             return np.zeros(len(brokers))
         scores = checked_scores(scorer.name, answer, brokers)
-        if key is not None:
-            instant.standing[key] = _read_only_copy(scores)
+        if answers is not None:
+            answers[key] = _read_only_copy(scores)
         return scores
 
     def odds(
@@ -479,7 +506,7 @@ class Instant:
         standing: answers of the policy's filters and scorers that hold for the registry epoch of the view.
     """
 
-    __slots__ = ("_facets", "_policy", "chosen", "failures", "kept", "offered", "standing", "view")
+    __slots__ = ("_facets", "_policy", "answers", "chosen", "failures", "kept", "offered", "standing", "view")
 
     def __init__(
         self, policy: Policy, view: ClusterView, failures: Failures | None = None, *, standing: Standing | None = None
@@ -487,6 +514,8 @@ class Instant:
         self.view, self._policy = view, policy
         self._facets: list[ClusterView | None] = [None] * len(policy.parts)
         self.standing: Standing = {} if standing is None else standing
+        #: those that hold for the instant
+        self.answers: Standing = {}
         index = np.flatnonzero(view.registered)
         # Parts share the candidates; one that wrote into their index would move the others' brokers.
         index.setflags(write=False)

@@ -189,7 +189,7 @@ class BundleMap:
         """Return the first atom of every bundle, ascending, and the bundles' names, both of shape (n_bundles,)."""
         # Kept between splits: every grid instant adds up loads by these starts.
         if self._index is None:
-            bundles = sorted((span.start, bundle) for bundle, span in self._slices.items())
-            starts = np.array([start for start, _ in bundles], dtype=np.int64)
-            self._index = starts, np.array([bundle for _, bundle in bundles], dtype=object)
+            first = (span.start for span in self._slices.values())
+            starts = np.sort(np.fromiter(first, np.int64, len(self._slices)))
+            self._index = starts, self.names[starts]
         return self._index

@@ -200,10 +200,10 @@ class ExclusiveReplay(ClusterWalk):
             return
         self._settle_load()
         may_assign = is_open & (tick.rows.column("read_only", span) == 0)
-        for offset in np.flatnonzero(may_assign).tolist():
+        (offsets,) = may_assign.nonzero()
+        for row, atom in zip((offsets + tick.low).tolist(), atoms[offsets].tolist(), strict=True):
             # A decision of this tick may have closed it.
-            if self._is_open[atoms[offset]]:
-                row = tick.low + offset
+            if self._is_open[atom]:
                 self.manager.select(self._requests.request(tick.rows, row), int(tick.rows.ts[row]))
                 self._follow(row)
 

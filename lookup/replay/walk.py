@@ -186,20 +186,19 @@ class RequestMaker:
     """Builds requests with the fields that the policies of the run read; the others are None."""
 
     def __init__(self, cluster: ClusterPlan, bundles: BundleMap) -> None:
-        self._words = cluster.words
-        self._bundles = bundles
+        self._words, self._bundles = cluster.words, bundles
+        self._fields = ("properties", *cluster.words.extras)
 
     def request(self, rows: SliceRows, row: int) -> LookupRequest:
         """Return the request of one row of a slice."""
         bundle: str = self._bundles.names[rows.value("atom", row)]
-        code, words = rows.value("properties", row), self._words
+        codes = [rows.value(name, row) for name in self._fields]
 
-        def make(**extras: str | None) -> LookupRequest:
-            namespace = bundle.rpartition("/")[0]
-            tenant, properties = namespace.partition("/")[0], words.properties[code]
+        def make() -> LookupRequest:
+            namespace, words = bundle.rpartition("/")[0], self._words
+            extras = {name: words.extras[name][code] for name, code in zip(self._fields[1:], codes[1:], strict=True)}
+            tenant, properties = namespace.partition("/")[0], words.properties[codes[0]]
             return LookupRequest(tenant=tenant, namespace=namespace, bundle=bundle, properties=properties, **extras)
 
-        if words.extras:
-            return make(**{name: texts[rows.value(name, row)] for name, texts in words.extras.items()})
-        # Without topics and clients requests are few, and the policies that share a slice meet the same ones.
-        return rows.once(("request", bundle, code), make)
+        # The policies and replicates that share a slice meet the same requests.
+        return rows.once(("request", bundle, *codes), make)

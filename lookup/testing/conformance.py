@@ -68,7 +68,7 @@ from lookup.testing.worlds import WORLDS, World, changed_elsewhere, labelled_for
 
 __all__ = [
     "CHECKS", "check_admitted_at_the_door", "check_answers_are_sound", "check_deciding_changes_nothing",
-    "check_empty_cluster_is_declined", "check_limits_are_wide", "check_memory_is_json",
+    "check_empty_cluster_is_declined", "check_idle_filters_admit_all", "check_limits_are_wide", "check_memory_is_json",
     "check_nobody_is_preferred_without_properties", "check_only_offered_brokers", "check_order_does_not_matter",
     "check_reads_are_honest", "check_rejections_are_explained", "check_repr_rebuilds", "check_salt_is_mixed_in",
     "check_same_answer_twice", "check_shedding_repeats", "check_splits_are_sound", "check_splitting_repeats",
@@ -318,6 +318,18 @@ def check_rejections_are_explained(policy: Policy, worlds: Sequence[World] = WOR
             assert "its detail raised" not in str(detail), f"{policy.name} {detail} about {vote.broker}: {world.name}"
 
 
+def check_idle_filters_admit_all(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
+    """Check that a filter keeps every broker where its `is_idle` is true of the rules of namespaces."""
+    for part in (part for part in policy.filters if hasattr(part, "is_idle")):
+        for world in (world for world in worlds_of(policy, worlds) if part.is_idle(world.view.namespaces)):
+            brokers = offered_in(world)
+            if len(brokers):
+                admitted = checked_mask(part.name, listed(part.admit(world.request, brokers, world.view)), brokers)
+                lost = brokers.subset(~admitted).ids
+
+                assert not lost, f"{part!r} rejects {lost[0]}, although its is_idle is true: {world.name}"
+
+
 def check_limits_are_wide(policy: Policy, worlds: Sequence[World] = WORLDS) -> None:
     """Check that a filter with `may_admit` never admits a broker of which that is false, whichever others there are."""
     for part in (part for part in policy.filters if hasattr(part, "may_admit")):
@@ -412,6 +424,7 @@ CHECKS: tuple[Check, ...] = (
     check_toml_round_trip,
     check_memory_is_json,
     check_rejections_are_explained,
+    check_idle_filters_admit_all,
     check_limits_are_wide,
     check_shedding_repeats,
     check_splitting_repeats,

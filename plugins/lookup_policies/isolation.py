@@ -134,6 +134,10 @@ class AntiAffinity:
     #: what a broker owns of the group
     counts: Literal["bundles", "namespaces"] = "bundles"
 
+    def is_idle(self, namespaces: NamespacePolicies) -> bool:
+        """Return whether no namespace is in a group."""
+        return not any(group.strip() for group in namespaces.anti_affinity_group.values())
+
     def admit(self, request: LookupRequest, brokers: Candidates, view: ClusterView) -> NDArray[np.bool_]:
         """Narrow the candidates to the emptiest domains, then to the emptiest brokers in them."""
         group = _group_of(request, view.namespaces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.engine.ballots import Ballot
+from lookup.engine.ballots import Ballot, SecondChoice
 from lookup.engine.policy import WeightedScorer, memory_key
-from lookup.errors import ContractError, PolicyError
+from lookup.errors import ContractError, PluginError, PolicyError
 from lookup.model import Broker, Candidates, Reason
+from lookup.model.bundles import NamespacePolicies
 from lookup.testing import candidates, cluster
 from tests.engine.asked import ASKED, VIEW, ballot_of
 from tests.engine.parts import Counting, Keep, Odds, Score, instant, policy, raising
@@ -308,17 +309,24 @@ def test_filters_that_no_assignment_can_change_are_asked_once_per_instant(
     assert ballots[0].rejected == {Reason.FILTERED: 1}
 
 
-def test_a_filter_after_one_that_reads_owners_is_asked_each_time() -> None:
-    """What it sees depends on what the other left."""
-    asked: list[str] = []
-    owners = Keep(answer=_counting(asked, "owners"), reads=frozenset({"view.ownership"}))
-    last = Keep(answer=_counting(asked, "last"), reads=frozenset({"view.load"}))
-    tested = policy(Keep(answer=_counting(asked, "first")), owners, last)
+def test_a_filter_after_one_that_reads_owners_is_asked_about_what_that_leaves() -> None:
+    """Each time the brokers left are others, and once about the same ones."""
+    asked: list[list[str]] = []
+    left = ["b1"]
+
+    def note(brokers: Candidates) -> list[bool]:
+        asked.append([broker.id for broker in brokers])
+        return [True] * len(asked[-1])
+
+    owners = Keep(reads=frozenset({"view.ownership"}), answer=lambda brokers: [broker.id in left for broker in brokers])
+    tested = policy(owners, Keep(answer=note, reads=frozenset({"view.load"})))
     now = instant(tested, VIEW)
     tested.ballot(ASKED, now)
     tested.ballot(ASKED, now)
+    left[:] = ["b2"]
+    tested.ballot(ASKED, now)
 
-    assert asked == ["first", "owners", "last", "owners", "last"]
+    assert asked == [["b1"], ["b2"]]
 
 
 def test_what_was_chosen_among_some_is_not_repeated_among_others() -> None:
@@ -331,3 +339,36 @@ def test_what_was_chosen_among_some_is_not_repeated_among_others() -> None:
     left[:] = ["b2"]
 
     assert (first, set(tested.ballot(ASKED, now).odds)) == ({"b1"}, {"b2"})
+
+
+@dataclass(frozen=True)
+class _Idle(Keep):
+    """A filter that keeps nobody, but says that it keeps everybody if no namespace is in a group."""
+
+    def is_idle(self, namespaces: NamespacePolicies) -> bool:
+        """Return whether there is no group."""
+        return not namespaces.anti_affinity_group
+
+
+def test_idle_filters_are_left_out_where_they_are_idle() -> None:
+    """A second choice then begins with as many fewer filters."""
+    tested = replace(policy(_Idle(), Keep(), Odds()), second_choice=SecondChoice(filters=1))
+    grouped = NamespacePolicies(anti_affinity_group={"t/n": "g"})
+
+    assert tested.in_use(grouped) is tested
+    assert tested.in_use(NamespacePolicies()) == replace(
+        policy(Keep(), Odds()), second_choice=SecondChoice(filters=0), name=tested.name
+    )
+
+
+@dataclass(frozen=True)
+class _Raising(Keep):
+    def is_idle(self, namespaces: NamespacePolicies) -> bool:
+        """Raise."""
+        return bool(1 / 0)
+
+
+def test_filters_that_fail_to_say_whether_they_are_idle_are_named() -> None:
+    """The run ends before its first decision."""
+    with pytest.raises(PluginError, match=r"filter 'keep' raised ZeroDivisionError"):
+        policy(_Raising(), Odds()).in_use(NamespacePolicies())
