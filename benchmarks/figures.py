@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,13 +57,18 @@ def as_markdown(figures: Sequence[Figure]) -> str:
     load = os.getloadavg()[0]
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "numpy", "pyarrow"))
     lines = [
-        f"Measured {datetime.now(UTC):%Y-%m-%d}, load average {load:.1f} at the end: {_machine()}, {packages}.",
+        f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end: {_machine()}, {packages}.",
         "",
         "| what | measured | held to | kept | how |",
         "| --- | --- | --- | --- | --- |",
         *(figure.row() for figure in figures),
     ]
     return "\n".join(lines)
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _machine() -> str:

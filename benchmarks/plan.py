@@ -43,9 +43,12 @@ def measure_plan() -> Iterator[Figure]:
 
         seconds = min(run(f"time-{number}", memory=False)[0] for number in range(3))
         mib = run("memory", memory=True)[1]
+        show = ["-m", "lookup", "plan", "show", f"{folder}/time-0"]
+        shown = sorted(run_measured(show).seconds for _ in range(5))[2]
     what = f"plan of at most 100 moves, {len(_BUNDLES):,} bundles on {_BROKERS} brokers, whole process"
     yield Figure(what, seconds, "s", _MOST_S, note=f"a record with {_MINUTES} reports of each")
     yield Figure(f"{what}: peak memory", mib, "MiB", _MOST_MIB)
+    yield Figure("`lookup plan show` of that plan, whole process", shown, "s", 0.4, note="median of 5")
 
 
 def make_record(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """`make bench`: every figure the project is held to, each against its floor or rival of the same run.
 
-    python benchmarks/run.py                      all of it, about twenty minutes on two cores
-    python benchmarks/run.py --only decision      one part: rival, four, replicates, cores, large, sixteen, doubling,
-                                                  small, tables, steady, closed, decision, serving, topics,
-                                                  watches, tuning, plan, live
+    python benchmarks/run.py                      all of it, about forty minutes on two cores
+    python benchmarks/run.py --only decision      one part: rivals, four, replicates, sixteen, doubling, demo, starting,
+                                                  cores, large, small, tables, steady, closed, decision, serving,
+                                                  topics, watches, tuning, plan, live
     python benchmarks/run.py --write              and keep the table in docs/benchmarks.md
 
 Logs are made under `bench-data/` where they are missing (7 seconds, 200 MB for 20 million lookups).
@@ -28,6 +28,7 @@ from figures import Figure, as_markdown, replace_block
 from plan import measure_plan
 from polls import measure_polls
 from processes import Measured, run_measured
+from rivals import RIVALS
 from serve import measure_serving
 from topics import hash_costs, measure_discovery, measure_filling, measure_writes
 from tuning import measure_tuning
@@ -41,40 +42,43 @@ _HERE = Path(__file__).resolve().parent
 _PAGE = _HERE.parent / "docs" / "benchmarks.md"
 _MASTER = "local[2]"
 _GIB = 2**30
-#: How often each whole process is timed; what else the machine does only ever adds to its time.
-_ROUNDS = 3
+#: How often each whole process is timed.
+_ROUNDS = 5
 #: Those of the shipped evaluations.
 _REPLICATES = 10
-_WHOLE = f"whole processes, each the fastest of {_ROUNDS}, in turns"
+_WHOLE = f"whole processes, medians of {_ROUNDS}, in turns"
 
 
 @dataclass(frozen=True)
 class _Whole:
-    """A whole process: the rival if it has no settings, else an evaluation."""
+    """A whole process: an evaluation, or a rival."""
 
     config: str = ""
+    rival: str = ""
     #: of a log of so many times the rows
     times: int = 1
     seeds: int = 1
     #: where it runs
-    master: str = _MASTER
+    master: str = "none"
 
 
+_FOUR, _SIXTEEN = "evaluation-4.toml", "evaluation-16.toml"
 #: The whole processes that parts are made of.
 _PROCESSES: Mapping[str, _Whole] = {
-    "rival": _Whole(),
-    "four": _Whole("evaluation-4.toml"),
-    "here": _Whole("evaluation-4.toml", master="none"),
-    "replicates": _Whole("evaluation-4.toml", seeds=_REPLICATES),
-    "sixteen": _Whole("evaluation-16.toml"),
-    "double": _Whole("evaluation-4.toml", times=2),
+    **{rival: _Whole(rival=rival) for rival in RIVALS},
+    "four": _Whole(_FOUR),
+    "four on Spark": _Whole(_FOUR, master=_MASTER),
+    "replicates": _Whole(_FOUR, seeds=_REPLICATES),
+    "replicates on Spark": _Whole(_FOUR, seeds=_REPLICATES, master=_MASTER),
+    "sixteen": _Whole(_SIXTEEN),
+    "double": _Whole(_FOUR, times=2),
 }
 #: Which of them a part needs.
 _NEEDS: Mapping[str, Sequence[str]] = {
-    "rival": ("rival",),
-    "four": ("rival", "four", "here"),
-    "replicates": ("rival", "four", "replicates"),
-    "sixteen": ("four", "sixteen"),
+    "rivals": tuple(RIVALS),
+    "four": ("arrow", "duckdb", "polars", "spark", "four", "four on Spark"),
+    "replicates": ("spark", "replicates", "replicates on Spark"),
+    "sixteen": ("spark", "four", "sixteen"),
     "doubling": ("four", "double"),
 }
 
@@ -97,7 +101,7 @@ class _Bench:
         return folder / "lookups"
 
     def whole(self, name: str) -> Measured:
-        """Return the fastest of several runs of a whole process.
+        """Return the median of several runs of a whole process.
 
         All that the parts need are run in turns, so that a slow minute of the machine meets each of them.
         """
@@ -105,18 +109,22 @@ class _Bench:
             {other: self._once(f"{other}, round {number}", partial(self._process, other)) for other in self._wholes}
             for number in range(1, _ROUNDS + 1)
         ]
-        return min((measured[name] for measured in rounds), key=lambda measured: measured.seconds)
+        return sorted((measured[name] for measured in rounds), key=lambda measured: measured.seconds)[_ROUNDS // 2]
+
+    def ratio(self, name: str, rival: str) -> float:
+        """Return the seconds of a whole process over those of another."""
+        return self.whole(name).seconds / self.whole(rival).seconds
 
     def memory(self, name: str) -> Measured:
         """Return one more run of a whole process, in which its memory was looked at."""
         return self._once(f"{name}, memory", lambda: self._process(name, memory=True))
 
     def _process(self, name: str, *, memory: bool = False) -> Measured:
-        """Run the rival, or `lookup evaluate` into a folder that is thrown away; verdicts may be what they like."""
+        """Run a rival, or `lookup evaluate` into a folder that is thrown away; verdicts may be what they like."""
         whole = _PROCESSES[name]
         lookups, path = self.log(whole.times), _HERE / whole.config
-        if not whole.config:
-            return run_measured([str(_HERE / "rival.py"), "--lookups", str(lookups), "--master", _MASTER])
+        if whole.rival:
+            return run_measured([str(_HERE / "rivals.py"), whole.rival, str(lookups)], memory=memory)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             arguments = evaluate_command(path, lookups, Path(folder) / "out", whole.master)
             variables = {**table_variables(path, lookups), **seeds_variable(whole.seeds)}
@@ -143,6 +151,22 @@ class _Bench:
                 return run_measured(arguments, allowed=(0, 3, 4), variables=variables, memory=memory)
 
         return self._once(name, run)
+
+    def demo(self, master: str, number: int) -> float:
+        """Return the seconds of an evaluation of the demo's log: its incumbent and four candidates."""
+        configs, sample = _HERE.parent / "configs", self._data / "sample"
+        if not sample.exists():
+            run_measured(["-m", "lookup", "generate", "--output", str(sample)])
+        names = ("stock-modular-4.2", "stock-modular-5.0", "rack-then-load", "nearest", "power-of-two")
+        policies = json.dumps([str(configs / "policies" / f"{name}.toml") for name in names])
+        config = configs / "evaluation.toml"
+        variables = {**table_variables(config, sample / "lookups"), **seeds_variable(_REPLICATES)}
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            words = evaluate_command(config, sample / "lookups", Path(folder) / "out", master)
+            print(f"... demo, {master}, round {number}", file=sys.stderr, flush=True)
+            return run_measured(
+                [*words, "--set", f"policies={policies}"], allowed=(0, 3, 4), variables=variables
+            ).seconds
 
     @property
     def folder(self) -> Path:
@@ -194,30 +218,60 @@ class _Bench:
         return self._done[name]
 
 
-def _rival(bench: _Bench) -> Iterator[Figure]:
-    measured = bench.whole("rival")
-    yield Figure("rival: Spark groups the log, whole process", measured.seconds, "s", note="benchmarks/rival.py")
+def _rivals(bench: _Bench) -> Iterator[Figure]:
+    what = {
+        "arrow": "Arrow reads the five columns",
+        "duckdb": "DuckDB groups the log once",
+        "polars": "Polars groups the log once",
+        "spark": "Spark groups the log once",
+    }
+    for rival in RIVALS:
+        yield Figure(f"{what[rival]}, whole process", bench.whole(rival).seconds, "s", note="benchmarks/rivals.py")
 
 
 def _four(bench: _Bench) -> Iterator[Figure]:
-    measured, rival, held = bench.whole("four"), bench.whole("rival"), bench.memory("four")
-    here = bench.whole("here")
-    yield Figure("four policies, whole process", measured.seconds, "s")
-    yield Figure("four policies / rival", measured.seconds / rival.seconds, "", 0.42, note=_WHOLE)
-    yield Figure("four policies without Spark, whole process", here.seconds, "s", note="`--master none`, two forks")
-    yield Figure("four policies without Spark / rival", here.seconds / rival.seconds, "", 0.22, note=_WHOLE)
-    yield Figure("four policies, peak memory of all Python processes", held.python_bytes / _GIB, "GiB", 4.0)
-    yield Figure("four policies, peak memory of the JVM", held.java_bytes / _GIB, "GiB", note="resident")
+    what, on_spark = "four policies, one seed, this process", "four policies, one seed, Spark"
+    yield Figure(f"{what}, whole process", bench.whole("four").seconds, "s", note="`--master none`, two forks")
+    yield Figure(f"{what} / the bare read", bench.ratio("four", "arrow"), "", 6.0, note=_WHOLE)
+    yield Figure(f"{what} / DuckDB's group-by", bench.ratio("four", "duckdb"), "", 0.7, note=_WHOLE)
+    yield Figure(f"{what} / Polars' group-by", bench.ratio("four", "polars"), "", note=_WHOLE)
+    yield Figure(f"{what} / Spark's group-by", bench.ratio("four", "spark"), "", note=_WHOLE)
+    yield from _memory(bench, "four", what)
+    yield Figure(f"{on_spark}, whole process", bench.whole("four on Spark").seconds, "s", note=f"`--master {_MASTER}`")
+    yield Figure(f"{on_spark} / Spark's group-by", bench.ratio("four on Spark", "spark"), "", 0.30, note=_WHOLE)
+    yield from _memory(bench, "four on Spark", on_spark)
 
 
 def _replicates(bench: _Bench) -> Iterator[Figure]:
-    many, rival, one = bench.whole("replicates"), bench.whole("rival"), bench.whole("four")
-    what = f"four policies, {_REPLICATES} replicates"
-    yield Figure(f"{what}, whole process", many.seconds, "s")
-    yield Figure(f"{what} / rival", many.seconds / rival.seconds, "", note=_WHOLE)
-    yield Figure(f"{what} / one", many.seconds / one.seconds, "", note="rows are counted once")
-    held = bench.memory("replicates").python_bytes / _GIB
-    yield Figure(f"{what}, peak memory of all Python processes", held, "GiB", 4.0)
+    for name, where, most in (("replicates", "this process", 0.35), ("replicates on Spark", "Spark", 0.45)):
+        what = f"four policies, {_REPLICATES} replicates, {where}"
+        yield Figure(f"{what}, whole process", bench.whole(name).seconds, "s")
+        yield Figure(f"{what} / Spark's group-by", bench.ratio(name, "spark"), "", most, note=_WHOLE)
+        yield from _memory(bench, name, what)
+
+
+def _memory(bench: _Bench, name: str, what: str) -> Iterator[Figure]:
+    held = bench.memory(name)
+    yield Figure(f"{what}: the largest process, peak memory", held.largest_bytes / _GIB, "GiB", 1.5)
+    note = "resident" if held.java_bytes else ""
+    if held.java_bytes:
+        yield Figure(f"{what}: the JVM, peak memory", held.java_bytes / _GIB, "GiB", note=note)
+
+
+def _demo(bench: _Bench) -> Iterator[Figure]:
+    for master, most in (("none", 5.0), (_MASTER, 11.0)):
+        rounds = [bench.demo(master, number) for number in range(1, _ROUNDS + 1)]
+        where = "this process" if master == "none" else "Spark"
+        what = f"the demo's log, four candidates, {_REPLICATES} replicates, {where}, whole process"
+        yield Figure(what, sorted(rounds)[_ROUNDS // 2], "s", most, note=f"median of {_ROUNDS}")
+
+
+def _starting(_: _Bench) -> Iterator[Figure]:
+    config = str(_HERE.parent / "configs" / "evaluation.toml")
+    for words in (["--help"], ["config", "check", "--config", config]):
+        rounds = sorted(run_measured(["-m", "lookup", *words]).seconds for _ in range(_ROUNDS))
+        what = f"`lookup {' '.join(words).replace(config, 'configs/evaluation.toml')}`, whole process"
+        yield Figure(what, rounds[_ROUNDS // 2], "s", 0.4, note=f"median of {_ROUNDS}")
 
 
 def _cores(bench: _Bench) -> Iterator[Figure]:
@@ -237,32 +291,30 @@ def _cores(bench: _Bench) -> Iterator[Figure]:
 
 
 def _large(bench: _Bench) -> Iterator[Figure]:
-    rows = 200_000_000
-    folder = bench.folder / "day-200m"
-    if not (folder / "lookups").exists():
-        size = ["--rows", str(rows), "--clusters", "1", "--hours", "24"]
-        run_measured([str(_HERE / "make_log.py"), *size, "--output", str(folder)])
-    measured = bench.evaluated("a day of 200 million lookups", _MASTER, folder / "lookups", seeds=1, memory=True)
-    what = "a day of one cluster with 200 million lookups, four policies: the largest process of a task, peak memory"
-    note = f"whole process {measured.seconds:.0f} s, while its memory is looked at"
-    yield Figure(what, measured.largest_bytes / _GIB, "GiB", 2.0, note=note)
+    for millions in (100, 200):
+        folder = bench.folder / f"day-{millions}m"
+        if not (folder / "lookups").exists():
+            size = ["--rows", str(millions * 1_000_000), "--clusters", "1", "--hours", "24"]
+            run_measured([str(_HERE / "make_log.py"), *size, "--output", str(folder)])
+        day = f"a day of one cluster with {millions} million lookups"
+        for master, where in ((_MASTER, "Spark"), ("none", "this process")):
+            measured = bench.evaluated(f"{day}, {where}", master, folder / "lookups", seeds=1, memory=True)
+            what = f"{day}, four policies, {where}: the largest process, peak memory"
+            note = f"whole process {measured.seconds:.0f} s, while its memory is looked at"
+            yield Figure(what, measured.largest_bytes / _GIB, "GiB", 1.5, note=note)
 
 
 def _sixteen(bench: _Bench) -> Iterator[Figure]:
-    many, few = bench.whole("sixteen"), bench.whole("four")
-    yield Figure("sixteen policies, whole process", many.seconds, "s")
-    yield Figure("sixteen policies / four policies", many.seconds / few.seconds, "", 1.5, note=_WHOLE)
-    yield Figure(
-        "sixteen policies, peak memory of all Python processes", bench.memory("sixteen").python_bytes / _GIB, "GiB", 4.0
-    )
+    many, few = bench.whole("sixteen").seconds, bench.whole("four").seconds
+    yield Figure("sixteen policies, one seed, this process, whole process", many, "s")
+    each = (many - few) / 12 / bench.whole("spark").seconds
+    yield Figure("each policy more / Spark's group-by", each, "", 0.008, note=_WHOLE)
+    yield from _memory(bench, "sixteen", "sixteen policies, one seed, this process")
 
 
 def _doubling(bench: _Bench) -> Iterator[Figure]:
-    double, single = bench.whole("double"), bench.whole("four")
-    yield Figure("four policies, twice the log / once", double.seconds / single.seconds, "", 2.0, note=_WHOLE)
-    yield Figure(
-        "twice the log, peak memory of all Python processes", bench.memory("double").python_bytes / _GIB, "GiB", 4.0
-    )
+    yield Figure("four policies, twice the log / once", bench.ratio("double", "four"), "", 2.0, note=_WHOLE)
+    yield from _memory(bench, "double", "twice the log")
 
 
 def _small(bench: _Bench) -> Iterator[Figure]:
@@ -378,13 +430,15 @@ def _live(_: _Bench) -> Iterator[Figure]:
 
 
 _PARTS: Mapping[str, Callable[[_Bench], Iterator[Figure]]] = {
-    "rival": _rival,
+    "rivals": _rivals,
     "four": _four,
     "replicates": _replicates,
-    "cores": _cores,
-    "large": _large,
     "sixteen": _sixteen,
     "doubling": _doubling,
+    "demo": _demo,
+    "starting": _starting,
+    "cores": _cores,
+    "large": _large,
     "small": _small,
     "tables": _tables,
     "steady": _steady,
