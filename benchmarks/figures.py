@@ -57,7 +57,8 @@ def as_markdown(figures: Sequence[Figure]) -> str:
     load = os.getloadavg()[0]
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "numpy", "pyarrow"))
     lines = [
-        f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end: {_machine()}, {packages}.",
+        f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end: {_machine()}, "
+        f"{packages}.",
         "",
         "| what | measured | held to | kept | how |",
         "| --- | --- | --- | --- | --- |",

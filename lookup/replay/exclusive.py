@@ -186,14 +186,14 @@ class ExclusiveReplay(ClusterWalk):
 
     def _take_lookups(self, tick: Tick) -> None:
         """Let the engine decide about bundles without owner."""
-        if tick.low == tick.high:
+        if tick.low == tick.high or not np.count_nonzero(self._is_open):
             return
         span = slice(tick.low, tick.high)
         atoms = tick.rows.column("atom", span)
         # Cheapest question first: in most ticks no atom that occurs is open, and which ones occur is the same for all
         # policies.
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compacted(atoms)[0])
-        if not np.count_nonzero(self._is_open[present]):
+        if not np.count_nonzero(self._is_open.take(present)):
             return
         is_open = self._is_open.take(atoms)  # several times faster than an index of narrow codes
         if not is_open.any():
