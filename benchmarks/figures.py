@@ -56,9 +56,9 @@ def as_markdown(figures: Sequence[Figure]) -> str:
     """Return the figures as a table below the machine's name."""
     load = os.getloadavg()[0]
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "numpy", "pyarrow"))
+    measured = f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end"
     lines = [
-        f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {_commit()}, load average {load:.1f} at the end: {_machine()}, "
-        f"{packages}.",
+        f"{measured}: {_machine()}, {packages}.",
         "",
         "| what | measured | held to | kept | how |",
         "| --- | --- | --- | --- | --- |",
