@@ -1,7 +1,7 @@
 """The rivals: what an analyst pays for one count of the log, in the ways in which a good engineer would make it.
 
 All read the files that `lookup evaluate` reads, and count rows by cluster, minute, namespace, bundle and properties; a
-bundle is one of 64 by a hash of the topic. The groups are dropped. Nothing is decided or scored. `arrow` counts nothing: it reads
+bundle is one of 64 by a hash of the topic. The groups are dropped, and nothing is decided or scored. `arrow` only reads
 the five columns, which is the floor for anybody. A rival is loaded when it is asked.
 """
 
