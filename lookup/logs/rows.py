@@ -23,7 +23,7 @@ from lookup.logs.columns import MAX_WEIGHT, TABLES, Bounds
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.time import FIRST_US, LAST_US
 
-__all__ = ["Checks", "LogBatch", "Quarantined", "flags", "sequence", "text_column", "texts_of"]
+__all__ = ["Checks", "LogBatch", "Quarantined", "flags", "places_by_code", "sequence", "text_column", "texts_of"]
 
 Ints = NDArray[np.int64]
 
@@ -59,11 +59,9 @@ class LogBatch:
             # Most batches are of one code: their rows need not be copied.
             yield from ((int(code), self) for code in codes[:1])
             return
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(codes[order], return_index=True)
-        rows, lines = self.rows.take(pa.array(order)), self.line_numbers[order]
-        for code, low, high in zip(present.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-            yield code, replace(self, rows=rows.slice(low, high - low), lines=lines[low:high])
+        lines = self.line_numbers
+        for code, places in places_by_code(codes):
+            yield code, replace(self, rows=self.rows.take(pa.array(places)), lines=lines[places])
 
     def within(self, since_us: int, until_us: int) -> LogBatch:
         """Return the rows from an instant on and before another, and those that have no time."""
@@ -71,6 +69,13 @@ class LogBatch:
         times = _micros(column)
         missing = column.is_null().to_numpy(zero_copy_only=False)
         return self.taken(missing | ((times >= since_us) & (times < until_us)))
+
+
+def places_by_code(codes: NDArray[np.integer[Any]]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each code that occurs, ascending, with its places in their order; there is at least one."""
+    order = np.argsort(codes, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        yield int(codes[places[0]]), places
 
 
 @dataclass(frozen=True, slots=True)

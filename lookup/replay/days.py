@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.errors import InputError
+from lookup.logs.rows import places_by_code
 from lookup.model.documents import TableName
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
@@ -90,12 +91,8 @@ class PartWriter:
         if first == last:
             self._held.setdefault(first, []).append(columns)
         else:
-            days = days_of(ts, self._tick_us)
-            order = np.argsort(days, kind="stable")
-            present, starts = np.unique(days[order], return_index=True)
-            pieces = {name: np.split(values[order], starts[1:]) for name, values in columns.items()}
-            for number, day in enumerate(present.tolist()):
-                self._held.setdefault(day, []).append({name: piece[number] for name, piece in pieces.items()})
+            for day, places in places_by_code(days_of(ts, self._tick_us)):
+                self._held.setdefault(day, []).append({name: values[places] for name, values in columns.items()})
         self._rows += len(ts)
         if self._rows >= _HELD_ROWS:
             self.flush()

@@ -102,10 +102,13 @@ class Rendezvous:
         if wanted is not None:
             weights = brokers.column((self.name, wanted), lambda broker: _labelled_weight(broker, wanted))
             return weights.astype(np.float64)
-        capacity = view.capacity[brokers.index]
-        known = view.capacity[~np.isnan(view.capacity)]
+        capacity = view.capacity.take(brokers.index)
+        is_unknown = np.isnan(capacity)
+        if not np.count_nonzero(is_unknown):
+            return capacity
         # Over all brokers of the run, so that no broker's weight changes when another broker comes or goes.
-        return np.where(np.isnan(capacity), math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
+        known = view.capacity[~np.isnan(view.capacity)]
+        return np.where(is_unknown, math.fsum(known.tolist()) / len(known) if len(known) else 1.0, capacity)
 
 
 def _labelled_weight(broker: Broker, key: str) -> float:

@@ -84,3 +84,14 @@ def test_a_column_of_nothing_is_no_column() -> None:
     assert text_column(rows, "broker") is None
     assert text_column(rows, "client") is None
     assert text_column(rows, "topic") is not None
+
+
+def test_rows_of_several_codes_are_divided_in_their_order() -> None:
+    """They keep the numbers they have in their source."""
+    batch = LogBatch(pa.record_batch({"topic": ["a", "b", "c", "d"]}), "log", 10, None)
+    divided = [
+        (code, rows.rows.column("topic").to_pylist(), rows.line_numbers.tolist())
+        for code, rows in batch.divided(np.array([1, -1, 1, 0]))
+    ]
+
+    assert divided == [(-1, ["b"], [12]), (0, ["d"], [14]), (1, ["a", "c"], [11, 13])]
