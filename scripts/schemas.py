@@ -6,14 +6,20 @@ They say what may be written, which is a little more than the models hold: a pat
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
+from lookup.settings.base import Strict
 from lookup.settings.broker import BrokerProfile
 from lookup.settings.cluster import TopologyFile
 from lookup.settings.evaluation import EvaluationFile
@@ -39,9 +45,24 @@ FILES: Mapping[str, TypeAdapter[Any]] = {
 }
 
 
+class _Described(GenerateJsonSchema):
+    """Takes the docstring below a field as its description."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        described, model = super().model_schema(schema), schema["cls"]
+        for parent in (parent for parent in reversed(model.__mro__) if issubclass(parent, Strict)):
+            for field, text in pairwise(ast.parse(inspect.getsource(parent)).body[0].body):  # type: ignore[attr-defined]
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                        key = model.model_fields[name].alias or name
+                        described["properties"][key]["description"] = inspect.cleandoc(words)
+        return described
+
+
 def schema_text(name: str) -> str:
     """Return the schema of one kind of file as text."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **FILES[name].json_schema()}
+    described = FILES[name].json_schema(schema_generator=_Described)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

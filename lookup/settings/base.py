@@ -1,6 +1,7 @@
 """Define the strict base of every settings model, and the few value types they share.
 
-Nothing here reads a file. Docstrings below fields become the descriptions of the JSON Schemas under `docs/schema/`.
+Nothing here reads a file. Docstrings below fields become the descriptions of the JSON Schemas under `docs/schema/`, by
+`scripts/schemas.py`: pydantic would read every source file anew whenever a command starts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ class Strict(BaseModel):
         frozen=True,
         serialize_by_alias=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         # A command reads one kind of file or two: what checks the others is never built.
         defer_build=True,
     )
