@@ -37,29 +37,47 @@ from lookup.commands.options import Command, Parser, add_volume, parsed
 from lookup.commands.streams import detail, prints_apart, say, volume
 from lookup.errors import PulsarLookupError, SettingsError
 
-__all__ = ["commands", "main", "root_parser"]
+__all__ = ["SUMMARIES", "commands", "main", "root_parser"]
 
-#: Modules of `lookup.commands` that hold commands, by the first word of their names, in the order of the help.
-_MODULES = {
-    "init": ("init",),
-    "evaluate": ("evaluate",),
-    "report": ("report",),
-    "diff": ("report",),
-    "ingest": ("ingest",),
-    "inspect": ("inspect",),
-    "collect": ("collect",),
-    "plan": ("plan",),
-    "generate": ("generate",),
-    "explain": ("explain",),
-    "simulate": ("simulate",),
-    "tune": ("tune",),
-    "serve": ("serve",),
-    "apply": ("apply",),
-    "verify": ("verify",),
-    "plugins": ("plugins",),
-    "config": ("show", "check"),
-    "topics": ("topics", "topic_pairs", "topic_watch"),
+#: One line about each command, in the order of the help; beside these a help loads the commands that it is about.
+SUMMARIES = {
+    "init": "write settings to begin with, and a mapping for your log; or a package for a plug-in",
+    "evaluate": "replay policies over a lookup log and compare them with the incumbent",
+    "report": "draw the page of a finished evaluation or search again, without replaying",
+    "diff": "compare two finished evaluations: figures of the policies both have, and settings that differ",
+    "ingest": "turn log files into the tables that evaluate reads",
+    "inspect": "look at a log before it is replayed: demand, labels, load, and what settings miss in it",
+    "collect": "record a live cluster into tables that evaluate reads",
+    "plan": "plan the moves to make now in a cluster; nothing is moved",
+    "plan show": "print a plan that was made",
+    "plan eval": "hold a plan against the cluster as it is now",
+    "generate": "write a synthetic but realistic log, for trials and demonstrations",
+    "explain": "explain how one lookup is decided, or what happened in a finished run",
+    "simulate": "run scenarios in closed loop and print a trend per policy",
+    "tune": "search for better settings over a recorded log, and confirm them on days that the search has not seen",
+    "serve": "answer the brokers of a live cluster by a policy, and record lookups and decisions",
+    "apply": "make the moves of a plan in a live cluster, one by one, or take them back",
+    "verify": "take recorded decisions of a live cluster again, or measure what a plan of moves predicted",
+    "plugins list": "list every registered part, log reader and metric",
+    "config show": "print an evaluation, or settings of topics, as they are understood",
+    "config list": "list the settings that ship, which can be named in place of a file",
+    "config check": "find every mistake in an evaluation and the files it names, or in settings for topics or a server",
+    "topics list": "list the topics of a namespace, filtered by pattern, properties and labels",
+    "topics create": "put a topic into the catalog",
+    "topics delete": "take a topic out of the catalog",
+    "topics namespaces delete": "take a namespace out of the catalog",
+    "topics labels set": "add labels to a topic's, over those with the same keys",
+    "topics labels get": "print a topic's labels",
+    "topics labels remove": "remove labels of a topic, some or all",
+    "topics labels list": "list every key and value that labels of a namespace have",
+    "topics labels query": "list the topics whose labels fit a selector",
+    "topics properties set": "add properties to a topic's, over those with the same keys",
+    "topics properties get": "print a topic's properties",
+    "topics properties remove": "remove properties of a topic, some or all",
+    "topics watch": "print a list of topics and then what changes in it",
 }
+#: Modules of `lookup.commands` with the commands that begin with a word, where none is called as the word.
+_MODULES = {"diff": ("report",), "config": ("show", "check"), "topics": ("topics", "topic_pairs", "topic_watch")}
 _GROUPS = {
     "plugins": "see which parts, listers, log readers and metrics there are",
     "config": "look at settings and check them",
@@ -68,7 +86,6 @@ _GROUPS = {
     "topics labels": "labels of topics, and topics by labels",
     "topics properties": "properties of topics",
 }
-#: What to do instead, by command that is gone.
 _INTERRUPTED = 130
 #: Rights that files and folders of a command never have: those of others, and to write for the group.
 _MASK = 0o027
@@ -92,9 +109,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is written holds names of clients and topics: for its owner, and to read for the group.
         os.umask(os.umask(_MASK) | _MASK)
     words = sys.argv[1:] if argv is None else argv
+    completes = "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None
     # A command loads what it needs, not what all need: half a second less until it begins.
-    parser, is_verbose = root_parser(words[0] if words else None), False
-    if "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None:
+    parser, is_verbose = root_parser(None if completes else words), False
+    if completes:
         # A shell asks for completions: they are written, and this process ends.
         import_module("argcomplete").autocomplete(parser)
     try:
@@ -159,15 +177,20 @@ def _parsed(root: Parser, argv: Sequence[str]) -> argparse.Namespace | None:
 
 
 def commands(first: str | None = None) -> tuple[Command, ...]:
-    """Return the commands whose names begin with a word; all of them if none does."""
-    names = _MODULES.get(first or "") or dict.fromkeys(name for some in _MODULES.values() for name in some)
-    modules = [import_module(f"lookup.commands.{name}") for name in names]
+    """Load the commands whose names begin with a word; all of them for None."""
+    firsts = [first] if first else [name.partition(" ")[0] for name in SUMMARIES]
+    modules = dict.fromkeys(module for first in firsts for module in _MODULES.get(first, (first,)))
+    loaded = [import_module(f"lookup.commands.{module}") for module in modules]
     # A module holds one command, or a few about the same things.
-    return tuple(command for module in modules for command in getattr(module, "COMMANDS", None) or (module.COMMAND,))
+    return tuple(command for module in loaded for command in getattr(module, "COMMANDS", None) or (module.COMMAND,))
 
 
-def root_parser(first: str | None = None) -> Parser:
-    """Build the parser of the commands whose names begin with a word, of all if none does."""
+def root_parser(words: Sequence[str] | None = None) -> Parser:
+    """Build the parser of all commands; of those that a command line does not reach only the name is known.
+
+    Args:
+        words: the command line behind `lookup`; None: any.
+    """
     root = Parser(
         # The name of the script that was typed: where `lookup` is another project's, hints must not name it.
         prog="pulsar-lookup" if Path(sys.argv[0]).name == "pulsar-lookup" else "lookup",
@@ -181,20 +204,23 @@ def root_parser(first: str | None = None) -> Parser:
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     parsers: dict[str, Parser] = {}
-    for command in commands(first):
-        group, _, name = command.name.rpartition(" ")
-        # Not at the start alone: a variable may stand before the command.
-        lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), meaning) for line, meaning in command.examples]
-        examples = [f"  {line}\n      {meaning}" for line, meaning in lines]
-        parser = parsers[command.name] = _commands_of(group, groups, parsers).add_parser(
-            name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            epilog="\n".join(["examples:", *examples]),
-        )
-        command.add_arguments(parser)
-        add_volume(parser)
-        parser.set_defaults(parser=parser, run=command.run)
+    # Flags may stand before a command by mistake, which the parser of the command explains.
+    path = None if words is None else [word for word in words if not word.startswith("-")]
+    reached = [name for name in SUMMARIES if path is None or name.split() == path[: name.count(" ") + 1]]
+    loaded = [command for first in {name.partition(" ")[0] for name in reached} for command in commands(first)]
+    known = {command.name: command for command in loaded}
+    for name, summary in SUMMARIES.items():
+        group, _, last = name.rpartition(" ")
+        parser = parsers[name] = _commands_of(group, groups, parsers).add_parser(last, help=summary)
+        parser.set_defaults(parser=parser)
+        if name in reached:
+            # Not at the start alone: a variable may stand before the command.
+            lines = [(re.sub(r"\blookup\b", root.prog, line, count=1), about) for line, about in known[name].examples]
+            parser.description = f"{summary[0].upper()}{summary[1:]}."
+            parser.epilog = "\n".join(["examples:", *(f"  {line}\n      {about}" for line, about in lines)])
+            known[name].add_arguments(parser)
+            add_volume(parser)
+            parser.set_defaults(run=known[name].run)
     return root
 
 

@@ -36,7 +36,8 @@ def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 def _main(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], int]) -> int:
     """Run a command line whose only command does what the test says."""
-    command = Command("try", "try something", (), lambda parser: None, run)
+    command = Command("try", (), lambda parser: None, run)
+    monkeypatch.setattr(cli, "SUMMARIES", {"try": "try something"})
     monkeypatch.setattr(cli, "commands", lambda first=None: (command,))
     return cli.main(["try"])
 

@@ -16,7 +16,7 @@ from lookup.errors import Argument, InputError
 from lookup.moving.applying import Applied, Mover, Pace, moves_back, moves_there, obstacle
 from lookup.moving.guards import Tolerances, guards_of, stopped_by
 from lookup.moving.journal import Journal, read_journal
-from lookup.moving.plan import MovePlan, plan_bytes, read_plan
+from lookup.moving.plan import MovePlan, plan_bytes, plan_file, read_plan
 from lookup.moving.shedding import frozen_shedding, put_back
 from lookup.moving.watching import OwnerWatch
 
@@ -47,13 +47,9 @@ class How:
     read: Callable[[Endpoints, str], AbstractContextManager[Queue[Record]]] = _topics_of
 
 
-def _plan_file(plan: str | Path) -> Path:
-    return Path(plan, "plan.json") if Path(plan).is_dir() else Path(plan)
-
-
 def journal_of(plan: str | Path) -> str:
     """Return where the journal of a plan is, if nothing else is said."""
-    return f"{_plan_file(plan)}.journal"
+    return f"{plan_file(plan)}.journal"
 
 
 def apply(
@@ -76,7 +72,7 @@ def apply(
         InputError: if plan, journal or cluster do not fit together, owners cannot be read, or the token may not unload.
         StateError: if shedding cannot be switched on again.
     """
-    content, path = read_plan(_plan_file(plan)), Path(journal or journal_of(plan))
+    content, path = read_plan(plan), Path(journal or journal_of(plan))
     if path.exists() and path.stat().st_size:
         before = read_journal(path)
         if before.plan is None or plan_bytes(before.plan) != plan_bytes(content):

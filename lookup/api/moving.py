@@ -28,7 +28,7 @@ from lookup.model.time import US_PER_S
 from lookup.moving.checking import PlanToday, plan_today
 from lookup.moving.journal import read_journal
 from lookup.moving.origins import with_lookups
-from lookup.moving.plan import Limits, MovePlan, plan_bytes, read_plan
+from lookup.moving.plan import PLAN, Limits, MovePlan, plan_bytes, read_plan
 from lookup.moving.planning import make_plan
 from lookup.moving.reading import Rows, read_now, recorded
 from lookup.moving.state import state_of
@@ -45,8 +45,8 @@ __all__ = ["DEFAULT_POLICY", "Plan", "Source", "check_plan", "open_plan", "plan"
 
 #: The policy whose shedder plans unless another is named.
 DEFAULT_POLICY = "shipped:rebalance"
-#: Files of a plan.
-PLAN, PAGE = "plan.json", "plan.html"
+#: The page of a plan, beside it.
+PAGE = "plan.html"
 
 
 @dataclass(frozen=True)
@@ -230,11 +230,7 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: if it is none, or was edited.
     """
     require_path("path", path)
-    file = Path(path)
-    file = file / PLAN if file.is_dir() else file
-    if not file.is_file():
-        raise InputError(f"{file}: there is no such file; `lookup plan` writes one")
-    return Plan(read_plan(file))
+    return Plan(read_plan(path))
 
 
 def check_plan(

@@ -226,7 +226,6 @@ def _sentences(done: Applied, arguments: argparse.Namespace) -> Iterator[str]:
 
 COMMAND = Command(
     name="apply",
-    summary="make the moves of a plan in a live cluster, one by one, or take them back",
     examples=(
         (
             "lookup apply plan.json --admin http://b0:8080,b1:8080 --service-url pulsar://b0:6650,b1:6650",

@@ -226,7 +226,6 @@ def _brokers(settings: EvaluationFile) -> str:
 
 COMMAND = Command(
     name="config check",
-    summary="find every mistake in an evaluation and the files it names, or in settings of topics or the server",
     examples=(
         ("lookup config check --config evaluation.toml", "all mistakes and warnings; exit code 2 on mistakes"),
         ("lookup config check --config broker.conf", "the same of what brokers are told about their load manager"),

@@ -76,7 +76,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="collect",
-    summary="record a live cluster into tables that evaluate reads",
     examples=(
         (
             "lookup collect --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181 --output record",

@@ -140,7 +140,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="evaluate",
-    summary="replay policies over a lookup log and compare them with the incumbent",
     examples=(
         (
             "lookup evaluate --config evaluation.toml --output report",

@@ -202,7 +202,6 @@ def _print_request(console: Console, scene: Scene) -> None:
 
 COMMAND = Command(
     name="explain",
-    summary="explain how one lookup is decided, or what happened in a finished run",
     examples=(
         (
             "lookup explain --config evaluation.toml --topic persistent://public/default/orders --property rack=a",

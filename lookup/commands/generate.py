@@ -62,7 +62,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="generate",
-    summary="write a synthetic but realistic log, for trials and demonstrations",
     examples=(
         ("lookup generate --output sample", "300,000 lookups of two clusters over six hours"),
         (

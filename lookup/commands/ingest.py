@@ -208,7 +208,6 @@ def _print(report: IngestReport, form: str) -> None:
 
 COMMAND = Command(
     name="ingest",
-    summary="turn log files into the tables that evaluate reads",
     examples=(
         (
             "lookup ingest access.tsv --mapping mapping.toml --output tables",

@@ -361,7 +361,6 @@ def _entry(broker: str, capacity: float | None = None, *, count: int = 0, first:
 
 COMMAND = Command(
     name="init",
-    summary="write settings to begin with, and a mapping for your log; or a package for a plug-in",
     examples=(
         ("lookup init trial", "an evaluation over a sample log, in trial/"),
         ("lookup init trial --log access.log", "and the mapping that reads your log; prints the commands to type next"),

@@ -135,7 +135,6 @@ def _shares(counts: Mapping[str, int], total: int, *, rest: str = "others") -> s
 
 COMMAND = Command(
     name="inspect",
-    summary="look at a log before it is replayed: demand, labels, load, and what settings miss in it",
     examples=(
         ("lookup inspect sample/lookups", "demand by tenant, namespace, bundle and label, and a suggested session_s"),
         (

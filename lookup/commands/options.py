@@ -41,8 +41,6 @@ class Command:
 
     #: as it is typed, `plugins list`
     name: str
-    #: one line of the list of commands
-    summary: str
     #: pairs of a command line and what it does
     examples: tuple[tuple[str, str], ...]
     add_arguments: Callable[[Parser], None]

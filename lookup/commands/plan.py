@@ -25,7 +25,8 @@ from lookup.commands.streams import data_console, note, plain, plain_table, prin
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lookup.api.moving import Plan, Source
+    from lookup.api.moving import Source
+    from lookup.moving.plan import MovePlan
     from lookup.report.blocks import Table
 
 __all__ = ["COMMANDS", "add_lookups", "add_source", "source_of"]
@@ -113,7 +114,8 @@ def source_of(arguments: argparse.Namespace) -> Source:
         problems.append(f"--namespaces: there is no file {arguments.namespaces}")
     if problems:
         raise SettingsError(problems)
-    _require_extras("plan")
+    require_extra("plan", "pyarrow", "kazoo", "pulsar", extra="collect")
+    require_extra("plan", "scipy", "jinja2", extra="report")
     from lookup.api.moving import Source
 
     return Source(
@@ -134,11 +136,6 @@ def _require_live(arguments: argparse.Namespace) -> None:
         )
 
 
-def _require_extras(command: str) -> None:
-    require_extra(command, "pyarrow", "kazoo", "pulsar", extra="collect")
-    require_extra(command, "scipy", "jinja2", extra="report")
-
-
 def _run(arguments: argparse.Namespace) -> int:
     """Make a plan, write and print it; return 0 with moves and 4 without."""
     source = source_of(arguments)
@@ -147,8 +144,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SettingsError("--force: replaces an earlier plan in --output, which is not given")
     if arguments.policy is not None and arguments.tuned is not None:
         raise SettingsError("--policy and --tuned: a plan has one policy; give one of them")
-    from lookup.api.moving import DEFAULT_POLICY, PAGE, PLAN, plan
+    from lookup.api.moving import DEFAULT_POLICY, PAGE, plan
     from lookup.logs.outputs import require_free
+    from lookup.moving.plan import PLAN
 
     if arguments.output is not None:
         # Before a cluster is read, which may take a minute.
@@ -172,17 +170,18 @@ def _run(arguments: argparse.Namespace) -> int:
             made.write(arguments.output, force=arguments.force, warn=warn)
     if arguments.output is not None:
         note(f"the plan is {arguments.output}/{PLAN}, its page {arguments.output}/{PAGE}; nothing was moved")
-    _print(made, arguments)
-    return made.exit_code
+    return _print(made.plan, arguments)
 
 
-def _print(made: Plan, arguments: argparse.Namespace) -> None:
+def _print(document: MovePlan, arguments: argparse.Namespace) -> int:
+    """Print a plan; return 0 with moves and 4 without."""
+    exit_code = 0 if document.steps else 4
     if arguments.format == "json":
-        print_json(made.document())
-        return
+        print_json(document.model_dump(mode="json"))
+        return exit_code
     from lookup.report.plans import brokers_table, figures_table, plan_notes, refused_table, steps_table
 
-    console, document = data_console(), made.plan
+    console = data_console()
     headline = f"{len(document.steps):,} moves to make" if document.steps else "nothing is worth moving"
     console.print(plain(f"cluster {document.cluster}, {document.made:%Y-%m-%d %H:%M:%S} UTC: {headline}", style="bold"))
     why, *notes = plan_notes(document)
@@ -199,6 +198,7 @@ def _print(made: Plan, arguments: argparse.Namespace) -> None:
             warn(sentence)
         else:
             console.print(plain(sentence), soft_wrap=not console.is_terminal)
+    return exit_code
 
 
 def _print_table(table: Table, *, whole: bool = True) -> None:
@@ -220,12 +220,11 @@ def _add_printed(parser: Parser) -> None:
 
 
 def _run_show(arguments: argparse.Namespace) -> int:
-    _require_extras("plan show")
-    from lookup.api.moving import open_plan
+    require_extra("plan show", "jinja2", extra="report")
+    # Not by `lookup.api`, which loads what plans are made with.
+    from lookup.moving.plan import read_plan
 
-    made = open_plan(arguments.plan)
-    _print(made, arguments)
-    return made.exit_code
+    return _print(read_plan(arguments.plan), arguments)
 
 
 def _add_checked(parser: Parser) -> None:
@@ -267,7 +266,6 @@ def _run_eval(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="plan",
-        summary="plan the moves to make now in a cluster; nothing is moved",
         examples=(
             (
                 "lookup plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181 --output plan",
@@ -289,14 +287,12 @@ COMMANDS = (
     ),
     Command(
         name="plan show",
-        summary="print a plan that was made",
         examples=(("lookup plan show plan", "its figures, moves, brokers, and what may not move"),),
         add_arguments=_add_shown,
         run=_run_show,
     ),
     Command(
         name="plan eval",
-        summary="hold a plan against the cluster as it is now",
         examples=(
             (
                 "lookup plan eval plan --admin http://b0:8080 --service-url pulsar://b0:6650 --zookeeper zk0:2181",

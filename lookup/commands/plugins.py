@@ -209,7 +209,6 @@ def _sources(registry: Registry) -> dict[str, tuple[str, str | None]]:
 
 COMMAND = Command(
     name="plugins list",
-    summary="list every registered part, log reader and metric",
     examples=(
         ("lookup plugins list", "everything, by kind, with parameters and their defaults"),
         ("lookup plugins list selectors --format json", "selectors for a program"),

@@ -79,7 +79,6 @@ def _run_diff(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="report",
-        summary="draw the page of a finished evaluation or search again, without replaying",
         examples=(
             ("lookup report report", "write report/report.html out of what `lookup evaluate` left in report/"),
             (
@@ -92,7 +91,6 @@ COMMANDS = (
     ),
     Command(
         name="diff",
-        summary="compare two finished evaluations: figures of the policies both have, and settings that differ",
         examples=(
             ("lookup diff before after", "what changed from before/ to after/: the figures, then the settings"),
             ("lookup diff before after --format markdown", "the same for a comment on a change"),

@@ -100,7 +100,6 @@ def credentials_of(section: CollectSection) -> Credentials:
 
 COMMAND = Command(
     name="serve",
-    summary="answer the brokers of a live cluster by a policy, and record lookups and decisions",
     examples=(
         ("lookup serve --config serving.toml", "until Ctrl-C; SIGHUP loads the settings again"),
         ("lookup serve --config serving.toml --port 0 --set serving.flush_s=1", "on a free port, which the log names"),

@@ -187,7 +187,6 @@ def _run_list(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="config show",
-        summary="print an evaluation, or settings of topics, as they are understood",
         examples=(
             ("lookup config show --config evaluation.toml", "what is set, files that it names read into it"),
             ("lookup config show --config evaluation.toml --resolved", "every value and what set it"),
@@ -202,7 +201,6 @@ COMMANDS = (
     ),
     Command(
         name="config list",
-        summary="list the settings that ship, which can be named in place of a file",
         examples=(
             ("lookup config list", "policies, mappings, scenarios and the rest, with their names"),
             ("lookup config list --format json", "with their paths, to copy one"),

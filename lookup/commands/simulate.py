@@ -49,7 +49,6 @@ def _simulated(run: ScenarioRun, *, is_rewritten: bool) -> int:
 
 COMMAND = Command(
     name="simulate",
-    summary="run scenarios in closed loop and print a trend per policy",
     examples=(
         ("lookup simulate configs/scenarios/*.scenario", "run them; 1 where an assertion or expectation fails"),
         ("lookup simulate mine.scenario --rewrite", "accept what is printed as what is expected"),

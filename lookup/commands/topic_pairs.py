@@ -62,8 +62,7 @@ def _set_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         note(f"{name} has the {kind} {pairs_text(pairs)}")
         return 0
 
-    summary = f"add {kind} to a topic's, over those with the same keys"
-    return Command(f"topics {kind} set", summary, examples, add_arguments, run)
+    return Command(f"topics {kind} set", examples, add_arguments, run)
 
 
 def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
@@ -81,7 +80,7 @@ def _get_command(kind: PairKind, *examples: tuple[str, str]) -> Command:
             stdout().writelines(f"{key}={pairs[key]}\n" for key in sorted(pairs))
         return 0
 
-    return Command(f"topics {kind} get", f"print a topic's {kind}", examples, add_arguments, run)
+    return Command(f"topics {kind} get", examples, add_arguments, run)
 
 
 def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
@@ -106,8 +105,7 @@ def _remove_command(flags: _Flags, *examples: tuple[str, str]) -> Command:
         note(f"removed {f'all {kind}' if arguments.all else ', '.join(keys)} of {name}")
         return 0
 
-    summary = f"remove {kind} of a topic, some or all"
-    return Command(f"topics {kind} remove", summary, examples, add_arguments, run)
+    return Command(f"topics {kind} remove", examples, add_arguments, run)
 
 
 def _add_list_arguments(parser: Parser) -> None:
@@ -181,14 +179,12 @@ COMMANDS = (
     ),
     Command(
         name="topics labels list",
-        summary="list every key and value that labels of a namespace have",
         examples=(("lookup topics labels list public/default", "one key=value per line"),),
         add_arguments=_add_list_arguments,
         run=_run_list,
     ),
     Command(
         name="topics labels query",
-        summary="list the topics whose labels fit a selector",
         examples=(
             ("lookup topics labels query 'env=prod,tier in (gold,pro)' --mode all", "in one's own namespace"),
             ("lookup topics labels query team --namespace acme/eu --namespace public/default", "in two namespaces"),

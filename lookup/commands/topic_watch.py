@@ -211,7 +211,6 @@ def wait(every: float, duration: float | None) -> Iterator[None]:
 
 COMMAND = Command(
     name="topics watch",
-    summary="print a list of topics and then what changes in it",
     examples=(
         ("lookup topics watch public/default --pattern 'public/default/orders-.*'", "until Ctrl-C, by name"),
         ("lookup topics watch public/default --labels env=prod --for 60 --format json", "a minute, by labels"),

@@ -369,7 +369,6 @@ def _run_delete_namespace(arguments: argparse.Namespace) -> int:
 
 LIST = Command(
     name="topics list",
-    summary="list the topics of a namespace, filtered by pattern, properties and labels",
     examples=(
         ("lookup topics list public/default", "every persistent topic, one per line"),
         ("lookup topics list public/default --set topics.lister=indexed -p team=billing", "by property"),
@@ -382,7 +381,6 @@ LIST = Command(
 )
 CREATE = Command(
     name="topics create",
-    summary="put a topic into the catalog",
     examples=(
         ("lookup topics create orders --create-namespace --labels env=prod -p team=billing", "the first topic of all"),
         ("lookup topics create persistent://acme/eu/orders --partitions 4 --create-namespace", "partitioned"),
@@ -392,14 +390,12 @@ CREATE = Command(
 )
 DELETE = Command(
     name="topics delete",
-    summary="take a topic out of the catalog",
     examples=(("lookup topics delete persistent://acme/eu/orders", "with all its partitions"),),
     add_arguments=_add_delete_arguments,
     run=_run_delete,
 )
 DELETE_NAMESPACE = Command(
     name="topics namespaces delete",
-    summary="take a namespace out of the catalog",
     examples=(("lookup topics namespaces delete acme/eu --force", "with all its topics"),),
     add_arguments=_add_delete_namespace_arguments,
     run=_run_delete_namespace,

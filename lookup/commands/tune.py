@@ -267,7 +267,6 @@ def _print_recommended(one: Mapping[str, Any]) -> None:
 
 COMMAND = Command(
     name="tune",
-    summary="search for better settings over a recorded log, and confirm them on days that the search has not seen",
     examples=(
         (
             "lookup tune --broker-conf broker.conf --lookups logs/lookups --brokers logs/brokers --output tuned",

@@ -127,7 +127,6 @@ def _load(load: float | None) -> str:
 
 COMMAND = Command(
     name="verify",
-    summary="take recorded decisions of a live cluster again, or measure what a plan of moves predicted",
     examples=(
         ("lookup verify record", "everything that `lookup serve` recorded there; 1 if a decision differs"),
         ("lookup verify record --format json", "for a program"),

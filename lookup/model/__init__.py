@@ -1,54 +1,28 @@
-"""Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions."""
+"""Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions.
 
-from lookup.model.broker import AdvertisedListener, Broker, BrokerLookupData, Candidates, Location, Roster
-from lookup.model.bundles import BundleRange, IsolationPolicy, NamespaceBundle, NamespacePolicies, bundle_of
-from lookup.model.catalog import (
-    CatalogView,
-    Equals,
-    EventKind,
-    Exists,
-    In,
-    Listing,
-    Mode,
-    Term,
-    TopicEntry,
-    TopicEvent,
-    selects,
-)
-from lookup.model.decision import (
-    Assigned,
-    BrokerVote,
-    CycleLabel,
-    CycleOutcome,
-    CycleReason,
-    Decision,
-    Probe,
-    Reason,
-    Ruling,
-    Shortfall,
-    Split,
-    Unanswered,
-    Unload,
-)
-from lookup.model.documents import Refuted, Row, Unreadable
-from lookup.model.load import (
-    NO_TRAFFIC,
-    RESOURCES,
-    TOPIC_TRAFFIC,
-    BundleLoad,
-    Load,
-    LoadStats,
-    Traffic,
-    may_be_shed,
-    topic_traffic,
-    weighted_usage,
-)
-from lookup.model.load_data import BrokerLoadData, NamespaceBundleStats, ResourceUsage
-from lookup.model.names import NamespaceName, TopicName
-from lookup.model.request import LookupOptions, LookupRequest
-from lookup.model.topology import Edge, Topology
-from lookup.model.view import ClusterView, OwnershipView
+A name is loaded when it is first asked for: the help of a command needs names of brokers, and no numpy.
+"""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lookup.model.broker import *
+    from lookup.model.bundles import *
+    from lookup.model.catalog import *
+    from lookup.model.decision import *
+    from lookup.model.documents import *
+    from lookup.model.load import *
+    from lookup.model.load_data import *
+    from lookup.model.names import *
+    from lookup.model.request import *
+    from lookup.model.topology import *
+    from lookup.model.view import *
+
+_MODULES = (
+    "broker", "bundles", "catalog", "decision", "documents", "load", "load_data", "names", "request", "topology",
+    "view",
+)  # fmt: skip
 # Filled by hand: at one name a line, the list would be longer than all else.
 __all__ = [
     "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "AdvertisedListener", "Assigned", "Broker", "BrokerLoadData",
@@ -60,3 +34,12 @@ __all__ = [
     "TopicName", "Topology", "Traffic", "Unanswered", "Unload", "Unreadable", "bundle_of", "may_be_shed", "selects",
     "topic_traffic", "weighted_usage",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name in __all__:
+        for module in _MODULES:
+            if name in (loaded := import_module(f"lookup.model.{module}")).__all__:
+                return getattr(loaded, name)
+    raise AttributeError(f"module 'lookup.model' has no attribute {name!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -24,10 +25,12 @@ from lookup.settings.base import Count, Moment, Number, Positive, Strict, Text, 
 from lookup.settings.problems import place, problems_of
 
 __all__ = [
-    "LOAD_DRIFT", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
-    "PlannedBroker", "RefusedMove", "Step", "digest", "near_name", "plan_bytes", "plan_of", "read_plan",
+    "LOAD_DRIFT", "PLAN", "VERSION", "Costs", "Fingerprint", "Limits", "MovePlan", "NearLoad",
+    "PlannedBroker", "RefusedMove", "Step", "digest", "near_name", "plan_bytes", "plan_file", "plan_of", "read_plan",
 ]  # fmt: skip
 
+#: The file of a plan in its folder.
+PLAN = "plan.json"
 #: Version of the document.
 VERSION: Final = 1
 #: A bundle whose load differs by more than this share of the planned one has drifted.
@@ -168,18 +171,26 @@ def plan_bytes(plan: MovePlan) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def read_plan(path: str | Path) -> MovePlan:
-    """Read a plan.
+def plan_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file of a plan that is named by its folder, or by itself."""
+    return Path(path, PLAN) if Path(path).is_dir() else Path(path)
+
+
+def read_plan(path: str | os.PathLike[str]) -> MovePlan:
+    """Read a plan; the path of `plan.json`, or of its folder.
 
     Raises:
-        InputError: if the file is none, is of another version, was cut off or edited; one sentence that says which.
+        InputError: if there is none, or it is of another version, was cut off or edited; one sentence that says which.
         OSError: if it cannot be read.
     """
+    file = plan_file(path)
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; `lookup plan` writes one")
     try:
-        content = json_value(Path(path).read_bytes().decode())
+        content = json_value(file.read_bytes().decode())
     except ValueError as error:
-        raise InputError(f"{path} is no whole JSON document: {error}; copy the plan again, or {_AGAIN}") from None
-    return plan_of(content, str(path))
+        raise InputError(f"{file} is no whole JSON document: {error}; copy the plan again, or {_AGAIN}") from None
+    return plan_of(content, str(file))
 
 
 def plan_of(content: object, name: str) -> MovePlan:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict, Word
+if TYPE_CHECKING:
+    # With them comes scipy, which numbers are written without.
+    from lookup.score.scoring import Scored
+    from lookup.score.verdict import Verdict, Word
 
 __all__ = [
     "ARROWS", "LIGHT_MARKS", "MARKS", "NOTHING", "OPEN_MARKS", "UNJUDGED", "WHOLE", "Figure", "Line", "Scope",

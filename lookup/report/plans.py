@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookup.model.quoting import listed, quantity
-from lookup.moving.checking import PlanToday
 from lookup.moving.plan import MovePlan, near_name
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import loads_spec
 from lookup.report.comparison import NOTHING, number_text
 from lookup.report.html import html_page
+
+if TYPE_CHECKING:
+    from lookup.moving.checking import PlanToday
 
 __all__ = ["brokers_table", "figures_table", "html_plan", "plan_notes", "refused_table", "steps_table", "today_table"]
 

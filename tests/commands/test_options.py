@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lookup.cli import commands, root_parser
+from lookup.cli import SUMMARIES, commands, root_parser
 from lookup.commands import options
 from lookup.commands.options import Command, moment, number, pairs, parsed, ratio, whole
 from lookup.errors import Argument, Sentence, SettingsError
@@ -36,7 +36,7 @@ def test_help_of_a_command_has_examples(lookup: Run, command: Command) -> None:
 
     printed = " ".join(ran.out.replace("\\\n", "").split())
     assert (ran.code, ran.err) == (0, "")
-    assert command.summary[1:] in printed
+    assert SUMMARIES[command.name][1:] in printed
     assert "examples:" in printed
     assert all(f" {line} {meaning}" in printed for line, meaning in command.examples)
 

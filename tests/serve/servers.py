@@ -125,7 +125,7 @@ def started(settings: Path, *flags: str, connect: Connect = state_topic) -> Iter
         PulsarLookupError: why it cannot start.
     """
     actions: dict[int, Callable[[], object]] = {}
-    arguments = parsed(root_parser("serve"), ["serve", "--config", str(settings), *flags])
+    arguments = parsed(root_parser(), ["serve", "--config", str(settings), *flags])
     failures: list[PulsarLookupError] = []
     loop = asyncio.new_event_loop()
 
