@@ -21,9 +21,7 @@ from lookup.api.selection import (
 )
 from lookup.commands.advice import obstacles_of, warnings_of
 from lookup.commands.options import COMMAND_LINE, Command, Parser, add_config, require_extra, settings_flags
-from lookup.commands.serve import credentials_of
 from lookup.commands.streams import note, stdout, warn
-from lookup.commands.topics import lister_of
 from lookup.engine.build import build_lister, build_policies
 from lookup.engine.plugins import load_plugins
 from lookup.engine.policy import Policy
@@ -69,6 +67,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_topics(arguments: argparse.Namespace) -> int:
+    from lookup.commands.topics import lister_of
+
     lister = lister_of(load_topics(arguments.config, settings_flags(arguments)), ())
     stdout().write(f"{arguments.config}: no mistakes in the settings of topics; lister {lister.name!r}\n")
     return 0
@@ -132,6 +132,8 @@ def _recorded(settings: ServingFile) -> None:
 
 def _collected(settings: ServingFile) -> None:
     if settings.collect is not None:
+        from lookup.commands.serve import credentials_of
+
         credentials_of(settings.collect)
 
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -30,7 +29,7 @@ from lookup.errors import Argument, InputError
 from lookup.logs.columns import REQUIRED, TABLES, Kind
 from lookup.logs.readers.values import LATIN_1
 from lookup.model.documents import TableName, special_kind
-from lookup.model.time import mistaken_unit, to_us
+from lookup.model.time import FIRST_US, LAST_US, US_PER_S, mistaken_unit
 
 __all__ = [
     "NAME_KEY", "UNFINISHED", "FileSplit", "LogFile", "check_types", "forks_are_safe", "has_folders", "last_lines",
@@ -504,13 +503,15 @@ def table_span(files: Iterable[LogFile]) -> tuple[int, int] | None:
 
 
 def _span_in(metadata: pq.FileMetaData) -> tuple[int, int] | None:
-    try:
-        both = [(each.min, each.max) for _, each in statistics_of(metadata, ("ts",))]
-    except OverflowError:  # of times beyond the calendar, whose rows are refused
+    # As they are stored, since Arrow loads pandas to make datetimes of them.
+    counts = [count for _, each in statistics_of(metadata, ("ts",)) for count in (each.min_raw, each.max_raw)]
+    if not counts:
         return None
-    # Numbers, or datetimes, which are in UTC whether they say so or not.
-    times = [us if isinstance(us, int) else to_us(us.replace(tzinfo=UTC)) for pair in both for us in pair]
-    return (min(times), max(times)) if times else None
+    kind = metadata.schema.to_arrow_schema().field("ts").type
+    per_s = {"ms": 1_000, "us": US_PER_S, "ns": 1_000_000_000}[kind.unit if pa.types.is_timestamp(kind) else "us"]
+    first_us, last_us = min(counts) * US_PER_S // per_s, max(counts) * US_PER_S // per_s
+    # Rows with times beyond the calendar are refused.
+    return (first_us, last_us) if first_us >= FIRST_US and last_us <= LAST_US else None
 
 
 def statistics_of(metadata: pq.FileMetaData, names: Sequence[str]) -> Iterator[tuple[str, pq.Statistics]]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from scipy import special
-
 from lookup.model.quoting import listed, quantity
 from lookup.report.comparison import alike, label, number_text, scope_of, signed_text
-from lookup.score.luck import LEVEL, least_chance, replicates_for
+from lookup.score.luck import least_chance, quantile, replicates_for
 from lookup.score.rules import margin_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import GATE_LEVEL, family
@@ -95,7 +93,7 @@ def _few_seeds(scored: Scored) -> Iterator[str]:
     seeds = len(scored.plan.evaluation.drawn)
     if scored.verdicts and 1 < seeds < _FEW_SEEDS:
         # By Student's t and the number of replicates.
-        few, enough = (special.stdtrit(n - 1, 1 - LEVEL / 2) / math.sqrt(n) for n in (seeds, _FEW_SEEDS))
+        few, enough = (quantile(n - 1) / math.sqrt(n) for n in (seeds, _FEW_SEEDS))
         yield (
             f"{seeds} seeds: intervals are {few / enough:.1f} times as wide as with {_FEW_SEEDS} where luck of the "
             f"placement prevails, and no difference is more certain than {1 - least_chance(seeds):.1%}."

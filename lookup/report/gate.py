@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from scipy import special
-
 from lookup.engine.measuring import question_of
 from lookup.errors import Argument, Sentence, SettingsError
 from lookup.hooks import Metric
@@ -32,7 +30,7 @@ from lookup.report.comparison import (
 )
 from lookup.report.difference import Change, Difference
 from lookup.report.wording import is_open, opening
-from lookup.score.luck import LEVEL, least_chance, replicates_for
+from lookup.score.luck import LEVEL, least_chance, quantile, replicates_for
 from lookup.score.rules import name_of
 from lookup.score.scoring import Scored
 from lookup.score.verdict import Verdict
@@ -259,9 +257,8 @@ def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
     with_interval = sum(check.high > check.low and not check.reason for check in checks)
     seeds = len(scored.plan.evaluation.drawn)
     freedom = max(1, seeds - 1)
-    usual = special.stdtrit(freedom, 1.0 - LEVEL / 2)
     # One-sided: only what is worse fails. Never narrower than the intervals of the report.
-    wider = max(1.0, float(special.stdtrit(freedom, 1.0 - LEVEL / max(1, with_interval)) / usual))
+    wider = max(1.0, quantile(freedom, 2 * LEVEL / max(1, with_interval)) / quantile(freedom))
     gaps = {label(*name): gap for name, gap in scored.gaps.items()}
     judged = [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
     # However large the difference: equals come out apart that often, one-sided, in so many replicates.

@@ -13,7 +13,6 @@ from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from lookup.engine.measuring import bounds_of
 from lookup.hooks import Luck, Question
@@ -23,13 +22,21 @@ from lookup.score.series import Series
 from lookup.score.units import Layout, Sample, Stratum, sample
 
 __all__ = [
-    "LEVEL", "Estimate", "Spread", "around", "estimate", "least_chance", "pooled", "replicates_for", "spread",
+    "LEVEL", "Estimate", "Spread", "around", "estimate", "least_chance", "pooled", "quantile", "replicates_for",
+    "spread",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 
 #: Probability with which an interval misses what it is about.
 LEVEL = 0.05
+
+
+def quantile(freedom: float, level: float = LEVEL) -> float:
+    """Return half the width of the interval that misses with a probability, in standard errors, by Student's t."""
+    from scipy import special  # noqa: PLC0415  takes a tenth of a second, in which settings are checked
+
+    return float(special.stdtrit(freedom, 1.0 - level / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +64,14 @@ class Spread:
 
     def half_width(self, level: float = LEVEL) -> float:
         """Return half the width of the interval that misses with this probability, by Student's t."""
-        return float(special.stdtrit(self.freedom, 1.0 - level / 2)) * self.error if self.error else 0.0
+        return quantile(self.freedom, level) * self.error if self.error else 0.0
 
     def chance(self, delta: float) -> float:
         """Return the probability of a difference at least as large as this one between equals, two-sided."""
         if not self.error:
             return self.least if delta else 1.0
+        from scipy import special  # noqa: PLC0415  as in `quantile`
+
         return max(self.least, float(2 * special.stdtr(self.freedom, -abs(delta) / self.error)))
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, around, estimate, least_chance, pooled
+from lookup.score.luck import LEVEL, Estimate, around, estimate, least_chance, pooled, quantile
 from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
 from lookup.score.units import Units, layout_of
@@ -211,8 +210,7 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
         values = np.array([figure.value_of_seed(seed) for seed in figure.seeds])
         n, mean, half = len(values), float(values.mean()), 0.0
         if n > 1 and not np.isnan(values).any():
-            quantile = special.stdtrit(n - 1, 1.0 - level / 2)
-            half = float(quantile * np.std(values, ddof=1) * math.sqrt(1.0 + 1.0 / n))
+            half = float(quantile(n - 1, level) * np.std(values, ddof=1) * math.sqrt(1.0 + 1.0 / n))
         low, high = around(mean, half, bounds_of(figure.metric) or (-math.inf, math.inf))
         gap, reason = math.nan, None
         if math.isfinite(logged_value - mean):

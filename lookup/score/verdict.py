@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from lookup.engine.measuring import luck_of
 from lookup.engine.ownership import EVENT_WORDS
@@ -415,6 +414,8 @@ def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[
     for figure in estimates:
         if figure.sample is not None and (figure.series.policy, *figure.series.name) in judged:
             of_name.setdefault(figure.series.name, []).append(figure)
+    from scipy import special  # noqa: PLC0415  as in `luck`
+
     found = []
     for name, figures in of_name.items():
         n = len(figures)

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
-from scipy.stats import rankdata
 
 from lookup.tuning.racing import Standing
 from lookup.tuning.search import Search
@@ -87,6 +85,9 @@ def _dependence(values: Sequence[Any], figures: _Floats, *, is_choice: bool) -> 
 
     A number may act in one direction or be best somewhere between; each choice may do anything.
     """
+    from scipy.special import fdtrc  # noqa: PLC0415  as in `space`: this takes longest to load
+    from scipy.stats import rankdata  # noqa: PLC0415
+
     if is_choice:
         kinds = list(dict.fromkeys(map(repr, values)))
         columns = np.array([[repr(value) == kind for kind in kinds] for value in values], dtype=float)

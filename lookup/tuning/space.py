@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from annotated_types import Ge, Le
-from scipy.stats import qmc
 
 from lookup.engine.build import build_policies, hints_of
 from lookup.engine.plugins import Registry
@@ -28,6 +27,9 @@ from lookup.settings.policy import PolicySpec, is_path
 from lookup.settings.pulsar_keys import BUNDLES_KEY, LOAD_MANAGER_KEYS
 from lookup.settings.releases import DEFAULT_RELEASE, RELEASES
 from lookup.settings.tuning import RangeEntry, SpaceEntry
+
+if TYPE_CHECKING:
+    from scipy.stats import qmc
 
 __all__ = ["Axis", "Point", "Space", "build_space", "near", "spread"]
 
@@ -162,9 +164,15 @@ class Space:
         return fixed | {key: value for key, value in varied.items() if self._value(self._start, key) != value}
 
 
+def _sobol(space: Space) -> qmc.Sobol:
+    from scipy.stats import qmc  # noqa: PLC0415  takes half a second, in which spaces are checked
+
+    return qmc.Sobol(len(space.axes), scramble=False)
+
+
 def spread(space: Space, count: int) -> Iterator[Point]:
     """Yield points all over a space, at most so many, each policy once; all there are if these are no more."""
-    sobol = qmc.Sobol(len(space.axes), scramble=False)
+    sobol = _sobol(space)
     # A whole power of two has the balance that makes the sequence better than dice; the first point is a corner. Where
     # values are few, several points make the same policy; so many miss none of up to 200 combinations.
     drawn = sobol.random_base2(math.ceil(math.log2(count + 1)) + _SPARE)[1:]
@@ -175,7 +183,7 @@ def near(space: Space, points: Sequence[Point], count: int, *, turn: int) -> Ite
     """Yield points around good ones, the best first, as many around each; in each further turn they lie closer."""
     reach = _REACH * _CLOSER**turn
     numeric = np.array([not axis.choices for axis in space.axes])
-    steps = qmc.Sobol(len(space.axes), scramble=False).fast_forward(1 + turn * count).random(count)
+    steps = _sobol(space).fast_forward(1 + turn * count).random(count)
     centres = np.array([points[number % len(points)].coordinates for number in range(count)])
     moved = np.clip(centres + numeric * reach * (2.0 * steps - 1.0), 0.0, 1.0)
     yield from _once(space.point(row.tolist()) for row in moved)
