@@ -28,6 +28,8 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
+
 from lookup.errors import PulsarLookupError, SettingsError
 from lookup.hooks.protocols import ENTRY_POINT_GROUP
 from lookup.logs.sources import forks_are_safe
@@ -251,6 +253,8 @@ def _in_forks(
     forks: list[_Fork] = []
     # Calls behind a mistake are not needed.
     begun, needed = 0, len(calls)
+    # Arrow loads pandas, if there is one, before it makes its first value: here, since every fork would else.
+    pa.scalar(0)
     try:
         forks.extend(_Fork(calls) for _ in range(min(cores, len(calls))))
         while len(answers) < needed:
