@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import SparkSession
-
 from lookup.errors import Argument, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.model.quoting import shown
@@ -21,7 +19,11 @@ def check_workers(workers: object) -> None:
     Raises:
         SettingsError: that names the argument, the value and what it takes.
     """
-    if workers is None or isinstance(workers, SparkSession | InProcess):
+    if workers is None or isinstance(workers, InProcess):
+        return
+    from pyspark.sql import SparkSession
+
+    if isinstance(workers, SparkSession):
         return
     text = f": is {shown(workers)}; a Spark session, InProcess() of lookup.logs.jobs, or None would be right"
     raise SettingsError(Argument("workers"), text)

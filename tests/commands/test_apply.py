@@ -69,7 +69,7 @@ def test_plans_that_cannot_be_used(standin: StandIn, tmp_path: Path, capsys: pyt
         assert sentence in _refused(capsys, str(path), *to, "--yes")
     written(standin.plan(cluster="west"), tmp_path)
     assert "is of cluster 'west'" in _refused(capsys, str(path), *to, "--yes")
-    assert "No such file" in _refused(capsys, str(tmp_path / "none"), *to)
+    assert "there is no such file" in _refused(capsys, str(tmp_path / "none"), *to)
 
     assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
 
