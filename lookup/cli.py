@@ -99,8 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: words of the command line behind `lookup`; None: those of this process.
     """
-    # What is loaded stays: with Python's own threshold the search for cycles in it takes a tenth of the time before and
-    # after a replay, and once more at the end a tenth of a second for memory that the system takes back anyhow.
+    # What is loaded stays: searches for cycles in it take a tenth of the time around a replay, and at the end.
     gc.set_threshold(20_000, 20, 20)
     atexit.register(gc.freeze)
     # SIGTERM and SIGHUP unwind as Ctrl-C does, so that half-written output is removed. A SIGHUP that is ignored, as
@@ -205,7 +204,7 @@ def root_parser(words: Sequence[str] | None = None) -> Parser:
     root.add_argument("--version", action="version", version=f"pulsar-lookup {version('pulsar-lookup')}")
     groups = {"": root.add_subparsers(metavar="COMMAND", title="commands", dest="command")}
     parsers: dict[str, Parser] = {}
-    # Flags may stand before a command by mistake, which the parser of the command explains.
+    # A flag before its command is a mistake, which the parser of the command explains.
     path = None if words is None else [word for word in words if not word.startswith("-")]
     reached = [name for name in SUMMARIES if path is None or name.split() == path[: name.count(" ") + 1]]
     loaded = [command for first in {name.partition(" ")[0] for name in reached} for command in commands(first)]

@@ -8,7 +8,6 @@ from lookup.errors import Argument, SettingsError
 from lookup.logs.jobs import InProcess, Workers
 from lookup.model.quoting import shown
 from lookup.spark.choosing import Size, in_process
-from lookup.spark.session import create_session
 
 __all__ = ["check_workers", "workers_for"]
 
@@ -39,4 +38,8 @@ def workers_for(given: Workers | None, size: Callable[[], Size], say: Callable[[
     Raises:
         SettingsError: if Spark is needed, and cannot start.
     """
-    return given or in_process(size, say) or create_session()
+    if chosen := given or in_process(size, say):
+        return chosen
+    from lookup.spark.session import create_session
+
+    return create_session()

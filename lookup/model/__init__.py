@@ -1,6 +1,6 @@
 """Plain frozen data in Pulsar's words: names, bundles, brokers, requests, views and decisions.
 
-A name is loaded when it is first asked for: the help of a command needs names of brokers, and no numpy.
+A name is loaded when it is first asked for: the help of a command needs no numpy.
 """
 
 from importlib import import_module
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from lookup.model.topology import *
     from lookup.model.view import *
 
-_MODULES = (
-    "broker", "bundles", "catalog", "decision", "documents", "load", "load_data", "names", "request", "topology",
-    "view",
-)  # fmt: skip
+_MODULES = "broker bundles catalog decision documents load load_data names request topology view".split()
 # Filled by hand: at one name a line, the list would be longer than all else.
 __all__ = [
     "NO_TRAFFIC", "RESOURCES", "TOPIC_TRAFFIC", "AdvertisedListener", "Assigned", "Broker", "BrokerLoadData",

@@ -85,16 +85,15 @@ def _dependence(values: Sequence[Any], figures: _Floats, *, is_choice: bool) -> 
 
     A number may act in one direction or be best somewhere between; each choice may do anything.
     """
-    from scipy.special import fdtrc  # noqa: PLC0415  as in `space`: this takes longest to load
-    from scipy.stats import rankdata  # noqa: PLC0415
+    from scipy import special, stats  # noqa: PLC0415  as in `space`
 
     if is_choice:
         kinds = list(dict.fromkeys(map(repr, values)))
         columns = np.array([[repr(value) == kind for kind in kinds] for value in values], dtype=float)
     else:
-        ranks = rankdata(values) / len(values) - 0.5
+        ranks = stats.rankdata(values) / len(values) - 0.5
         columns = np.column_stack([np.ones_like(ranks), ranks, ranks**2])
-    response = rankdata(figures)
+    response = stats.rankdata(figures)
     fitted, _, rank, _ = np.linalg.lstsq(columns, response, rcond=None)
     total = float(((response - response.mean()) ** 2).sum())
     left = float(((response - columns @ fitted) ** 2).sum())
@@ -102,7 +101,7 @@ def _dependence(values: Sequence[Any], figures: _Floats, *, is_choice: bool) -> 
     if not total or explained < 1 or free < 1:
         return 1.0
     ratio = (total - left) / explained / max(left / free, _ROUNDING * total)
-    return max(_least(len(response)), float(fdtrc(explained, free, ratio)))
+    return max(_least(len(response)), float(special.fdtrc(explained, free, ratio)))
 
 
 def _least(count: int) -> float:
