@@ -132,12 +132,8 @@ class Checks:
             if not isinstance(bounds, Bounds) or name == "weight" or name not in self._batch.rows.schema.names:
                 continue
             values = _figures(self._batch.rows.column(name))
-            high = min(bounds.high, sys.float_info.max)
-            # The ends are compared first; NaN, which is refused, is both of them.
-            if len(values) and bounds.low < values.min() and values.max() <= high:
-                continue
             low = values > bounds.low if bounds.excludes_low else values >= bounds.low
-            self.refuse(~(low & (values <= high)), partial(_why, name, bounds), name)
+            self.refuse(~(low & (values <= min(bounds.high, sys.float_info.max))), partial(_why, name, bounds), name)
 
     def weights(self) -> Ints:
         """Return each row's weight in micro-units, that of 1.0 if it has none, and refuse weights out of range."""
