@@ -38,7 +38,7 @@ $(VENV)/.installed-demo: setup.cfg pyproject.toml | $(BIN)/pip
 
 $(VENV)/.installed-test: setup.cfg pyproject.toml | $(BIN)/pip
 	@echo "Installing pulsar-lookup, Spark and the tools into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[report,serve,spark,topics,test,docs]'
+	@$(INSTALL) --editable '.[connect,report,serve,spark,topics,test,docs]'
 	@touch $@
 
 setup: $(VENV)/.installed-test

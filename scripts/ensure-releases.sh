@@ -20,7 +20,7 @@ if [ ! setup.cfg -ot "$venv/.installed" ] || [ "$("$python" --version)" != "$("$
     tools=$(sed -nE 's/^ +((check-jsonschema|duckdb|hypothesis|jsonschema|kubernetes-validate|polars|promql-parser|psutil|pytest|pytest-timeout|pytest-xdist|sybil)[~>]=.*)/\1/p' setup.cfg)
     # shellcheck disable=SC2086  # one word for each tool
     "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$venv/constraints.txt" \
-        --editable '.[collect,completion,delta,report,serve,spark,topics]' $tools >&2
+        --editable '.[collect,completion,connect,delta,report,serve,spark,topics]' $tools >&2
     touch "$venv/.installed"
 fi
 echo "$venv/bin/python"

@@ -20,7 +20,7 @@ from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, unreadable_inputs
 from lookup.engine.ledger import MICRO
 from lookup.errors import Argument, InputError, SettingsError
-from lookup.logs.jobs import InProcess, Workers
+from lookup.logs.jobs import Workers
 from lookup.logs.outputs import Draft, draft
 from lookup.logs.sources import list_log
 from lookup.model.documents import TableName
@@ -39,6 +39,7 @@ from lookup.score.scoring import Plan, Scored, score
 from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
 from lookup.spark.choosing import Size, rows_of
+from lookup.spark.cluster import check_reach, is_elsewhere, ship_code
 
 if TYPE_CHECKING:
     # A run without Spark does not load it.
@@ -116,7 +117,6 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
     from lookup.api.workers import check_workers, workers_for
-    from lookup.spark.cluster import is_elsewhere, ship_code
 
     require_path("settings", settings, or_mapping=True)
     require_mapping("overrides", overrides)
@@ -148,7 +148,6 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
                 progress=progress,
                 warn=warn,
                 command=["evaluate"],
-                java=lambda: "none" if isinstance(runs_on, InProcess) else None,
                 clock=clock,
             )
         evaluation = Evaluation(folder, scored)
@@ -167,25 +166,18 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     progress: Callable[[str], None],
     warn: Callable[[str], None],
     command: Sequence[str],
-    java: Callable[[], str | None],
     clock: Clock,
 ) -> Scored:
     """Replay, score and write all results into a draft; the page only if what draws it is installed.
 
     Args:
         frames: tables whose files are those of this call only.
-        java: returns the version of the Java that the workers run in, if it is known.
     """
     settings = selection.settings
     asked = workers if lookups is None else lookups.sparkSession
-    if not isinstance(asked, InProcess):
-        # A run without Spark does not load it.
-        from lookup.spark.cluster import check_reach
-
-        # Tasks read all tables but BROKERS.
-        log = settings.inputs.lookups if lookups is None else None
-        paths = [*([] if log is None else [log]), *report_paths(settings).values()]
-        check_reach(asked, paths, target.path)
+    # Tasks read all tables but BROKERS.
+    log = settings.inputs.lookups if lookups is None else None
+    check_reach(asked, [*([] if log is None else [log]), *report_paths(settings).values()], target.path)
     outcome = replay(workers, settings, target.path, by=by, progress=progress, warn=warn, lookups=lookups)
     clock.stop("replay")
     progress("scoring")
@@ -210,7 +202,6 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
             for name, path in given_inputs(settings).items()
         },
         wall_clock=clock.figures(scored.inputs),
-        versions={} if (version := java()) is None else {"java": version},
     )
     written = manifest_json(facts, selection.registry)
 

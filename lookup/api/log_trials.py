@@ -26,6 +26,7 @@ from lookup.score.luck import LEVEL, replicates_for
 from lookup.score.scoring import Scored
 from lookup.settings import EvaluationFile, load_manager_keys, load_manager_sources
 from lookup.settings.tuning import TuneFile
+from lookup.spark.cluster import check_reach
 from lookup.tuning.racing import figure_name
 from lookup.tuning.sealing import DAY_US, Seal, seal
 from lookup.tuning.search import Batch, Candidate, Search
@@ -129,11 +130,6 @@ class LogTrials:
             SettingsError: naming what they do not reach.
         """
         self.folder = folder
-        if isinstance(self.workers, InProcess):
-            return
-        # A search without Spark does not load it.
-        from lookup.spark.cluster import check_reach
-
         settings = self.selection.settings
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]
         check_reach(self.workers, paths, folder)
@@ -190,11 +186,9 @@ class LogTrials:
 
 def evaluate_finalists(folder: str, selection: Selection, workers: Workers, progress: Say, warn: Say) -> Scored:
     """Evaluate the finalists of a search and its incumbent into a folder of their own."""
-    java = "none" if isinstance(workers, InProcess) else None
     with draft(folder, OUTPUTS, force=True) as target:
         return evaluate_into(
-            target, selection, workers, by=(), progress=progress, warn=warn, command=["tune"], java=lambda: java,
-            clock=Clock(),
+            target, selection, workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
         )  # fmt: skip
 
 

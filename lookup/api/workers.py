@@ -18,11 +18,9 @@ def check_workers(workers: object) -> None:
     Raises:
         SettingsError: that names the argument, the value and what it takes.
     """
-    if workers is None or isinstance(workers, InProcess):
-        return
-    from pyspark.sql import SparkSession
-
-    if isinstance(workers, SparkSession):
+    # Sessions of Spark Connect have a type of their own, which cannot be loaded without what it needs.
+    is_session = type(workers).__module__.startswith("pyspark.sql") and type(workers).__name__ == "SparkSession"
+    if workers is None or isinstance(workers, InProcess) or is_session:
         return
     text = f": is {shown(workers)}; a Spark session, InProcess() of lookup.logs.jobs, or None would be right"
     raise SettingsError(Argument("workers"), text)

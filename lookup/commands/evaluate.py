@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from functools import partial
 from importlib.util import find_spec
 
 from lookup.api.arguments import require_apart
@@ -68,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with interrupted_later():
         from lookup.api.evaluating import Clock, check_inputs, evaluate_into, given_inputs, size_of
         from lookup.api.selection import select
-        from lookup.commands.workers import java_version, workers_of
+        from lookup.commands.workers import workers_of
         from lookup.engine.ledger import MICRO
         from lookup.logs.jobs import watched_by
         from lookup.logs.outputs import draft, keeps
@@ -110,7 +109,6 @@ def _run(arguments: argparse.Namespace) -> int:
             progress=report_stage,
             warn=warn,
             command=arguments.argv,
-            java=partial(java_version, workers),
             clock=clock,
         )
     with keeps(arguments.output):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,6 @@ from lookup.model.time import time_text
 
 if TYPE_CHECKING:
     from lookup.logs.ingest import IngestReport
-    from lookup.logs.jobs import Workers
 
 __all__ = ["COMMAND"]
 
@@ -79,13 +79,14 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     require_extra("ingest", "pyspark", "pyarrow", "pandas")
-    from lookup.commands.workers import java_version, reach_of, workers_of
+    from lookup.commands.workers import workers_of
     from lookup.logs.ingest import MAX_QUARANTINE_RATIO, check_mapping, ingest, load_reader
     from lookup.logs.jobs import watched_by
     from lookup.logs.outputs import require_free
     from lookup.logs.sources import list_files
     from lookup.report.manifest import RunFacts, fingerprint, manifest_json
     from lookup.spark.choosing import bytes_of
+    from lookup.spark.cluster import check_reach
 
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     sources, plugin_files, output = tuple(arguments.sources), tuple(arguments.plugin_file), arguments.output
@@ -101,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
     require_free(output, force=arguments.force)
     permitted = arguments.max_quarantine_ratio
 
-    def manifest(workers: Workers) -> bytes:
+    def manifest() -> bytes:
         """Say how the tables were made."""
         facts = RunFacts(
             command=arguments.argv,
@@ -109,7 +110,6 @@ def _run(arguments: argparse.Namespace) -> int:
             settings={"reader": part_table(reader), "cluster": arguments.cluster},
             inputs={source: fingerprint(source) for source in sources},
             wall_clock={"started": started, "total_s": round(time.monotonic() - began, 3)},
-            versions={} if (version := java_version(workers)) is None else {"java": version},
         )
         return manifest_json(facts, registry)
 
@@ -128,8 +128,8 @@ def _run(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             max_quarantine_ratio=MAX_QUARANTINE_RATIO if permitted is None else permitted,
             plugin_files=plugin_files,
-            ready=reach_of(workers),
-            manifest=lambda: manifest(workers),
+            ready=partial(check_reach, workers),
+            manifest=manifest,
         )
     _print(report, arguments.format)
     return 0

@@ -228,7 +228,7 @@ def add_format(parser: Parser, *forms: str) -> None:
 
 def add_master(
     parser: Parser,
-    what: str = "Spark's master, like local[*] or spark://host:7077; none: this process, without Java; default: this "
+    what: str = "Spark's master, like local[*] or sc://host; none: this process, without Java; default: this "
     "process below 200,000 rows, else local[*], all cores of this machine",
 ) -> None:
     """Add `--master`."""

@@ -14,27 +14,27 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no annotations
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.sql import SparkSession
 
 from lookup.commands.failures import interrupted_later
 from lookup.commands.streams import note
 from lookup.errors import Argument, PulsarLookupError, SettingsError
+from lookup.logs.jobs import is_remote
 from lookup.spark.choosing import is_local, is_submitted
 from lookup.spark.cluster import is_elsewhere, ship_code
 from lookup.spark.session import create_session, java
 
 __all__ = ["spark_session"]
 
-#: Seconds a standalone master has to answer; Spark itself would try for a minute and not say why it gave up.
+#: Seconds a server has to answer; Spark itself would try for a minute or ten and not say why it gave up.
 _PATIENCE_S = 5.0
 #: Seconds to wait for the end of Java once a call has failed: if Java still answers, and if it does not. In the second
 #: case it has ended, and a busy system may take long to report that.
 _END_S, _LAST_S = 0.5, 60.0
 #: Messages that Py4J logs to the root logger, with a traceback, if a call is cut off; the call itself raises as well.
 _CUT_OFF = frozenset({"KeyboardInterrupt while sending command.", "Exception while sending command."})
-_MASTER = re.compile(r"yarn|local-cluster\[.+\]|(spark|k8s)://.+")
+_MASTER = re.compile(r"yarn|local-cluster\[.+\]|(spark|k8s|sc)://.+")
 
 
 @contextmanager
@@ -64,10 +64,10 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
         raise
     with _stopped_at_the_end(session):
         ship_code(session)
-        if is_elsewhere(session):
+        if is_elsewhere(session) and not is_remote(session):
             # Spark itself waits in silence.
-            memory = session.sparkContext.getConf().get("spark.executor.memory", "1g")
-            note(f"tasks wait until a worker of {session.sparkContext.master} has a core and {memory} of memory free")
+            where, memory = session.conf.get("spark.master"), session.conf.get("spark.executor.memory", "1g")
+            note(f"tasks wait until a worker of {where} has a core and {memory} of memory free")
         yield session
 
 
@@ -83,7 +83,7 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
             started = java()
             if started is not None:
                 started.silence()
-            session.sparkContext.setLogLevel("OFF")
+                session.sparkContext.setLogLevel("OFF")
             raise
         finally:
             session.stop()
@@ -100,9 +100,9 @@ def _stopped_at_the_end(session: SparkSession) -> Iterator[None]:
 
 def _started(master: str | None) -> SparkSession:
     if master is not None and not is_local(master) and not _MASTER.fullmatch(master):
-        right = "local[*], local[4], none (this process), spark://host:7077, yarn or k8s://https://host:443"
+        right = "local[*], local[4], none (this process), sc://host, spark://host:7077, yarn or k8s://https://host:443"
         raise SettingsError(f"--master: {master!r} is no master that Spark knows; write {right}")
-    if master is not None and master.startswith("spark://"):
+    if master is not None and master.startswith(("sc://", "spark://")):
         _require_answer(master)
     url = master or (None if is_submitted() else "local[*]")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -115,11 +115,14 @@ def _started(master: str | None) -> SparkSession:
     AccumulatorTCPServer.handle_error = lambda self, request, client_address: None  # type: ignore[method-assign]
     try:
         session = create_session(url, without=Argument("master", "none"))
-    except Py4JJavaError as error:
+    except Exception as error:
+        if not hasattr(error, "java_exception"):
+            raise
         reason = str(error.java_exception).partition("\n")[0]
         raise SettingsError(f"--master: Spark did not start with {url!r}: {reason}") from None
     # Failures are raised in Python as well and become sentences there; Java's stack traces would only hide them.
-    session.sparkContext.setLogLevel("FATAL")
+    if not is_remote(session):
+        session.sparkContext.setLogLevel("FATAL")
     return session
 
 
@@ -129,13 +132,18 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _require_answer(master: str) -> None:
-    """Refuse a standalone master that does not answer; of several, as for high availability, one is enough."""
+    """Refuse a server that does not answer; of several masters, as for high availability, one is enough."""
     reasons = []
-    for address in master.removeprefix("spark://").split(","):
+    kind, _, addresses = master.partition("://")
+    if kind == "sc":
+        # Parameters stand behind the address, which may do without the port.
+        host, colon, port = addresses.partition("/")[0].partition(":")
+        addresses = f"{host}:{port if colon else 15002}"
+    for address in addresses.split(","):
         host, colon, port = address.rpartition(":")
         if not (colon and port.isdecimal()):
             raise SettingsError(
-                f"--master: {address!r} of {master!r} is not of the form host:port, like spark://host:7077"
+                f"--master: {address!r} of {master!r} is not of the form host:port, like {kind}://host:7077"
             )
         try:
             socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from lookup.commands.streams import note
 from lookup.logs.jobs import InProcess, Workers, usable_cores
 from lookup.spark.choosing import Size, in_process
 
-__all__ = ["NO_SPARK", "java_version", "reach_of", "workers_of"]
+__all__ = ["NO_SPARK", "workers_of"]
 
 #: Value of --master that means this process.
 NO_SPARK = "none"
@@ -42,22 +41,3 @@ def workers_of(
 
     with spark_session(master) as session:
         yield session
-
-
-def reach_of(workers: Workers) -> Callable[[Sequence[str], str], None]:
-    """Return a function that lets the workers of a cluster read files and write into a folder, and refuses others."""
-    if isinstance(workers, InProcess):
-        return lambda files, folder: None
-    from lookup.spark.cluster import check_reach
-
-    return partial(check_reach, workers)
-
-
-def java_version(workers: Workers) -> str | None:
-    """Return the version of the Java that Spark runs in, "none" without Spark; None if it is not known."""
-    if isinstance(workers, InProcess):
-        return "none"
-    from lookup.spark.session import java
-
-    started = java()
-    return None if started is None else started.version

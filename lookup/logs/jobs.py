@@ -12,14 +12,15 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import sys
-import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
@@ -37,12 +38,11 @@ from lookup.model.quoting import listed
 
 if TYPE_CHECKING:
     # Spark is loaded by who starts it.
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "Failed", "InProcess", "Watch", "Workers", "attempt", "parallelism", "run_tasks", "successes",
-    "usable_cores", "watched_by",
+    "Failed", "InProcess", "Watch", "Workers", "attempt", "is_remote", "parallelism", "run_tasks",
+    "successes", "usable_cores", "watched_by",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -52,9 +52,10 @@ _Shared = TypeVar("_Shared")
 #: Called with how far a job is: tasks done, tasks in all, and rows that all of them read together, 0 if not known.
 Watch = Callable[[int, int, int], None]
 
-#: Seconds between two looks at how far Spark is; a look takes some milliseconds.
-_LOOK_S = 0.5
-_GROUP = "spark.jobGroup.id"
+#: Jobs of Spark that run at the same time, and most tasks of a job, each of which is sent the items of all.
+_JOBS, _TASKS = 8, 256
+#: Bytes that a job may send to a Connect server, which takes 128 MiB with all else.
+_MESSAGE_BYTES = 120 * 1024 * 1024
 #: Distributions whose versions decide how figures come out.
 _SAME = ("networkx", "numpy", "pyarrow")
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
@@ -88,7 +89,15 @@ def parallelism(workers: Workers) -> int:
     """Return how many tasks run at a time."""
     if isinstance(workers, InProcess):
         return workers.cores
-    return workers.sparkContext.defaultParallelism
+    from pyspark.sql import functions as F  # noqa: PLC0415  a run without Spark does not load it
+
+    # By default a table is cut into as many parts. The last row needs a job of one task.
+    return int(workers.range(1 << 20).select(F.spark_partition_id()).tail(1)[0][0]) + 1
+
+
+def is_remote(workers: Workers) -> bool:
+    """Return whether a session is one of Spark Connect, whose module need not be installed."""
+    return type(workers).__module__.startswith("pyspark.sql.connect")
 
 
 def usable_cores() -> int:
@@ -163,24 +172,13 @@ def run_tasks(
                 break
             report(len(answers))
         return successes(answers)
-    context, here = workers.sparkContext, _versions_here()
-    broadcast = context.broadcast(shared)
+    here, packed = _versions_here(), pickle.dumps(shared)
 
-    def run(item: _Item) -> _Answer | Failed:
-        # Read before the attempt: unpickling it switches Python's collector on again.
-        value = broadcast.value
-        return attempt(partial(_with_versions, here, task, item, value), pauses_collector=pauses_collector)
+    def run(item: bytes) -> bytes:
+        call = partial(_with_versions, here, task, pickle.loads(item), pickle.loads(packed))
+        return pickle.dumps(attempt(call, pauses_collector=pauses_collector))
 
-    try:
-        with _looked_at(context, report) if watch is not None else nullcontext():
-            # One partition per item, so that Spark hands them out as workers become free.
-            answers = context.parallelize(items, len(items)).map(run).collect()
-    finally:
-        # After Ctrl-C Spark is most likely stopped next, and would print that it cannot remove it from the workers.
-        if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            broadcast.destroy()
-    report(len(items))
-    return successes(answers)
+    return successes(_in_jobs(workers, [pickle.dumps(item) for item in items], run, report, more_bytes=len(packed)))
 
 
 @cache
@@ -211,35 +209,50 @@ def _version(name: str) -> str | None:
         return None
 
 
-@contextmanager
-def _looked_at(context: SparkContext, report: Callable[[int], None]) -> Iterator[None]:
-    """Report from time to time how many tasks of the body's jobs Spark has done."""
-    group, before = f"lookup-{uuid4().hex}", context.getLocalProperty(_GROUP)
-    is_over = threading.Event()
+def _in_jobs(
+    session: SparkSession,
+    items: Sequence[bytes],
+    run: Callable[[bytes], bytes],
+    report: Callable[[int], None],
+    *,
+    more_bytes: int,
+) -> list[Any]:
+    """Run tasks in several jobs of Spark at a time, since sessions of every kind say when a job is done, and no more.
 
-    def look() -> None:
-        while not is_over.wait(_LOOK_S):
-            try:
-                tracker = context.statusTracker()
-                # Of old jobs and stages Spark knows nothing any more.
-                jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
-                stages = filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds))
-                done = sum(stage.numCompletedTasks for stage in stages)
-            except Exception:  # noqa: BLE001  without Java every call fails in a way of its own, and the body's does as well
-                return
-            report(done)
+    Spark gives the tasks of a job to free workers before those of jobs that began later: no worker waits for a job.
+    """
+    from pyspark import inheritable_thread_target  # noqa: PLC0415  a run without Spark does not load it
 
-    context.setLocalProperty(_GROUP, group)
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
+    size, tag = min(_TASKS, -(-len(items) // _JOBS)), f"lookup-{uuid4().hex}"
+    parts = [items[first : first + size] for first in range(0, len(items), size)]
+    if is_remote(session) and (most := more_bytes + max(sum(map(len, part)) for part in parts)) > _MESSAGE_BYTES:
+        raise PulsarLookupError(f"tasks need {most / 1e6:,.0f} MB, too much for Spark Connect: use other workers")
+
+    def answers(part: Sequence[bytes]) -> list[Any]:
+        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number in (number for batch in batches for number in batch["id"].to_pylist()):
+                yield pa.record_batch({"id": [number], "answer": [run(part[number])]})
+
+        session.addTag(tag)
+        # One partition per item, so that Spark hands them out as workers become free.
+        rows = session.range(0, len(part), 1, len(part)).mapInArrow(work, "id long, answer binary").collect()
+        return [pickle.loads(row["answer"]) for row in sorted(rows, key=lambda row: row["id"])]
+
+    pool = ThreadPoolExecutor(_JOBS)
+    # Threads have the properties of this one, by which a notebook finds its jobs.
+    jobs = [pool.submit(inheritable_thread_target(session)(answers), part) for part in parts]
     try:
-        yield
-    finally:
-        is_over.set()
-        # Not for long: Java may have ended in the middle of an answer.
-        looking.join(2 * _LOOK_S)
+        for job in as_completed(jobs):
+            job.result()
+            report(sum(len(part) for part, each in zip(parts, jobs, strict=True) if each.done()))
+    except BaseException:
+        # Jobs of a session that is stopped next, or has no Java any more, are not waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
         with suppress(Exception):
-            context.setLocalProperty(_GROUP, before)  # type: ignore[arg-type]  # null takes it away
+            session.interruptTag(tag)
+        raise
+    pool.shutdown()
+    return [answer for job in jobs for answer in job.result()]
 
 
 def _in_forks(

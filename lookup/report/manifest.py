@@ -50,8 +50,6 @@ class RunFacts:
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: figures that differ from run to run, seconds and rates
     wall_clock: Mapping[str, float | str] = field(default_factory=dict)
-    #: versions that only the run could find out, `java`
-    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
@@ -75,7 +73,7 @@ def manifest_json(facts: RunFacts, registry: Registry | None = None) -> bytes:
         "schema": SCHEMA,
         "command": ["lookup", *facts.command],
         "exit_code": facts.exit_code,
-        "versions": {**versions, **facts.versions},
+        "versions": versions,
         "settings": facts.settings,
         "sources": facts.sources,
         "seeds": facts.seeds,

@@ -9,16 +9,17 @@ Tasks compare the versions of what is installed themselves (`lookup.logs.jobs`).
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import importlib.util
-import re
+import os
 import shutil
 import socket
 import sys
 import tempfile
-import weakref
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
@@ -27,40 +28,42 @@ from uuid import uuid4
 
 from lookup.errors import InputError, SettingsError
 from lookup.hooks.protocols import ENTRY_POINT_GROUP
-from lookup.logs.jobs import InProcess, Workers, parallelism, run_tasks
+from lookup.logs.jobs import InProcess, Workers, is_remote, parallelism, run_tasks
 from lookup.logs.outputs import create_file
 from lookup.logs.sources import list_files, locate
 from lookup.replay.work import WorkDir
+from lookup.spark.choosing import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["check_reach", "is_elsewhere", "is_foreign", "ship_code"]
 
-_ARCHIVE = "pulsar-lookup.zip"
-
 
 def ship_code(workers: Workers) -> None:
     """Put the code on the path of all Python workers, once for each session; nothing is done if they have it here."""
     if not is_foreign(workers):
         return
-    context = workers.sparkContext
-    # Spark refuses a second file of a name.
-    if any(file.endswith(f"/{_ARCHIVE}") for file in context.listFiles):
-        return
-    folder = tempfile.mkdtemp(prefix="lookup-code-")
-    # Workers that come late are sent it, too, so it stays as long as the context.
-    weakref.finalize(context, shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder) / _ARCHIVE
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in _contents():
-            archive.writestr(name, content)
     before = list(sys.path)
     try:
-        context.addPyFile(str(path))
+        # The same file again is no news to Spark.
+        workers.addArtifacts(_archive(), pyfile=True)
     finally:
         # Spark puts it before everything else here as well, where the code is installed.
         sys.path[:] = before
+
+
+@cache
+def _archive() -> str:
+    """Write the code into an archive, and return its path."""
+    folder = tempfile.mkdtemp(prefix="lookup-code-")
+    # Workers that come late are sent it, too.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "pulsar-lookup.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _contents():
+            archive.writestr(name, content)
+    return str(path)
 
 
 def check_reach(workers: Workers, paths: Sequence[str], folder: str) -> None:
@@ -102,12 +105,12 @@ def is_foreign(workers: Workers) -> TypeGuard[SparkSession]:
     if isinstance(workers, InProcess):
         return False
     # A session that somebody else has started may take the path's `python3`.
-    return is_elsewhere(workers) or shutil.which(workers.sparkContext.pythonExec) != sys.executable
+    return is_elsewhere(workers) or shutil.which(os.environ.get("PYSPARK_PYTHON", "python3")) != sys.executable
 
 
 def is_elsewhere(workers: Workers) -> bool:
     """Return whether tasks run in a cluster, whose workers do not see the files of this machine."""
-    return not isinstance(workers, InProcess) and re.match(r"local(\[|$)", workers.sparkContext.master or "") is None
+    return is_remote(workers) or not (isinstance(workers, InProcess) or is_local(workers.conf.get("spark.master")))
 
 
 def _sizes(path: str) -> dict[str, int]:

@@ -14,16 +14,16 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # has no annotations
-from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lookup.errors import Argument, SettingsError
 from lookup.spark.choosing import is_local, is_submitted, local_cores
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # has no annotations
 
 __all__ = ["Java", "create_session", "java"]
 
@@ -100,11 +100,6 @@ class Java:
         started: subprocess.Popen[bytes] | None = getattr(self.gateway, "proc", None)
         return started
 
-    @property
-    def version(self) -> str:
-        """Return its version, like 17.0.12."""
-        return str(self.gateway.jvm.java.lang.System.getProperty("java.version"))
-
     def silence(self) -> None:
         """Show nothing of what it writes from now on: tasks that are killed on purpose complain."""
         self.is_heard = False
@@ -137,11 +132,13 @@ def create_session(
         without: what the caller may say to do without Spark, for the sentence about a missing Java.
 
     Raises:
-        SettingsError: if there is no Java to start Spark with, or Spark refuses to start.
+        SettingsError: if there is no Java to start Spark with, Spark refuses to start, or a Connect server to answer.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if master is not None and master.startswith("sc://"):
+        return _connect(master)
     _require_java(without)
     if is_local(master):
         # Workers must be this interpreter: the path's `python3` may have no pyarrow.
@@ -154,12 +151,28 @@ def create_session(
     if is_local(master):
         chosen |= {**_LOCAL, "spark.sql.shuffle.partitions": str(local_cores(master))}
     chosen |= settings or {}
-    return SparkSession(_start(SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(chosen.items()))))
+    return _start({"spark.app.name": app_name, **chosen})
 
 
-def _start(conf: SparkConf) -> SparkContext:
+def _connect(url: str) -> SparkSession:
+    """Return a session of a Connect server, whose settings hold: tasks read and write files without it."""
+    try:
+        session = SparkSession.builder.remote(url).getOrCreate()
+        session.version  # noqa: B018  the first call of the server
+    except ImportError as error:
+        raise SettingsError(f"{url} needs more of pyspark: pip install 'pulsar-lookup[connect]' ({error})") from error
+    except PySparkException as error:
+        raise SettingsError(f"{url}: {error}") from error
+    return session
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark in a JVM whose start-up noise is taken out of stderr; a stopped session's JVM serves again."""
     global _JAVA  # noqa: PLW0603  pyspark keeps one JVM for a process as well
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  not in `pyspark-client`, which is Connect alone
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415  likewise
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     # A session of its own: Ctrl-C goes to everything in front of the terminal, and workers that it ends print
     # tracebacks. The JVM ends when its stdin does, with this process, however that ends.
     isolated: dict[str, Any] = {"stderr": subprocess.PIPE, "start_new_session": True}
@@ -178,7 +191,7 @@ def _start(conf: SparkConf) -> SparkContext:
     is_callers = before not in (signal.default_int_handler, None)
     if is_callers and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
-    return context
+    return SparkSession(context)
 
 
 def _require_java(without: str | Argument) -> None:

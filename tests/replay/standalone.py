@@ -24,7 +24,15 @@ import pyspark
 
 from tests.processes import awaited
 
-__all__ = ["SPARK", "Standalone", "Worker", "running_standalone", "write_python"]
+__all__ = [
+    "SPARK",
+    "Standalone",
+    "Worker",
+    "running_connect",
+    "running_standalone",
+    "write_older_python",
+    "write_python",
+]
 
 #: Home of the Spark that is installed here.
 SPARK = Path(pyspark.__file__).parent
@@ -117,8 +125,8 @@ class Standalone:
         return {**os.environ, "SPARK_LOCAL_IP": self.host, "PYSPARK_PYTHON": str(self.folder / "python")}
 
 
-def _begun(command: Sequence[str], host: str, log: Path) -> subprocess.Popen[bytes]:
-    variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+def _begun(command: Sequence[str], host: str, log: Path, **more: str) -> subprocess.Popen[bytes]:
+    variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")} | more
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -204,6 +212,17 @@ def write_python(folder: Path) -> None:
     program.chmod(0o755)
 
 
+def write_older_python(folder: Path) -> Path:
+    """Write one beside it that has a numpy of before."""
+    about = folder / "older" / "numpy-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    other = folder / "other"
+    other.write_text((folder / "python").read_text().replace(str(folder / "wheels"), f"{about.parent}:{folder}/wheels"))
+    other.chmod(0o755)
+    return other
+
+
 @contextmanager
 def running_standalone(folder: Path, *, most_workers: int = 2) -> Iterator[Standalone]:
     """Start a master; end it and all workers, which may be so many, when the block does."""
@@ -226,3 +245,20 @@ def running_standalone(folder: Path, *, most_workers: int = 2) -> Iterator[Stand
             process.kill()
         if address is not None:
             _remove_network(number, most_workers)
+
+
+@contextmanager
+def running_connect(folder: Path, python: Path) -> Iterator[str]:
+    """Start a Connect server of one core, whose workers run a Python; yield its URL, end it when the block does."""
+    with socket.create_server((_LOOPBACK, 0)) as free:
+        port = int(free.getsockname()[1])
+    log, settings = folder / "connect.log", {"ui.enabled": "false", "connect.grpc.binding.port": str(port)}
+    command = [str(SPARK / "sbin" / "start-connect-server.sh"), "--master", "local[1]"]
+    command += [word for name, value in settings.items() for word in ("--conf", f"spark.{name}={value}")]
+    folders = {"SPARK_LOG_DIR": str(folder / "logs"), "SPARK_PID_DIR": str(folder)}
+    server = Worker("connect", _LOOPBACK, log, _begun(command, _LOOPBACK, log, PYSPARK_PYTHON=str(python), **folders))
+    try:
+        awaited(lambda: "Spark Connect server started" in log.read_text())
+        yield f"sc://{_LOOPBACK}:{port}"
+    finally:
+        server.kill()

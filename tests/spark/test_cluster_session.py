@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.replay.standalone import write_python
+from tests.replay.standalone import write_older_python, write_python
 
 pytestmark = pytest.mark.spark
 
@@ -56,14 +56,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return what evaluations answer, by program and by how Spark comes in: as workers, a frame, a frame alone."""
     folder = tmp_path_factory.mktemp("pythons")
     write_python(folder)
-    about = folder / "older" / "numpy-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
-    other = folder / "other"
-    other.write_text((folder / "python").read_text().replace(str(folder / "wheels"), f"{about.parent}:{folder}/wheels"))
-    other.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(folder / "python"), str(other)],
+        [sys.executable, "-c", _SCRIPT, str(folder / "python"), str(write_older_python(folder))],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
