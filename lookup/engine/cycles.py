@@ -42,7 +42,7 @@ from lookup.model.decision import (
     Unload,
 )
 from lookup.model.load import BundleLoad
-from lookup.model.names import is_system_bundle, pinned_broker
+from lookup.model.names import is_pinned_bundle, is_system_bundle
 from lookup.model.request import LookupOptions, LookupRequest, request_of
 from lookup.model.view import ClusterView
 
@@ -61,6 +61,8 @@ Choose: TypeAlias = Callable[[str], Decision]
 
 _ACCEPTED = Ruling(accepted=True)
 _REFUSED = {reason: Ruling(accepted=False, reason=reason) for reason in Reason}
+#: What changes from one unload to the next.
+_VARYING = frozenset({"tenant", "namespace", "bundle", "view.ownership", "view.memory"})
 #: The outcome of a cycle whose part raised.
 FAILED = CycleOutcome(CycleLabel.FAILURE, CycleReason.UNKNOWN)
 
@@ -222,7 +224,7 @@ def run_sheds(
         unload = proposal.unload if isinstance(proposal, Probe) else proposal
         if not isinstance(unload, Unload):
             raise ContractError(f"shedder {shedder.name!r} proposed {proposal!r}, not an Unload or a Probe")
-        return books.answer(unload, is_probe=unload is not proposal)
+        return books.ruling(unload, is_probe=unload is not proposal)
 
     if policy.excluded_namespaces and not is_modular:
         # The extensible manager's brokers do not report these bundles; the modular manager's shedders see them.
@@ -252,12 +254,10 @@ class _UnloadBooks(Books[Unload]):
         # Pulsar: a filter that fails makes the bundle not transferable; so a failure always raises here, and is caught.
         self._policy = policy.unforgiving
         self._instant, self._unloading = instant, unloading
+        #: the brokers left by each of the first filters whose answer is the same throughout the cycle
+        self._kept = [instant.offered]
         #: bundles for which the shedder has found a destination that the filters admit
         self._placeable: set[str] = set()
-
-    def answer(self, unload: Unload, *, is_probe: bool) -> Ruling:
-        """Rule on what the shedder yields."""
-        return self.ruling(unload, is_probe=is_probe)
 
     def close(self, outcome: CycleOutcome) -> None:
         """End the cycle: every change has been carried out."""
@@ -314,11 +314,12 @@ class _UnloadBooks(Books[Unload]):
 
         Not asked if the shedder has already found a broker that all filters admit.
         """
-        policy, brokers = self._policy, self._instant.offered
+        policy, brokers = self._policy, self._kept[-1]
         if bundle in self._placeable or not policy.retaining:
             return None
         request = request_of(None, bundle, LookupOptions())
-        for index, (part, has_opinion) in enumerate(policy.retaining):
+        for index in range(len(self._kept) - 1, len(policy.retaining)):
+            part, has_opinion = policy.retaining[index]
             try:
                 if has_opinion and not self._lets_go(index, request, source, brokers):
                     return part.reason
@@ -327,6 +328,8 @@ class _UnloadBooks(Books[Unload]):
                 raise
             except PolicyError:
                 return part.reason
+            if len(self._kept) == index + 1 and not has_opinion and not policy.part_reads[index] & _VARYING:
+                self._kept.append(brokers)
         return None
 
     def _lets_go(self, index: int, request: LookupRequest, source: int, brokers: Candidates) -> bool:
@@ -353,24 +356,24 @@ class _ModularBooks(_UnloadBooks):
         self._moved: list[Unload] = []
         self._named: dict[str, Unload] = {}
 
-    def answer(self, unload: Unload, *, is_probe: bool) -> Ruling:
+    def ruling(self, change: Unload, *, is_probe: bool = False) -> Ruling:
         """Refuse what shedders of the modular manager spare, and keep all else for the end of the cycle."""
-        reason = Reason.MOVED_THIS_CYCLE if unload.bundle in self._named else self._objection(unload)
+        reason = Reason.MOVED_THIS_CYCLE if change.bundle in self._named else self._objection(change)
         # Bundles of pulsar/system are unloaded as others are (LoadData.getBundleDataForLoadShedding).
-        if pinned_broker(unload.bundle.rpartition("/")[0]) is not None:
+        if is_pinned_bundle(change.bundle):
             reason = Reason.SYSTEM_NAMESPACE
         if reason is not None:
             self._rejected[reason] += 1
             return _REFUSED[reason]
         if not is_probe:
-            self._named[unload.bundle] = unload
+            self._named[change.bundle] = change
         return _ACCEPTED
 
     def close(self, outcome: CycleOutcome) -> None:
         """Judge and place every bundle that was named, then move them; none if the shedder failed."""
         carry_out, self._carry_out = self._carry_out, self._moved.append
         for unload in self._named.values() if outcome is not FAILED else ():
-            self.ruling(unload)
+            super().ruling(unload)
         for moved in self._moved:
             carry_out(moved)
 

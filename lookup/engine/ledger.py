@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookup.model.broker import Roster
-from lookup.model.load import BundleLoad, ascending
+from lookup.model.load import BundleLoad
 
 __all__ = ["MICRO", "LazyTopBundles", "capacities"]
 
@@ -35,12 +35,12 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
     """The loaded bundles by broker number, ranked for a broker when a policy first asks: most ask about a few only.
 
     Args:
-        loads: returns the bundles of one broker, in any order.
+        loads: returns load, name and rate of the bundles of one broker, in any order.
     """
 
-    def __init__(self, n_brokers: int, loads: Callable[[int], Iterable[BundleLoad]]) -> None:
+    def __init__(self, n_brokers: int, loads: Callable[[int], Iterable[tuple[float, str, float]]]) -> None:
         self._n_brokers, self._loads = n_brokers, loads
-        self._ranked: dict[int, tuple[BundleLoad, ...]] = {}
+        self._ranked: dict[int, Ranked] = {}
 
     def __len__(self) -> int:
         return self._n_brokers
@@ -49,5 +49,28 @@ class LazyTopBundles(Sequence[Sequence[BundleLoad]]):
         # Past the last broker this raises IndexError, by which a loop over a sequence ends.
         number = range(self._n_brokers)[broker]
         if number not in self._ranked:
-            self._ranked[number] = ascending(self._loads(number))
+            self._ranked[number] = Ranked(self._loads(number))
         return self._ranked[number]
+
+
+class Ranked(Sequence[BundleLoad]):
+    """Bundles in the order of `ascending`, each made when it is looked at: a shedder looks at the first of many.
+
+    Args:
+        rows: load, name and rate of each, in any order.
+    """
+
+    def __init__(self, rows: Iterable[tuple[float, str, float]]) -> None:
+        self._rows = sorted(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
+
+    def __iter__(self) -> Iterator[BundleLoad]:
+        return (BundleLoad(bundle, load, rate) for load, bundle, rate in self._rows)
+
+    def __reversed__(self) -> Iterator[BundleLoad]:
+        return (BundleLoad(bundle, load, rate) for load, bundle, rate in reversed(self._rows))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO, LazyTopBundles
-from lookup.model.load import RESOURCES, BundleLoad, Load
+from lookup.model.load import RESOURCES, Load
 from lookup.replay.atoms import BundleMap
 from lookup.replay.days import SliceRows, Span, outlive
 from lookup.replay.origins import OriginWindow
@@ -314,11 +314,11 @@ class BrokerLoads:
     """The load of each broker at grid instants."""
 
     def __init__(self, cluster: ClusterPlan, loads: AtomLoads, bundles: BundleMap) -> None:
-        self._topics_by_atom = cluster.words.topics
+        self._topics_by_atom = cluster.words.topics.astype(np.float64)
         self._loads, self._bundles = loads, bundles
         self._n_brokers = len(cluster.timeline.roster)
         self._reported = None if cluster.loads is None else ReportedLoads(cluster.loads.figures, self._n_brokers)
-        self._seen: Ints = np.empty(0, np.int64)
+        self._seen = self._places = np.empty(0, np.int64)
         self._topics = np.zeros(self._n_brokers, dtype=np.int64)
 
     def begin_slice(self, reports: SliceReports, reached_us: int) -> None:
@@ -334,18 +334,18 @@ class BrokerLoads:
             owners: number of each atom's owner, shape (n_atoms,), -1 for none; not written to afterwards, and the same
                 array as long as no owner changes.
         """
-        window = self._loads.window
+        window, topics = self._loads.window, self._topics_of(owners)
         if window is None and self._reported is None:
-            return Load.unknown(self._n_brokers, self._topics_of(owners))
+            return Load.unknown(self._n_brokers, topics)
         window = np.zeros(len(owners), np.int64) if window is None else window
         windows, are_bytes = (window, self._loads.rates), self._loads.are_bytes
         bundles = _BundleLoads(self._bundles, owners, windows, self._loads.seconds, are_bytes=are_bytes)
-        micro = _by_broker(owners, window, self._n_brokers)
+        micro = _by_broker(self._places, window, self._n_brokers)
         load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
         figures = Load(
             load / capacity,
             load,
-            self._topics_of(owners),
+            topics,
             LazyTopBundles(self._n_brokers, bundles),
             demand,
             long_term_bundle_rates=_BundleRates(bundles.loads),
@@ -356,7 +356,7 @@ class BrokerLoads:
         if self._reported is not None:
             figures = self._reported.figures(now_us, figures)
         elif self._loads.rates is not None:
-            sent = _by_broker(owners, self._loads.rates, self._n_brokers) / MICRO
+            sent = _by_broker(self._places, self._loads.rates, self._n_brokers) / MICRO
             figures = replace(figures, rates=np.where(registered, sent, np.nan))
         # Without rates of messages the loads of bundles stand for them, as those of brokers do.
         return figures if figures.rates is None else _with_bundle_rates(figures, bundles)
@@ -364,8 +364,8 @@ class BrokerLoads:
     def _topics_of(self, owners: Ints) -> Ints:
         # Topics stand still while owners do, which is most of the time.
         if owners is not self._seen:
-            self._seen = owners
-            self._topics = _by_broker(owners, self._topics_by_atom, self._n_brokers)
+            self._seen, self._places = owners, owners + 1
+            self._topics = _by_broker(self._places, self._topics_by_atom, self._n_brokers)
         return self._topics
 
 
@@ -382,11 +382,11 @@ class _BundleLoads:
         self._owners, self._windows, self._seconds = owners, windows, seconds
         self._known: tuple[Ints, Ints, Floats] | None = None
 
-    def __call__(self, broker: int) -> Iterator[BundleLoad]:
+    def __call__(self, broker: int) -> Iterator[tuple[float, str, float]]:
         owners, micro, rates = self._figures()
-        owned = np.flatnonzero((owners == broker) & (micro >= self._least))
+        owned = ((owners == broker) & (micro >= self._least)).nonzero()[0]
         loads = micro[owned] / (MICRO * self._seconds)
-        return map(BundleLoad, self._names[owned].tolist(), loads.tolist(), rates[owned].tolist())
+        return zip(loads.tolist(), self._names[owned].tolist(), rates[owned].tolist(), strict=True)
 
     @property
     def has_rates(self) -> bool:
@@ -447,6 +447,6 @@ def _with_bundle_rates(figures: Load, bundles: _BundleLoads) -> Load:
     return replace(figures, long_term_bundle_rates=_BundleRates(bundles.rates))
 
 
-def _by_broker(owners: Ints, values: Ints, n_brokers: int) -> Ints:
-    sums: Ints = np.bincount(owners + 1, weights=values, minlength=n_brokers + 1)[1:].astype(np.int64)
+def _by_broker(places: Ints, values: Ints | Floats, n_brokers: int) -> Ints:
+    sums: Ints = np.bincount(places, weights=values, minlength=n_brokers + 1)[1:].astype(np.int64)
     return sums

@@ -19,7 +19,7 @@ from lookup.engine.ledger import LazyTopBundles
 from lookup.engine.manager import LoadManager
 from lookup.engine.policy import Policy
 from lookup.engine.reporting import ReportBoard
-from lookup.model import Assigned, Broker, BrokerLookupData, BundleLoad, Load, LookupOptions, Roster, Unanswered, Unload
+from lookup.model import Assigned, Broker, BrokerLookupData, Load, LookupOptions, Roster, Unanswered, Unload
 from lookup.simulation.load import MIB, BundleTable, MinuteLoad
 from lookup.simulation.scenario import Scenario
 from lookup.simulation.trend import MinuteSample, Trend
@@ -191,7 +191,7 @@ class ClosedLoop:
         loads, rates, long_rates = np.zeros(count), np.zeros(count), np.zeros(count)
         topics = np.zeros(count, np.int64)
         means = self._means
-        bundles: list[list[BundleLoad]] = [[] for _ in range(count)]
+        bundles: list[list[tuple[float, str, float]]] = [[] for _ in range(count)]
         for name, carried in load.loads.items():
             owner = self.manager.ownership.owner(name)
             if owner is not None:
@@ -204,7 +204,7 @@ class ClosedLoop:
                 shown = means.short.get(name) if self._is_modular else TrafficRates(load.rates[name], carried)
                 # A bundle that came since the last report is not known yet.
                 if shown is not None:
-                    bundles[owner].append(BundleLoad(name, shown.bytes, shown.messages))
+                    bundles[owner].append((shown.bytes, name, shown.messages))
         registered = self.manager.registered
         throughput, rates, long_rates = np.where(registered, (loads, rates, long_rates), np.nan)
         return Load(

@@ -25,17 +25,17 @@ Figures = dict[int, float]
 def reported(view: ClusterView, column: NDArray[np.float64]) -> Figures:
     """Return a column of the view by broker number, without brokers that are gone or have not reported."""
     # A broker that has gone may still have its last report on the board.
-    numbers = np.flatnonzero(view.registered & ~np.isnan(column))
+    numbers = (view.registered & ~np.isnan(column)).nonzero()[0]
     return dict(zip(numbers.tolist(), column[numbers].tolist(), strict=True))
 
 
-def average_of(usage: Figures) -> float:
+def average_of(figures: Collection[float]) -> float:
     """Return the mean, added up one by one in the order of brokers as in Pulsar; there must be a figure."""
     # Not sum(), which compensates for round-off in newer versions of Python: Java adds one by one.
     total = 0.0
-    for figure in usage.values():
+    for figure in figures:
         total += figure
-    return total / len(usage)
+    return total / len(figures)
 
 
 def no_figures(view: ClusterView) -> CycleOutcome:
@@ -54,11 +54,10 @@ def give_up(view: ClusterView, number: int, needed: float) -> Generator[Unload, 
     """
     if view.ownership.bundles()[number] <= 1:
         return 0
-    accepted, moved = 0, 0.0
-    for entry in reversed(view.load.top_bundles[number]):
-        ruling = yield Unload(entry.bundle, view.brokers[number].id)
-        if ruling.accepted:
-            accepted, moved = accepted + 1, moved + entry.load
+    accepted, moved, source = 0, 0.0, view.brokers[number].id
+    for bundle, load, _ in reversed(view.load.top_bundles[number]):
+        if (yield Unload(bundle, source)).accepted:
+            accepted, moved = accepted + 1, moved + load
             # After the bundle, not before: at least one goes, even if it is larger than what is needed.
             if moved >= needed:
                 break
@@ -90,8 +89,8 @@ def outcome_of(  # noqa: PLR0913  each is a choice of its own, and most have a d
         acting: those brokers, all that are over by default; none means that the condition was not met.
         short: what the cycle fell short of, if nothing was unloaded.
     """
-    average = average_of(usage) if usage else None
-    deviation = None if average is None else math.sqrt(average_of({n: (u - average) ** 2 for n, u in usage.items()}))
+    average = average_of(usage.values()) if usage else None
+    deviation = None if average is None else math.sqrt(average_of([(u - average) ** 2 for u in usage.values()]))
     excess = max([0.0, *over.values()])
     if accepted:
         return CycleOutcome(CycleLabel.SUCCESS, reason, average, deviation, over=len(over), excess=excess)

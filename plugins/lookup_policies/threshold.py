@@ -81,7 +81,7 @@ class Threshold:
         if not now:
             return no_figures(view)
         usage = self._smoothed(view, now, memory)
-        average = average_of(usage)
+        average = average_of(usage.values())
         limit = average + self.threshold
         over = {number: used - limit for number, used in usage.items() if average and used >= limit}
         reason, accepted = CycleReason.OVERLOADED, 0
@@ -95,7 +95,7 @@ class Threshold:
         if not accepted and average and self.lower_boundary:
             if self.quirks == "upstream":
                 usage = self._smoothed(view, now, memory)
-            reason, lower = CycleReason.UNDERLOADED, average_of(usage) - self.threshold
+            reason, lower = CycleReason.UNDERLOADED, average_of(usage.values()) - self.threshold
             bundles = view.ownership.bundles()
             able = [number for number, ratio in usage.items() if bundles[number] > 1 and ratio > lower]
             if able and min(usage.values()) < lower:
@@ -106,15 +106,16 @@ class Threshold:
         # Two reasons, so that a report shows which limit stood in the way.
         is_enough = any(load is not None for load in needed.values())
         idle = CycleReason.NO_BUNDLES if is_enough else CycleReason.TOO_LITTLE
-        short = self._short(view, usage, over)
+        short = None if accepted else self._short(view, usage, over)
         return outcome_of(usage, accepted, over=over, reason=reason, idle=idle, short=short)
 
     def _short(self, view: ClusterView, usage: Figures, over: Figures) -> Shortfall | None:
         # What stood in the way, of the busiest broker: the average, the least load worth moving, or a last bundle.
-        busiest, average = max(usage, key=usage.__getitem__), average_of(usage)
+        average = average_of(usage.values())
         if not over:
-            above = (usage[busiest] - average) * 100.0
+            above = (max(usage.values()) - average) * 100.0
             return Shortfall(above, "points of usage above the mean", self.threshold * 100.0)
+        busiest = max(usage, key=usage.__getitem__)
         share = usage[busiest] - average - self.threshold + _EXTRA
         if self._needed(view, busiest, share) is None:
             return traffic_short(view, float(view.load.throughput[busiest]) * share, self.min_offload)
@@ -124,10 +125,10 @@ class Threshold:
         ids, before, share = view.brokers.ids, memory.get("usage", {}), 1.0 - self.history
         # A broker that comes, or comes back, starts with what it has: its past is not 0.
         after: Figures = {}
+        kept = memory["usage"] = {}
         for number, used in now.items():
             past: float | None = before.get(ids[number])
-            after[number] = used if past is None else self.history * past + share * used
-        memory["usage"] = {ids[number]: used for number, used in after.items()}
+            kept[ids[number]] = after[number] = used if past is None else self.history * past + share * used
         return after
 
     def _needed(self, view: ClusterView, number: int, share: float) -> float | None:

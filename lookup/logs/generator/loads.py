@@ -17,7 +17,7 @@ from lookup.engine.ledger import LazyTopBundles
 from lookup.logs.generator.settings import GenerateSettings
 from lookup.logs.generator.traffic import rate_at
 from lookup.logs.generator.world import Topics
-from lookup.model.load import BundleLoad, Load
+from lookup.model.load import Load
 
 __all__ = ["CAPACITY", "BrokerReports", "BundleFigures", "BundleTraffic"]
 
@@ -63,10 +63,10 @@ class BundleFigures:
         """
         count = len(registered)
 
-        def bundles(broker: int) -> Iterator[BundleLoad]:
+        def bundles(broker: int) -> Iterator[tuple[float, str, float]]:
             for number in np.flatnonzero((owner == broker) & (self.messages > 0)).tolist():
                 rate = self.rates[self.names[number]]
-                yield BundleLoad(self.names[number], rate * _BYTES, rate)
+                yield rate * _BYTES, self.names[number], rate
 
         sums = np.bincount(owner + 1, weights=self.messages, minlength=count + 1)[1:]
         rates = np.where(registered, sums * (1 + _FAN_OUT), np.nan)
