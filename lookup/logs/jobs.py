@@ -9,6 +9,7 @@ mistake is therefore returned, and raised again on the driver.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -58,6 +59,8 @@ _JOBS, _TASKS = 8, 256
 _MESSAGE_BYTES = 120 * 1024 * 1024
 #: Distributions whose versions decide how figures come out.
 _SAME = ("networkx", "numpy", "pyarrow")
+#: Options of GNU's `mallopt`: from which size on freed memory is given back, -1 for never, and most mappings it makes.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
@@ -348,6 +351,12 @@ def _answer_calls(pipe: Connection, callers_end: Connection, calls: Sequence[Cal
     """Send what calls return, or the errors that they raise, by their numbers; runs in a fork."""
     # Held by the process that forked alone, so that its end can be read from the pipe.
     callers_end.close()
+    # Memory that is freed stays for the next arrays: a virtual machine takes its time to hand out new pages.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(OSError, AttributeError):  # another C library than GNU's
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_TRIM_THRESHOLD, -1)
+        library.mallopt(_M_MMAP_MAX, 0)
     # Ctrl-C goes to everything in front of the terminal; the process that forked ends its forks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
