@@ -165,8 +165,7 @@ class BestWalk:
             (tick, _), piece = of_tick.by(number_of.take(atom), size=len(starts)).numbered()
             for number, figure in enumerate(self._figures):
                 shape = figure.n_groups, len(tick)
-                keys = (figure.group_of * len(tick)).take(client)
-                keys += piece
+                keys = (figure.group_of * len(tick)).take(client) + piece
                 # Equal weights need no pass over the rows.
                 by_row, unit = (None, weights) if isinstance(weights, float) else (weights, 1.0)
                 by_row, unit = (by_row, unit) if figure.key is None else (None, 1.0)

@@ -195,12 +195,9 @@ class ExclusiveReplay(ClusterWalk):
         present = tick.rows.once(("atoms", tick.low, tick.high), lambda: compacted(atoms)[0])
         if not np.count_nonzero(self._is_open.take(present)):
             return
-        is_open = self._is_open.take(atoms)  # several times faster than an index of narrow codes
-        if not is_open.any():
-            return
         self._settle_load()
-        may_assign = is_open & (tick.rows.column("read_only", span) == 0)
-        (offsets,) = may_assign.nonzero()
+        # `take` is several times faster than an index of narrow codes.
+        (offsets,) = (self._is_open.take(atoms) & (tick.rows.column("read_only", span) == 0)).nonzero()
         for row, atom in zip((offsets + tick.low).tolist(), atoms[offsets].tolist(), strict=True):
             # A decision of this tick may have closed it.
             if self._is_open[atom]:

@@ -155,24 +155,20 @@ class OwnerTally(CellTally):
 
         Units and owners are of each atom, or of what stands for it in the counts.
         """
-        is_kept = None
-        if len(without):
-            is_kept = np.ones(len(owners), dtype=bool)
-            is_kept[without] = False
-        atom, client, lookups, weight = _kept(counts.by_client, is_kept)
+        atom, client, lookups, weight = _others(counts.by_client, without)
         self._add(units.take(atom), owners.take(atom), client, lookups, weight)
         if self._has_log:
-            atom, logged, lookups = _kept(counts.by_logged, is_kept)
+            atom, logged, lookups = _others(counts.by_logged, without)
             unit, owner = units.take(atom), owners.take(atom)
             both = lookups * ((logged != -1) & (owner >= 0))
             self.logged += np.bincount(unit, weights=both, minlength=len(self.logged))
             self.agreed += np.bincount(unit, weights=both * (logged == owner), minlength=len(self.logged))
 
 
-def _kept(columns: Sequence[NDArray[Any]], is_kept: NDArray[np.bool_] | None) -> Sequence[NDArray[Any]]:
-    """Return the rows of columns, of which the first is the atom, whose atoms are kept, shape (n_atoms,); None: all."""
-    if is_kept is None:
+def _others(columns: Sequence[NDArray[Any]], without: Ints) -> Sequence[NDArray[Any]]:
+    """Return the rows of columns, of which the first is the atom, of all but some atoms."""
+    if not len(without):
         return columns
-    places = np.flatnonzero(is_kept[columns[0]])
+    (places,) = np.isin(columns[0], without, invert=True).nonzero()
     # `take` is several times faster than an index of truth values.
     return [column.take(places) for column in columns]

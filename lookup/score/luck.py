@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from lookup.engine.measuring import bounds_of
 from lookup.hooks import Luck, Question
@@ -34,8 +35,6 @@ LEVEL = 0.05
 
 def quantile(freedom: float, level: float = LEVEL) -> float:
     """Return half the width of the interval that misses with a probability, in standard errors, by Student's t."""
-    from scipy import special  # noqa: PLC0415  takes a tenth of a second, in which settings are checked
-
     return float(special.stdtrit(freedom, 1.0 - level / 2))
 
 
@@ -70,8 +69,6 @@ class Spread:
         """Return the probability of a difference at least as large as this one between equals, two-sided."""
         if not self.error:
             return self.least if delta else 1.0
-        from scipy import special  # noqa: PLC0415  as in `quantile`
-
         return max(self.least, float(2 * special.stdtr(self.freedom, -abs(delta) / self.error)))
 
 

@@ -39,11 +39,7 @@ _FIDELITY_KEYS = "metric key logged resimulated low high gap seeds reason".split
 def summary(scored: Scored) -> dict[str, Any]:
     """Return the whole summary; NaN becomes None."""
     together, alone, figures = family(scored.verdicts, scored.plan.rules)
-    notes = {
-        "placed_once": dict(scored.placed_once),
-        "cannot_act": dict(scored.cannot_act),
-        "label_of_tenants": scored.label_of_tenants,
-    }
+    notes = {name: getattr(scored, name) for name in ("placed_once", "cannot_act", "label_of_tenants")}
     return {
         "schema": SCHEMA,
         "metrics": metric_rows(scored),
@@ -101,8 +97,7 @@ def metric_rows(scored: Scored) -> list[dict[str, Any]]:
 
 def _row(policy: str, cluster: str | None, metric: Metric) -> dict[str, Any]:
     known = {"policy": policy, "cluster": cluster, "metric": metric.name}
-    known |= {"unit": metric.unit, "direction": metric.better}
-    return {name: known.get(name) for name in METRICS.names}
+    return dict.fromkeys(METRICS.names) | known | {"unit": metric.unit, "direction": metric.better}
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from lookup.engine.measuring import luck_of
 from lookup.engine.ownership import EVENT_WORDS
@@ -414,15 +415,13 @@ def winners(estimates: Sequence[Estimate], verdicts: Sequence[Verdict]) -> list[
     for figure in estimates:
         if figure.sample is not None and (figure.series.policy, *figure.series.name) in judged:
             of_name.setdefault(figure.series.name, []).append(figure)
-    from scipy.special import ndtri  # noqa: PLC0415  as in `luck`
-
     found = []
     for name, figures in of_name.items():
         n = len(figures)
         samples = [figure.sample for figure in figures if figure.sample is not None]
         variance = sum(spread(one, "log").variances["placement"] for one in samples) / n
         if n > 1 and variance > 0:
-            largest = float(ndtri((n - 0.375) / (n + 0.25)))
+            largest = float(special.ndtri((n - 0.375) / (n + 0.25)))
             value = sum(figure.value for figure in figures) / n
             found.append(Winner(*name, n, value, largest * math.sqrt(variance)))
     return found
