@@ -342,23 +342,25 @@ class BrokerLoads:
         bundles = _BundleLoads(self._bundles, owners, windows, self._loads.seconds, are_bytes=are_bytes)
         micro = _by_broker(self._places, window, self._n_brokers)
         load = np.where(registered, micro / (MICRO * self._loads.seconds), np.nan)
+        rates, of_bundles = None, bundles.loads
+        if self._reported is None and self._loads.rates is not None:
+            sent = _by_broker(self._places, self._loads.rates, self._n_brokers) / MICRO
+            rates, of_bundles = np.where(registered, sent, np.nan), bundles.rates
         figures = Load(
             load / capacity,
             load,
             topics,
             LazyTopBundles(self._n_brokers, bundles),
             demand,
-            long_term_bundle_rates=_BundleRates(bundles.loads),
+            rates=rates,
+            # Without rates of messages the loads of bundles stand for them, as those of brokers do.
+            long_term_bundle_rates=_BundleRates(of_bundles),
+            bundle_unit="bytes/s" if are_bytes else "weight/s",
             origins={} if self._loads.origins is None else self._loads.origins.origins(self._bundles),
         )
-        if are_bytes:
-            figures = replace(figures, bundle_unit="bytes/s")
-        if self._reported is not None:
-            figures = self._reported.figures(now_us, figures)
-        elif self._loads.rates is not None:
-            sent = _by_broker(self._places, self._loads.rates, self._n_brokers) / MICRO
-            figures = replace(figures, rates=np.where(registered, sent, np.nan))
-        # Without rates of messages the loads of bundles stand for them, as those of brokers do.
+        if self._reported is None:
+            return figures
+        figures = self._reported.figures(now_us, figures)
         return figures if figures.rates is None else _with_bundle_rates(figures, bundles)
 
     def _topics_of(self, owners: Ints) -> Ints:
