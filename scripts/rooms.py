@@ -19,10 +19,10 @@ _BEGIN, _END = "<!-- rooms: written by scripts/rooms.py -->\n", "<!-- end of roo
 BOUNDS: Mapping[str, int] = {
     "lookup/api": 4_000,
     "lookup/collect": 1_600,
-    "lookup/commands": 5_900,
+    "lookup/commands": 5_850,
     "lookup/engine": 4_900,
     "lookup/hooks": 500,
-    "lookup/logs": 7_900,
+    "lookup/logs": 7_950,
     "lookup/model": 3_000,
     "lookup/moving": 2_800,
     "lookup/replay": 7_500,
