@@ -122,7 +122,6 @@ dist: $(VENV)/.installed-test
 	@scripts/check-dist.sh
 
 bench: $(VENV)/.installed-test
-	@$(INSTALL) --quiet --editable '.[bench]'
 	@JAVA_HOME=$$(scripts/ensure-java.sh) && export JAVA_HOME && $(BIN)/python benchmarks/run.py $(ARGS)
 
 changelog: $(VENV)/.installed-test

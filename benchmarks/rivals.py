@@ -26,7 +26,7 @@ def _arrow(lookups: str) -> int:
 
 def _duckdb(lookups: str) -> int:
     """Return the number of groups."""
-    import duckdb  # type: ignore[import-not-found]  # noqa: PLC0415  of the extra `bench`
+    import duckdb  # type: ignore[import-not-found]  # noqa: PLC0415  of the extra `test`
 
     groups = f"""
         select cluster, date_trunc('minute', ts), split_part(topic, '/', 3) || '/' || split_part(topic, '/', 4),
@@ -38,7 +38,7 @@ def _duckdb(lookups: str) -> int:
 
 def _polars(lookups: str) -> int:
     """Return the number of groups."""
-    import polars as pl  # type: ignore[import-not-found]  # noqa: PLC0415  of the extra `bench`
+    import polars as pl  # type: ignore[import-not-found]  # noqa: PLC0415  of the extra `test`
 
     topic = pl.col("topic")
     keys = [

