@@ -253,9 +253,8 @@ def _replicates(bench: _Bench) -> Iterator[Figure]:
 def _memory(bench: _Bench, name: str, what: str) -> Iterator[Figure]:
     held = bench.memory(name)
     yield Figure(f"{what}: the largest process, peak memory", held.largest_bytes / _GIB, "GiB", 1.5)
-    note = "resident" if held.java_bytes else ""
     if held.java_bytes:
-        yield Figure(f"{what}: the JVM, peak memory", held.java_bytes / _GIB, "GiB", note=note)
+        yield Figure(f"{what}: the JVM, peak memory", held.java_bytes / _GIB, "GiB", note="resident")
 
 
 def _demo(bench: _Bench) -> Iterator[Figure]:

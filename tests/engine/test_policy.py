@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookup.engine.ballots import Ballot, SecondChoice
-from lookup.engine.policy import WeightedScorer, memory_key
+from lookup.engine.policy import Instant, Standing, WeightedScorer, memory_key
 from lookup.errors import ContractError, PluginError, PolicyError
 from lookup.model import Broker, Candidates, Reason
 from lookup.model.bundles import NamespacePolicies
@@ -327,6 +327,18 @@ def test_a_filter_after_one_that_reads_owners_is_asked_about_what_that_leaves() 
     tested.ballot(ASKED, now)
 
     assert asked == [["b1"], ["b2"]]
+
+
+def test_an_answer_by_load_ends_with_its_instant() -> None:
+    """One that no change of load touches holds for the next instant of the registry epoch as well."""
+    asked: list[str] = []
+    by_load = Keep(answer=_counting(asked, "load"), reads=frozenset({"view.load"}))
+    tested = policy(Keep(answer=_counting(asked, "lasting")), by_load)
+    standing: Standing = {}
+    for _ in range(2):
+        tested.ballot(ASKED, Instant(tested, VIEW, standing=standing))
+
+    assert asked == ["lasting", "load", "load"]
 
 
 def test_what_was_chosen_among_some_is_not_repeated_among_others() -> None:

@@ -118,12 +118,25 @@ def variation(*series: Sequence[float | None]) -> float:
         ([2, 1, 2], 2),
         ([10, 8, 4, 2, 1, 2, 4, 8, 10], 18),
         ([0, 0, 5, 5], 0),
+        ([0, 0, 5, 4], 0),
         ([1, 9, 5], 0.5**0.8 * 12 + (1 - 0.5**0.8) * 4),
         ([None, 3, 5, None, 3], 4),
         ([], 0),
         ([7], 0),
     ],
-    ids=["grows", "shrinks", "hump", "dip", "bathtub", "late", "mostly-up", "absent", "no-cells", "one-cell"],
+    ids=[
+        "grows",
+        "shrinks",
+        "hump",
+        "dip",
+        "bathtub",
+        "late",
+        "late-and-less",
+        "mostly-up",
+        "absent",
+        "no-cells",
+        "one-cell",
+    ],
 )
 def test_only_variation_against_the_trend_counts_in_full(series: Sequence[float | None], expected: float) -> None:
     """As in CockroachDB's `asim`: a trend alone is nothing, to and fro is everything, and between is between."""
