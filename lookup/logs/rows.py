@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lookup.engine.ledger import MICRO
@@ -163,7 +162,7 @@ def _micros(column: pa.Array) -> Ints:
     if pa.types.is_timestamp(column.type):
         # Not safe: nanoseconds are cut off, and what overflows lies beyond the calendar, and is refused.
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    values: Ints = pc.fill_null(column.cast(pa.int64(), safe=False), 0).to_numpy(zero_copy_only=False)
+    values: Ints = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -187,7 +186,7 @@ def sequence(batch: LogBatch) -> Ints:
     if "seq" not in rows.schema.names or rows.column("seq").null_count == rows.num_rows:
         return np.full(rows.num_rows, _UNNUMBERED)
     try:
-        values: Ints = pc.fill_null(rows.column("seq").cast(pa.int64()), _UNNUMBERED).to_numpy(zero_copy_only=False)
+        values: Ints = rows.column("seq").cast(pa.int64()).fill_null(_UNNUMBERED).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
         raise InputError(f"{batch.source}: column 'seq' needs numbers of 64 bits with a sign: {error}") from None
     return values
@@ -197,7 +196,7 @@ def flags(rows: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
     """Return a column of truth values, false if absent."""
     if name not in rows.schema.names or rows.column(name).null_count == rows.num_rows:
         return np.zeros(rows.num_rows, dtype=bool)
-    values: NDArray[np.bool_] = pc.fill_null(rows.column(name), False).to_numpy(zero_copy_only=False)
+    values: NDArray[np.bool_] = rows.column(name).fill_null(False).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -220,7 +219,10 @@ def text_column(rows: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
         return None
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     empty = pa.scalar("", encoded.dictionary.type)
-    if pc.index(encoded.dictionary, empty).as_py() < 0:
+    if encoded.dictionary.index(empty).as_py() < 0:
         return encoded
+    # Here and in `tables.py`: it takes 45 ms to load, which a command that checks settings would wait for.
+    import pyarrow.compute as pc
+
     texts = encoded.dictionary_decode()
     return pc.if_else(pc.equal(texts, empty), None, texts).dictionary_encode()

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
@@ -66,13 +65,15 @@ def read_rows(
         InputError: if a column holds bytes that are no text.
     """
     ts = rows.column("ts")
-    # Nanoseconds are cut off: a replay counts in µs.
+    if isinstance(ts, pa.ChunkedArray):
+        ts = ts.combine_chunks()
     if pa.types.is_timestamp(ts.type):
-        ts = ts.cast(pa.timestamp("us", ts.type.tz), safe=False)
+        # Nanoseconds are cut off: a replay counts in µs.
+        ts = (ts if ts.type.unit == "us" else ts.cast(pa.timestamp("us", ts.type.tz), safe=False)).view(pa.int64())
+    elif ts.type != pa.int64():
+        ts = ts.cast(pa.int64())
     try:
-        plain: list[dict[str, Any]] = rows.set_column(
-            rows.schema.get_field_index("ts"), "ts", ts.cast(pa.int64())
-        ).to_pylist()
+        plain: list[dict[str, Any]] = rows.set_column(rows.schema.get_field_index("ts"), "ts", ts).to_pylist()
     except UnicodeDecodeError as error:
         raise InputError(f"{file.name}: holds bytes that are no text in UTF-8: {error}") from None
     for line, row in enumerate(plain, start=first_row + 1):
@@ -291,7 +292,7 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
     column = rows.column("ts")
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    ts: Ints = pc.fill_null(column.cast(pa.int64()), FIRST_US - 1).to_numpy(zero_copy_only=False)
+    ts: Ints = column.cast(pa.int64()).fill_null(FIRST_US - 1).to_numpy(zero_copy_only=False)
     clusters = _coded(rows, "cluster") if cluster is None else _checked("cluster", [cluster], np.zeros(len(ts), int))
     bundles = _coded(rows, "bundle")
     is_plain = (ts >= FIRST_US) & (ts <= LAST_US) & (clusters[1] >= 0) & (bundles[1] >= 0)
@@ -303,7 +304,7 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
             values = parsed.column(key)
             gives[key] = values.is_valid().to_numpy()
             if values.null_count < len(ts):
-                total += pc.fill_null(values, 0.0).to_numpy()
+                total += values.fill_null(0.0).to_numpy()
         is_sound = np.isfinite(total) & (total <= MAX_WEIGHT)
         is_plain &= is_sound
         figures[name] = np.rint(np.where(is_sound, total, 0.0) * MICRO).astype(np.int64)
@@ -312,24 +313,24 @@ def plain_bundles(rows: pa.RecordBatch, cluster: str | None) -> PlainBundles | N
 
 def _parsed(texts: pa.Array) -> pa.Table | None:
     """Return the keys of JSON objects as columns, None if a text is no plain object."""
-    texts = pc.fill_null(texts, "{}")
-    if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
-        return None
     try:
-        joined = "\n".join(texts.to_pylist()).encode()
+        plain = texts.fill_null("{}").to_pylist()
+        if not all(text.startswith("{") and text.endswith("}") for text in plain):
+            return None
+        joined = "\n".join(plain).encode()
         reading = pj.ReadOptions(use_threads=False, block_size=len(joined) + 1)
         table = pj.read_json(pa.BufferReader(joined), reading, _PARSING)
     except (UnicodeError, pa.ArrowInvalid):
         return None
     # A text that holds two objects makes a row more.
-    return table if table.num_rows == len(texts) else None
+    return table if table.num_rows == len(plain) else None
 
 
 def _coded(rows: pa.RecordBatch, name: str) -> tuple[list[str | None], Codes]:
     """Return the distinct texts of a column as the table has them, and the code of each row, -1 if it is not usable."""
     column = rows.column(name)
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes: Ints = pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    codes: Ints = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     try:
         texts = column.dictionary.to_pylist()
     except UnicodeDecodeError:
