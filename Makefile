@@ -9,7 +9,7 @@ INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-versio
 .PHONY: help setup demo test test-all test-docs test-quick test-thorough test-lowest test-newest bridge parity integration cluster check docs dist bench calibrate changelog clean distclean
 
 help:
-	@echo "make demo    install, make a sample log, compare the shipped policies over it"
+	@echo "make demo    install, make a sample log, compare four candidates over it"
 	@echo "make test    install, run the quick tests and one real path each through Spark, server, browser, plug-in and docs"
 	@echo "make test-all  run the rest of the suite as well"
 	@echo "make test-docs  run the pages whose commands start programs"

@@ -90,28 +90,26 @@ def test_page_shows_what_the_evaluation_prints(evaluated: tuple[int, str, dict[s
 @pytest.mark.spark
 def test_page_quotes_the_fidelity(evaluated: tuple[int, str, dict[str, Any]]) -> None:
     """Logged figures and ranges of the replay on the page are those of the run."""
-    rows = {(row["metric"], row["key"]): row for row in evaluated[2]["fidelity"]}
+    rows = {(row["metric"], row["key"]): row for row in evaluated[2]["figures"] if "logged" in row}
 
     quoted = _cells("figure of the policy that")
     assert len(quoted) >= 3
     for name, logged, low, high in quoted:
         metric, _, key = name.rstrip("]").partition("[")
         row = rows[metric, key or None]
-        assert [logged, low, high] == [f"{row[field]:.3f}" for field in ("logged", "low", "high")], name
+        assert [logged, low, high] == [f"{row[field]:.3f}" for field in ("logged", "replay_low", "replay_high")], name
 
 
 @pytest.mark.spark
 def test_page_quotes_the_differences(evaluated: tuple[int, str, dict[str, Any]]) -> None:
     """Differences from the policy that ran and their intervals on the page are those of the run."""
-    verdicts = {(row["policy"], row["metric"], row["key"]): row for row in evaluated[2]["verdicts"]}
+    verdicts = {(row["policy"], row["metric"], row["key"]): row for row in evaluated[2]["figures"] if "verdict" in row}
 
     for policy, match, balance in _cells("against"):
         for text, (metric, key) in ((match, ("match_ratio", "rack")), (balance, ("imbalance_max_mean", None))):
             row = verdicts[policy, metric, key]
-            # A summary turns differences so that up is better; the page has them in the metric's own direction.
-            sign = -1 if metric == "imbalance_max_mean" else 1
-            low, high = sorted(sign * row[end] for end in ("low", "high"))
-            assert text == f"{sign * row['delta']:+.3f} ({low:+.3f} to {high:+.3f}) {row['verdict']}"
+            change, low, high = (row[name] for name in ("change", "change_low", "change_high"))
+            assert text == f"{change:+.3f} ({low:+.3f} to {high:+.3f}) {row['verdict']}"
 
 
 def test_estimate_on_the_page_is_what_its_code_prints(monkeypatch: pytest.MonkeyPatch) -> None:

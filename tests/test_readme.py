@@ -51,17 +51,17 @@ def test_the_comparison_in_the_readme_is_that_of_the_demo(
     assert code == 0, captured.err
     # Of the candidates that do not fit beside the first ones there is a second table.
     assert shown == list(dict.fromkeys(line for line in printed if line in shown))
-    assert len(shown) == 15
+    assert len(shown) == 14
     _assert_interval_is_quoted(tmp_path / "report" / "summary.json")
 
 
 def _assert_interval_is_quoted(summary: Path) -> None:
-    """What the page says of the locality of `rack-then-load` is the verdict's interval, in points."""
-    wanted = {"policy": "rack-then-load", "metric": "match_ratio", "key": "rack", "verdict": "better"}
-    verdicts = json.loads(summary.read_text(encoding="utf-8"))["verdicts"]
-    (verdict,) = (row for row in verdicts if wanted.items() <= row.items())
+    """What the page says of the locality of `rebalance` is the verdict's interval, in points."""
+    wanted = {"policy": "rebalance", "metric": "match_ratio", "key": "rack", "verdict": "better"}
+    figures = json.loads(summary.read_text(encoding="utf-8"))["figures"]
+    (row,) = (row for row in figures if wanted.items() <= row.items())
 
-    assert f"(95 % interval {100 * verdict['low']:.1f} to {100 * verdict['high']:.1f})" in _README
+    assert f"(95 % interval {100 * row['change_low']:.1f} to {100 * row['change_high']:.1f})" in _README
 
 
 def test_the_explanation_in_the_readme_is_that_of_the_command(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,14 +79,14 @@ class Results:
 
     def value(self, policy: str, metric: str, key: str | None = None) -> float:
         """Return a pooled figure."""
-        wanted = {"policy": policy, "metric": metric, "key": key, "cluster": None, "by": None}
-        (row,) = (row for row in self.summary["metrics"] if wanted.items() <= row.items())
+        wanted = {"policy": policy, "metric": metric, "key": key, "scope": "all clusters"}
+        (row,) = (row for row in self.summary["figures"] if wanted.items() <= row.items())
         return float(row["value"])
 
     def verdict(self, policy: str, metric: str, key: str | None = None) -> dict[str, Any]:
         """Return the verdict on a pooled figure."""
-        wanted = {"policy": policy, "metric": metric, "key": key}
-        (row,) = (row for row in self.summary["verdicts"] if wanted.items() <= row.items())
+        wanted = {"policy": policy, "metric": metric, "key": key, "scope": "all clusters"}
+        (row,) = (row for row in self.summary["figures"] if wanted.items() <= row.items())
         return dict(row)
 
 
@@ -177,7 +177,7 @@ def test_requests_keep_their_order_and_labels(source: Path, tables: Path) -> Non
 def test_every_request_is_replayed_and_answered(evaluated: Results) -> None:
     """No policy leaves a request unanswered, and nothing is missing in the inputs."""
     inputs = evaluated.summary["inputs"]
-    policies = {row["policy"] for row in evaluated.summary["metrics"]}
+    policies = {row["policy"] for row in evaluated.summary["figures"]}
 
     assert (inputs["rows"], inputs["lookups"], inputs["quarantined"]) == (_REQUESTS, _REQUESTS, 0)
     assert (inputs["brokers"], inputs["bundles"]) == ({"nasa": 8}, {"nasa": _BUNDLES})
@@ -236,7 +236,7 @@ def test_differences_on_the_page_have_the_intervals_of_the_run(
 ) -> None:
     """A difference that the page states is one that the verdict is sure of, and so are its ends."""
     verdict = evaluated.verdict(policy, metric, key)
-    size, *ends = (abs(verdict[name]) for name in ("delta", "low", "high"))
+    size, *ends = (abs(verdict[name]) for name in ("change", "change_low", "change_high"))
 
     assert verdict["verdict"] in {"better", "worse"}
     assert form.format(size, *sorted(ends)) in " ".join(_PAGE.split())

@@ -10,8 +10,8 @@ from lookup.api.arguments import require_path
 from lookup.api.outputs import as_html, data_frame
 from lookup.api.results import Evaluation
 from lookup.model.quoting import quantity
-from lookup.report.difference import Change, Difference, compare_runs, difference_markdown, sentences
-from lookup.report.folder import read_run
+from lookup.report.compare import Change, Difference, compare_runs, difference_markdown, sentences
+from lookup.report.figures import read_run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,14 +29,14 @@ from lookup.replay.outcome import InputFacts, ReplayOutcome
 from lookup.replay.reports import report_paths
 from lookup.replay.run import replay
 from lookup.replay.tasks import metrics_of
-from lookup.report.caveats import no_answers
-from lookup.report.confirmation import confirming, what_is_left
-from lookup.report.folder import read_run
+from lookup.report.confirmation import confirming, remaining_changes
+from lookup.report.figures import Results, read_run, results_of, summary, to_json
 from lookup.report.manifest import RunFacts, fingerprint, manifest_json
 from lookup.report.markdown import markdown_report
+from lookup.report.sentences import no_answer_sentences
+from lookup.score.figures import figures_table
 from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
-from lookup.score.summary import metrics_table, summary, to_json
 from lookup.settings import EvaluationFile
 from lookup.spark.choosing import Size, rows_of
 from lookup.spark.cluster import check_reach, is_elsewhere, ship_code
@@ -138,7 +138,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         ship_code(asked)
         clock.stop("spark")
         with draft(folder, OUTPUTS, force=force) as target:
-            scored = evaluate_into(
+            _, results = evaluate_into(
                 target,
                 selection,
                 runs_on,
@@ -150,7 +150,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
                 command=["evaluate"],
                 clock=clock,
             )
-        evaluation = Evaluation(folder, scored)
+        evaluation = Evaluation(folder, results)
         ties(evaluation)
     return evaluation
 
@@ -167,7 +167,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     warn: Callable[[str], None],
     command: Sequence[str],
     clock: Clock,
-) -> Scored:
+) -> tuple[Scored, Results]:
     """Replay, score and write all results into a draft; the page only if what draws it is installed.
 
     Args:
@@ -184,11 +184,12 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     scored = scored_of(selection, outcome)
     settings = settings.model_copy(update={"evaluation": scored.plan.evaluation})
     clock.stop("score")
-    target.write("summary.json", to_json(summary(scored)).encode())
-    target.write("report.md", markdown_report(scored).encode())
+    results = results_of(scored)
+    target.write("summary.json", to_json(summary(results)).encode())
+    target.write("report.md", markdown_report(results).encode())
     # Written in memory, since a draft may be on any file system.
     sink = pa.BufferOutputStream()
-    pq.write_table(metrics_table(scored), sink, compression="zstd")
+    pq.write_table(figures_table(results.figures), sink, compression="zstd")
     target.write("metrics.parquet", sink.getvalue().to_pybytes())
     # After the results, since it has the time that these have taken; the page is drawn from what stands there.
     facts = RunFacts(
@@ -214,13 +215,13 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
     write_page(target.write, PAGE, report, warn)
     # The last file of all: a run without a manifest is not complete, and is not read.
     target.write("manifest.json", written)
-    for sentence in no_answers(scored):
+    for sentence in no_answer_sentences(results):
         warn(sentence)
     if outcome.inputs.failures:
         counts = ", ".join(f"{policy} {count:,} times" for policy, count in outcome.inputs.failures.items())
         first = outcome.inputs.first_failure
         warn(f"parts of policies failed and on_error let them go on: {counts}; the first: {first}")
-    return scored
+    return scored, results
 
 
 def size_of(settings: EvaluationFile) -> Size:
@@ -309,4 +310,4 @@ def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
         confirming(earlier, candidate), lookups, brokers=brokers, loads=loads, bundles=bundles, ownership=ownership,
         output=output, force=force, overrides=overrides, workers=workers, progress=progress, warn=warn,
     )  # fmt: skip
-    return evaluation, what_is_left(earlier, evaluation.scored)
+    return evaluation, remaining_changes(earlier, evaluation.results)

@@ -45,7 +45,7 @@ from lookup.replay.records import RunName
 from lookup.replay.reports import report_paths
 from lookup.replay.tasks import built_here
 from lookup.replay.work import WorkDir
-from lookup.report.folder import Run, read_run, settings_of
+from lookup.report.figures import Run, read_run, settings_of
 from lookup.report.manifest import fingerprint
 from lookup.report.past import (
     BundleHistory,

@@ -187,9 +187,10 @@ class LogTrials:
 def evaluate_finalists(folder: str, selection: Selection, workers: Workers, progress: Say, warn: Say) -> Scored:
     """Evaluate the finalists of a search and its incumbent into a folder of their own."""
     with draft(folder, OUTPUTS, force=True) as target:
-        return evaluate_into(
+        scored, _ = evaluate_into(
             target, selection, workers, by=(), progress=progress, warn=warn, command=["tune"], clock=Clock()
         )  # fmt: skip
+    return scored
 
 
 def log_span(settings: EvaluationFile) -> tuple[int, int]:

@@ -20,15 +20,12 @@ from lookup.logs.schema import CELLS, CYCLES, DECISIONS, FLOWS, OWNERS, QUARANTI
 from lookup.logs.sources import locate
 from lookup.model.quoting import quantity, suggestion
 from lookup.replay.outcome import Finding
-from lookup.report.cards import sentences
-from lookup.report.comparison import NOTHING
-from lookup.report.document import figure_table
-from lookup.report.folder import read_run
+from lookup.report.document import figure_table, first_figures
+from lookup.report.figures import Results, read_run
 from lookup.report.markdown import markdown_report
-from lookup.report.wording import conclusion, legend
-from lookup.score.scoring import Fidelity, Scored
-from lookup.score.summary import METRICS, metric_rows, summary
-from lookup.score.verdict import Winner
+from lookup.report.numbers import NOTHING
+from lookup.report.sentences import answer, conclusion, legend
+from lookup.score.figures import figures_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,28 +41,32 @@ class Evaluation:
 
     #: of its results
     folder: str
-    #: all figures and verdicts, as the reports have them
-    scored: Scored
+    #: its figures with their verdicts, and what else the reports have
+    results: Results
 
     @property
     def exit_code(self) -> int:
-        """Return 0; 3 if a candidate is worse on a primary metric; 4 if a guard, or a required decision, is open."""
-        return self.scored.exit_code
+        """0; 3 if a candidate is worse on a primary metric; 4 if a guard, or a required decision, is open."""
+        return self.results.exit_code
+
+    @property
+    def answer(self) -> str:
+        """Whether to switch, to keep the incumbent, or that this log cannot tell, in a sentence with the reason."""
+        return answer(self.results).sentence
 
     @property
     def conclusion(self) -> str:
-        """Return the sentence behind the exit code, and how many primary comparisons are undecided, if any."""
-        return conclusion(self.scored)
+        """The reason for the exit code, and the number of undecided primary comparisons, if any."""
+        return conclusion(self.results)
 
     @property
-    def metrics(self) -> pd.DataFrame:
-        """Return every figure with its interval; columns as in `metrics.parquet`, NaN where there is none."""
-        return data_frame(metric_rows(self.scored), METRICS.names)
+    def figures(self) -> pd.DataFrame:
+        """The table FIGURES, as in `metrics.parquet`: every figure with its interval and verdict.
 
-    @property
-    def verdicts(self) -> pd.DataFrame:
-        """Return the verdict of every comparison with the incumbent; columns as in `summary.json`."""
-        return data_frame(summary(self.scored)["verdicts"])
+        Rows of one `scope` add up to the whole demand: `figures[figures.scope == "all clusters"]`.
+        """
+        frame: pd.DataFrame = figures_table(self.results.figures).to_pandas()
+        return frame
 
     @property
     def decisions(self) -> pd.DataFrame:
@@ -100,18 +101,8 @@ class Evaluation:
     @property
     def findings(self) -> pd.DataFrame:
         """Return what in the settings had no effect on the log: what, how often, evidence and remedy."""
-        findings = self.scored.inputs.findings or ()
+        findings = self.results.inputs.findings or ()
         return data_frame(map(asdict, findings), [field.name for field in fields(Finding)])
-
-    @property
-    def winners(self) -> pd.DataFrame:
-        """Return the advantage that luck gives the best of several candidates in a figure; as in `summary.json`."""
-        return data_frame(summary(self.scored)["winners"], [field.name for field in fields(Winner)])
-
-    @property
-    def fidelity(self) -> pd.DataFrame:
-        """Return the logged figures beside those of the incumbent replayed over the log; as in `summary.json`."""
-        return data_frame(summary(self.scored)["fidelity"], [field.name for field in fields(Fidelity)])
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -125,7 +116,7 @@ class Evaluation:
     @property
     def report(self) -> str:
         """Return the report as Markdown."""
-        return markdown_report(self.scored)
+        return markdown_report(self.results)
 
     def page(self) -> str:
         """Return the report as one HTML page with all charts.
@@ -183,15 +174,15 @@ class Evaluation:
 
     def __repr__(self) -> str:
         """Return the policies, how much was replayed, and the conclusion, in a few lines at most."""
-        sizes = [quantity(len(self.scored.clusters), "cluster")]
-        if self.scored.inputs.lookups is not None:
-            sizes.append(quantity(self.scored.inputs.lookups, "lookup"))
-        policies = ", ".join([f"{self.scored.incumbent} (incumbent)", *self.scored.candidates])
+        sizes = [quantity(len(self.results.clusters), "cluster")]
+        if self.results.inputs.lookups is not None:
+            sizes.append(quantity(self.results.inputs.lookups, "lookup"))
+        policies = ", ".join([f"{self.results.incumbent} (incumbent)", *self.results.candidates])
         return f"<Evaluation of {policies}; {', '.join(sizes)}: {self.conclusion}>"
 
     def _repr_html_(self) -> str:
-        """Return the comparison as a table, for a notebook."""
-        table = figure_table(self.scored)
+        """Write the answer and the first figures for a notebook."""
+        table = figure_table(self.results, first_figures(self.results))
         head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
         rows = "".join(
             f"<tr><th>{escape(name.text)}</th><td>{escape(unit.text)}</td>"
@@ -200,9 +191,8 @@ class Evaluation:
             for name, unit, *cells in table.cells
         )
         return (
-            "".join(f"<p>{escape(text)}</p>" for text in sentences(self.scored))
-            + f"<p><strong>{escape(self.conclusion)}</strong></p>"
-            + f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
+            f"<p><strong>{escape(self.answer)}</strong></p><p>{escape(self.conclusion)}</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{escape(legend())}</p>"
         )
 
 
@@ -216,7 +206,7 @@ def open_run(run: str | os.PathLike[str]) -> Evaluation:
         InputError: if it is none, or one of another version.
     """
     require_path("run", run)
-    return Evaluation(os.fspath(run), read_run(os.fspath(run)).scored)
+    return Evaluation(os.fspath(run), read_run(os.fspath(run)).results)
 
 
 def require_page_packages(what: str) -> None:

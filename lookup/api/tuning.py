@@ -32,7 +32,7 @@ from lookup.model.documents import json_value
 from lookup.model.quoting import quantity
 from lookup.model.time import time_text
 from lookup.replay.run import run_plan
-from lookup.report.folder import read_run
+from lookup.report.figures import read_run
 from lookup.report.manifest import fingerprint
 from lookup.settings.loader import load_tuning
 from lookup.settings.tuning import TuneFile, apart

@@ -73,10 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
         from lookup.logs.outputs import draft, keeps
         from lookup.replay.counted import check_by
         from lookup.replay.tasks import metrics_of
-        from lookup.report.confirmation import confirming, what_is_left
-        from lookup.report.folder import read_run
+        from lookup.report.confirmation import confirming, remaining_changes
+        from lookup.report.figures import read_run
         from lookup.report.manifest import fingerprint
-        from lookup.report.printing import show
+        from lookup.report.terminal import show
 
     clock, demands = Clock(), Demands(arguments)
     earlier = None if arguments.confirm is None else read_run(arguments.confirm)
@@ -96,12 +96,13 @@ def _run(arguments: argparse.Namespace) -> int:
         check_inputs(settings)
         if not demands.is_empty:
             tables = {str(name): fingerprint(path) for name, path in given_inputs(settings).items()}
-            demands.check(metrics_of(selection.registry), settings.model_dump(mode="json"), tables)
+            directions = {metric.name: metric.better for metric in metrics_of(selection.registry)}
+            demands.check(directions, settings.model_dump(mode="json"), tables)
         clock.stop("check")
         workers = stack.enter_context(workers_of(arguments.master, lambda: size_of(settings), starting=report_stage))
         clock.stop("spark")
         stack.enter_context(watched_by(report_stage.done))
-        scored = evaluate_into(
+        _, results = evaluate_into(
             target,
             selection,
             workers,
@@ -113,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     with keeps(arguments.output):
         show(
-            scored,
+            results,
             arguments.format,
             data_console(),
             folder=arguments.output,
@@ -121,7 +122,7 @@ def _run(arguments: argparse.Namespace) -> int:
             detail="quiet" if arguments.quiet else "all" if arguments.all else "usual",
         )
         if earlier is not None:
-            for sentence in what_is_left(earlier, scored):
+            for sentence in remaining_changes(earlier, results):
                 if arguments.format == "table":
                     data_console().print(plain(sentence), soft_wrap=True)
                 else:
@@ -132,7 +133,7 @@ def _run(arguments: argparse.Namespace) -> int:
         pages = "report.md is" if missing else f"{PAGE} and report.md are"
         note(f"results are in {arguments.output}; {pages} for people, summary.json for programs")
         if demands.is_empty:
-            return scored.exit_code
+            return results.exit_code
         return demands.deliver(read_run(arguments.output), is_printed=arguments.format == "table")
 
 

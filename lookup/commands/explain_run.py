@@ -45,7 +45,7 @@ def run_explained(arguments: argparse.Namespace) -> int:
     require_extra("explain", "pyspark", "pyarrow", "pandas", "scipy")
     from lookup.api.tuning import has_tuning
     from lookup.commands.workers import NO_SPARK, workers_of
-    from lookup.report.folder import read_run
+    from lookup.report.figures import read_run
     from lookup.spark.choosing import rows_of
 
     folder = arguments.run_dir

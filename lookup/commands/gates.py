@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,9 @@ from lookup.commands.streams import data_console, plain, plain_table, say, write
 from lookup.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lookup.hooks import Metric
-    from lookup.report.difference import Difference
-    from lookup.report.folder import Run
+    from lookup.hooks import Better
+    from lookup.report.compare import Difference
+    from lookup.report.figures import Run
 
 __all__ = ["Demands", "add_gate", "diff_command", "print_difference"]
 
@@ -60,7 +60,7 @@ class Demands:
         self._earlier = None
         # Loaded if asked for: a parser of these flags needs none of it.
         if arguments.against is not None:
-            from lookup.report.folder import read_run
+            from lookup.report.figures import read_run
 
             self._earlier = read_run(arguments.against)
         self.budget = None
@@ -75,14 +75,14 @@ class Demands:
         return not (self.budget or self._earlier or self._junit)
 
     def check(
-        self, metrics: Sequence[Metric], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
+        self, directions: Mapping[str, Better], settings: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Refuse what cannot be judged, before anything is replayed."""
-        from lookup.report.difference import check_comparable, check_same_world
+        from lookup.report.compare import check_comparable, check_same_world
         from lookup.report.gate import check_budget
 
         if self.budget is not None:
-            check_budget(self.budget, metrics)
+            check_budget(self.budget, directions)
         if self._earlier is not None:
             check_same_world(self._earlier, settings, inputs)
             check_comparable(self._earlier, settings, self.budget or ())
@@ -96,11 +96,11 @@ class Demands:
         Raises:
             SettingsError: if the budget names what the run does not have.
         """
-        from lookup.report.difference import compare_runs, sentences
+        from lookup.report.compare import compare_runs, sentences
         from lookup.report.gate import CHECK_HEADS, gate_of, junit_xml
 
         difference = None if self._earlier is None else compare_runs(self._earlier, run)
-        gate = gate_of(run.scored, self.budget, difference)
+        gate = gate_of(run.results, self.budget, difference)
         if is_printed:
             console = data_console()
             if gate.has_budget:
@@ -137,7 +137,7 @@ def print_difference(console: Console, difference: Difference, how: str = "", *,
         how: the flag or command that lists what tables of ten rows leave out; if it is empty, they leave out nothing.
         has_figures: else the table of figures is left out.
     """
-    from lookup.report.difference import (
+    from lookup.report.compare import (
         FIGURE_HEADS,
         MOST_ROWS,
         SETTING_HEADS,

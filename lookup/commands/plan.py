@@ -238,7 +238,7 @@ def _run_eval(arguments: argparse.Namespace) -> int:
     _require_live(arguments)
     from lookup.api.moving import check_plan, open_plan
     from lookup.model.time import time_text
-    from lookup.report.comparison import number_text
+    from lookup.report.numbers import number_text
     from lookup.report.plans import today_table
 
     made = open_plan(arguments.plan)

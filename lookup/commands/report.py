@@ -24,7 +24,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """Write the page into the run's folder, in place of an earlier one, and return 0, or by a budget as `evaluate`."""
     require_extra("report", *PAGE_PACKAGES, "pyarrow", "scipy", extra="report")
     from lookup.api.tuning import TUNE_PAGE, has_tuning, open_tuning
-    from lookup.report.folder import read_run
+    from lookup.report.figures import read_run
     from lookup.report.page import html_report
 
     demands = Demands(arguments)
@@ -37,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
         _write(arguments.folder, TUNE_PAGE, open_tuning(arguments.folder).page())
         return 0
     finished = read_run(arguments.folder)
-    demands.check(finished.scored.metrics, finished.manifest["settings"], finished.manifest["inputs"])
+    demands.check(finished.results.directions, finished.manifest["settings"], finished.manifest["inputs"])
     # First, since a budget may name what the run does not have.
     code = 0 if demands.is_empty else demands.deliver(finished, is_printed=True)
     _write(arguments.folder, PAGE, html_report(finished))
@@ -62,7 +62,7 @@ def _add_diff(parser: Parser) -> None:
 def _run_diff(arguments: argparse.Namespace) -> int:
     require_extra("diff", "pyarrow", "scipy", extra="report")
     from lookup.api.comparing import diff
-    from lookup.report.difference import difference_markdown
+    from lookup.report.compare import difference_markdown
 
     compared = diff(arguments.first, arguments.second)
     if arguments.format == "json":

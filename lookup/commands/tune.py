@@ -132,7 +132,7 @@ def _run_against(arguments: argparse.Namespace) -> int:
         from lookup.commands.workers import workers_of
         from lookup.logs.jobs import watched_by
         from lookup.report.confirmation import new_seeds
-        from lookup.report.folder import read_run, settings_given
+        from lookup.report.figures import read_run, settings_given
 
     if arguments.lookups is not None or arguments.no_holdout or arguments.force:
         raise SettingsError("--against: judges a finished search; leave --lookups, --no-holdout and --force out")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
-    "Block", "Bullets", "Card", "Cards", "Cell", "Chart", "Definitions", "Facet", "Fold", "Heading", "Matrix",
+    "Block", "Bullets", "Card", "Cards", "Cell", "Chart", "Choice", "Definitions", "Facet", "Fold", "Heading", "Matrix",
     "Paragraph", "Section", "Table", "charts_of",
 ]  # fmt: skip
 
@@ -69,13 +69,11 @@ class Card:
     """The answer for one candidate, or for several that decide alike."""
 
     title: str
-    #: beside the title
-    note: str
     sentence: str
-    gains: Sequence[Facet]
-    costs: Sequence[Facet]
+    #: head, figures, and a text if there are none; a row without both is left out
+    rows: Sequence[tuple[str, Sequence[Facet], str]]
     certainty: str
-    #: what to do next, and the command that does it; empty if there is none
+    #: what to do next, and the command for it; empty if there is none
     step: str
     command: str
     #: class of the style sheet: "better", "worse" or "inconclusive"
@@ -175,6 +173,15 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Tables of the same kind, of which a page shows the one that its reader chooses."""
+
+    #: of what there is one table each: "cluster"
+    of: str
+    tables: Sequence[tuple[str, Table]]
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks that are shown when asked for."""
 
@@ -182,7 +189,7 @@ class Fold:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Heading | Paragraph | Bullets | Cards | Definitions | Table | Chart | Matrix | Fold
+Block: TypeAlias = Heading | Paragraph | Bullets | Cards | Definitions | Table | Choice | Chart | Matrix | Fold
 
 
 @dataclass(frozen=True, slots=True)

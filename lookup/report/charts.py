@@ -12,24 +12,26 @@ and a name for which there is no room is left out: the tooltip and the table hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from lookup.model.quoting import quantity
+from lookup.report.blocks import Chart
+
 __all__ = [
-    "CHART_WIDTH", "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "delta_spec",
-    "extent", "heat_spec", "loads_spec", "matrix_spec", "moves_spec", "place", "rejection_spec", "topology_spec",
-    "trade_spec",
+    "NARROW", "PANEL", "TRADE_SIZES", "WIDE", "Box", "Point", "Shape", "Spot", "extent", "heat_spec", "loads_spec",
+    "matrix_spec", "moves_spec", "place", "trade_chart", "trade_spec",
 ]  # fmt: skip
 
 #: The version that the page's scripts draw.
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 #: Data of every chart, filled by the page's script.
 _ROWS = {"name": "rows"}
-_WORDS = ["better", "worse", "equivalent", "identical", "inconclusive"]
 _CATEGORIES = [f"@series{number}" for number in range(1, 9)]
 #: Width of a chart in pixels; beside it stand the names of brokers.
-CHART_WIDTH = 720
+_CHART_WIDTH = 720
 #: Colours of points by what they are; the last three are of a search.
 _ROLES = {
     "incumbent": "@ink",
@@ -109,48 +111,61 @@ def trade_spec(
     return {"layer": layers, "data": _ROWS, "height": shape.height, "width": shape.width, "$schema": _SCHEMA}
 
 
-def delta_spec(columns: int) -> dict[str, Any]:
-    """Differences from the incumbent, one small chart per metric, bars with intervals over a band of the margin."""
-    y, width = _row("policy"), (CHART_WIDTH - 60) // columns - 70
-    word = _name("verdict", scale={"domain": _WORDS, "range": ["@better", "@worse", *["@quiet"] * 3]}, legend=None)
-    # What is open is drawn hollow, what is the same is full.
-    full = {"condition": {"test": "datum.verdict == 'inconclusive'", "value": 0.0}, "value": 0.75}
-    text = {"color": {"value": "@ink"}, "text": _name("mark"), "x": {"value": width}, "y": y}
-    layers = [
-        _layer(
-            _mark("rect", color="@line", height={"band": 1.0}),
-            {"x": _amount("to"), "x2": {"field": "margin"}, "y": y},
-            _computed("to", "-datum.margin"),
-        ),
-        _layer(
-            _mark("bar", height={"band": 0.6}, strokeWidth=1),
-            # Long numbers side by side would be read as one.
-            {
-                "fill": word,
-                "stroke": word,
-                "fillOpacity": full,
-                "x": _amount("delta", axis={"labelSeparation": 8, "tickCount": 4}, title=None),
-                "y": y,
-            },
-        ),
-        _layer(_mark("rule", color="@ink"), {"x": _amount("low"), "x2": {"field": "high"}, "y": y}),
-        _layer(_mark("text", align="left", dx=4), text),
-        _layer(_mark("rule", color="@ink", strokeWidth=1), {"x": {"datum": 0}}),
-    ]
-    panel = {"layer": layers, "height": {"step": 15}, "width": width}
-    return _panels("metric", panel, columns=columns, resolve={"scale": {"x": "independent"}})
+_TRADE_FIELDS = "policy role x x_low x_high y y_low y_high moves up across moved label dx dy align".split()
 
 
-def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, Any]:
-    """Brokers over time, one row per broker and one panel per policy, with marks where brokers came and left.
+def trade_chart(  # noqa: PLR0913  what is drawn, and how large
+    name: str,
+    title: str,
+    rows: Sequence[Sequence[Any]],
+    domains: Sequence[tuple[float, float]],
+    *,
+    titles: tuple[str, str],
+    shape: Shape,
+    best: float | None = None,
+    named: Collection[str] | None = None,
+) -> Chart:
+    """Return the chart.
 
     Args:
-        is_relative: whether 1 is even, so that colours part there; else they begin at 0.
+        rows: policy, role, (x, least, most), (y, least, most) in one row, moves, and y, x and moves as texts; the first
+            ones have their names for certain.
+        domains: ends of the axis to the right, then of that upwards.
+        titles: of the axis upwards and of that to the right.
+        best: figure upwards that no point is beyond.
+        named: policies whose names are written beside them; default: all.
     """
-    scale: dict[str, Any] = {"domainMin": 0, "interpolate": "rgb", "range": ["@empty", "@full"]}
-    if is_relative:
-        colours = ["@cold", "@even", "@hot"]
-        scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": colours}
+    most = max((row[8] for row in rows if row[8] is not None), default=None)
+    (left, right), (bottom, top) = domains
+    least, largest = TRADE_SIZES
+    points = [
+        Point(
+            row[0] if named is None or row[0] in named else "",
+            (row[2] - left) / (right - left) * shape.width,
+            (top - row[5]) / (top - bottom) * shape.height,
+            math.sqrt((least + (largest - least) * (row[8] or 0.0) / (most or 1.0)) / math.pi),
+        )
+        for row in rows
+    ]
+    spots = place(points, shape.width, shape.height)
+    return Chart(
+        name,
+        title,
+        f"A scatter plot of {quantity(len(rows), 'policy', 'policies')} with 95 % intervals.",
+        trade_spec(titles, domains, most, shape, best),
+        _TRADE_FIELDS,
+        # The first ones are drawn last, so that no other point hides them.
+        [[*row, spot.text, spot.dx, spot.dy, spot.align] for row, spot in zip(rows, spots, strict=True)][::-1],
+        screen=shape.screen,
+    )
+
+
+def heat_spec(title: str, time_format: str) -> dict[str, Any]:
+    """Brokers over time, one row per broker and one panel per policy, with marks where brokers came and left.
+
+    Values are relative: 1 is even.
+    """
+    scale = {"clamp": True, "domain": [0, 1, 2], "interpolate": "rgb", "range": ["@cold", "@even", "@hot"]}
     x, y = _time(format=time_format), _row("y")
     cell = {
         "color": _amount("value", scale=scale, title=title),
@@ -171,7 +186,7 @@ def heat_spec(title: str, time_format: str, *, is_relative: bool) -> dict[str, A
             {"filter": "datum.leaves"},
         ),
     ]
-    return _by_policy({"layer": layers, "height": {"step": 14}, "width": CHART_WIDTH})
+    return _by_policy({"layer": layers, "height": {"step": 12}, "width": _CHART_WIDTH})
 
 
 def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
@@ -192,7 +207,7 @@ def moves_spec(causes: Sequence[str], time_format: str) -> dict[str, Any]:
             "encoding": encoding,
             "height": 110,
             "transform": [stacked],
-            "width": CHART_WIDTH,
+            "width": _CHART_WIDTH,
         }
     )
 
@@ -208,20 +223,8 @@ def matrix_spec(row: str, column: str, value: str) -> dict[str, Any]:
         "y": y,
     }
     layers = [_layer(_mark("rect"), {"color": colour, "x": x, "y": y}), _layer(_mark("text"), share)]
-    return _by_policy({"layer": layers, "height": {"step": 22}, "width": {"step": 90}}, axes="independent")
-
-
-def rejection_spec(reasons: Sequence[str]) -> dict[str, Any]:
-    """Brokers that filters kept out, one bar per policy, stacked by reason."""
-    colours = [_CATEGORIES[number % len(_CATEGORIES)] for number in range(len(reasons))]
-    encoding = {
-        "color": _name("reason", scale={"domain": list(reasons), "range": colours}, title="reason"),
-        "tooltip": [_name("policy"), _name("reason"), _amount("count")],
-        "x": _amount("count", title="brokers kept out of decisions, mean of a replicate"),
-        "y": _row("policy"),
-    }
-    bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
-    return {**bars, "height": {"step": 20}, "width": CHART_WIDTH, "$schema": _SCHEMA}
+    panel = {"layer": layers, "height": {"step": 18}, "width": {"step": 78}}
+    return _panels("policy", panel, columns=2, resolve={"axis": {"x": "independent"}})
 
 
 def loads_spec(brokers: int) -> dict[str, Any]:
@@ -237,22 +240,7 @@ def loads_spec(brokers: int) -> dict[str, Any]:
         "tooltip": [_name(name) for name in ("broker", "when", "load")],
     }
     bars = {"data": _ROWS, **_layer(_mark("bar"), encoding)}
-    return {**bars, "height": 26 * brokers, "width": CHART_WIDTH, "$schema": _SCHEMA}
-
-
-def topology_spec(leaves: int, depth: float) -> dict[str, Any]:
-    """A tree of places from clusters to racks, drawn from left to right."""
-    x = {"axis": None, **_amount("x", scale={"domain": [-0.05, depth + 0.8], "nice": False})}
-    y = {"axis": None, **_amount("y", scale={"domain": [-0.5, leaves - 0.5], "reverse": True, "nice": False})}
-    size = _amount("brokers", legend=None, scale={"range": [40, 300], "domainMin": 0})
-    layers = [
-        _layer(_mark("rule", color="@quiet"), {"x": x, "x2": {"field": "to_x"}, "y": y, "y2": {"field": "to_y"}}),
-        _layer(_mark("circle", color="@better", opacity=1), {"size": size, "x": x, "y": y}),
-        # Several lines leave a place to the right, behind its label.
-        *_labels("label", x, y, {"align": "left", "dx": 13, "dy": 0}, rim=10),
-    ]
-    look = {"height": 28 * leaves, "view": {"stroke": None}, "width": CHART_WIDTH}
-    return {"layer": layers, "data": _ROWS, **look, "$schema": _SCHEMA}
+    return {**bars, "height": 26 * brokers, "width": _CHART_WIDTH, "$schema": _SCHEMA}
 
 
 def _amount(field: str, **channel: object) -> dict[str, Any]:
@@ -302,8 +290,8 @@ def _panels(field: str, panel: Mapping[str, Any], *, columns: int, resolve: Mapp
     }  # fmt: skip
 
 
-def _by_policy(panel: Mapping[str, Any], axes: Literal["shared", "independent"] = "shared") -> dict[str, Any]:
-    return _panels("policy", panel, columns=1, resolve={"axis": {"x": axes}})
+def _by_policy(panel: Mapping[str, Any]) -> dict[str, Any]:
+    return _panels("policy", panel, columns=1, resolve={"axis": {"x": "shared"}})
 
 
 #: Pixels of a character and of a line of text, rather too many than too few.

@@ -12,13 +12,12 @@ from typing import Any
 
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import suggestion
-from lookup.report.cards import winner_of
-from lookup.report.comparison import label, mark_of, own_direction, signed_text, word_of
-from lookup.report.folder import Run, settings_given
-from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict
+from lookup.report.figures import Results, Run, settings_given
+from lookup.report.numbers import signed_text
+from lookup.report.sentences import mark_of, winner_of, word_of
+from lookup.score.figures import Figure
 
-__all__ = ["confirming", "new_seeds", "what_is_left"]
+__all__ = ["confirming", "new_seeds", "remaining_changes"]
 
 #: Draws of seeds that a confirmation may be: so many, so that two runs of one log hardly share one.
 _DRAWS = 1_000_000
@@ -30,16 +29,16 @@ def confirming(run: Run, candidate: str | None = None) -> dict[str, Any]:
     Raises:
         SettingsError: if the run has no such candidate, or none that is better in anything.
     """
-    scored, settings = run.scored, settings_given(run)
-    candidates = scored.candidates
+    results, settings = run.results, settings_given(run)
+    candidates = results.candidates
     if candidate is not None and candidate not in candidates:
         right = suggestion(candidate, candidates) if candidates else "it has its incumbent only"
         raise SettingsError(Argument("candidate"), f": {run.path} has no candidate {candidate!r}; {right}")
-    winner = candidate or winner_of(scored)
+    winner = candidate or winner_of(results)
     if winner is None:
         what = f": {run.path} has no winner, since no candidate is better in any figure; name one with "
         raise SettingsError(Argument("confirm"), what, Argument("candidate", "NAME"))
-    names = (scored.incumbent, winner)
+    names = (results.incumbent, winner)
     return {
         **settings,
         "evaluation": {**settings["evaluation"], **new_seeds(run)},
@@ -54,25 +53,20 @@ def new_seeds(run: Run) -> dict[str, int]:
     return {"seeds": len(seeds), "draw": draw}
 
 
-def what_is_left(earlier: Run, now: Scored) -> list[str]:
-    """Say of each figure in which the confirmed candidate was told apart from the incumbent what is left of it."""
+def remaining_changes(earlier: Run, now: Results) -> list[str]:
+    """Say of each significant change of the confirmed candidate how much of it is left."""
     (policy,) = now.candidates
-    verdicts = {verdict.name: verdict for verdict in now.verdicts}
-    told = [
-        verdict
-        for verdict in earlier.scored.verdicts
-        if verdict.policy == policy and (verdict.is_decided or verdict.alone is not None)
+    rows = [
+        row for row in earlier.results.verdicts if row.policy == policy and (row.is_decided or row.alone is not None)
     ]
-    head = f"What is left of {policy} in {earlier.path}, with seeds that it has not seen:"
-    return [head, *(_left(before, verdicts.get(before.name), now) for before in told)]
+    head = f"Changes of {policy} in {earlier.path}, and with seeds that it has not seen:"
+    return [head, *(_remaining(before, now.pooled.get((policy, *before.name))) for before in rows)]
 
 
-def _left(before: Verdict, after: Verdict | None, now: Scored) -> str:
-    name = label(*before.name)
-    if after is None or math.isnan(after.delta):
-        return f"{name}: was {word_of(before)}, and is not measured now"
-    metric = now.metric[before.metric]
-    (was, *_), (is_now, *_) = (own_direction(one, metric.better) for one in (before, after))
-    changes = f"{signed_text(was, metric.unit)} {metric.unit} before, {signed_text(is_now, metric.unit)} now"
-    share = f", {after.delta / before.delta:.0%} of it" if before.delta else ""
-    return f"{name}: {changes}{share}: {mark_of(after)} {word_of(after)}"
+def _remaining(before: Figure, after: Figure | None) -> str:
+    if after is None or math.isnan(after.change):
+        return f"{before.label}: was {word_of(before)}, and is not measured now"
+    was, now = (f"{signed_text(row.change, row.unit)} {row.unit}" for row in (before, after))
+    share = after.change / before.change if before.change else 0.0
+    left = f", {share:.0%} of it" if share >= 0 else ", the opposite"
+    return f"{before.label}: {was} before, {now} now{left}, {mark_of(after)} {word_of(after)}"

@@ -1,70 +1,40 @@
-"""Write what a run came to as blocks that all forms of its report share; each form arranges and draws them its own way.
+"""Compose the report of a run: sections of blocks in the order of reading, from the answer to how it was made.
 
-`report.md` is drawn by `markdown`, `report.html` by `sections` and `page`, a terminal by `printing`.
+The page and `report.md` have the same sections. The page adds charts, and shows what stands in folds on demand.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.quoting import quantity
 from lookup.model.time import moment_at
-from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Table
-from lookup.report.cards import HERE, about_locality, cards, nothing_told, order_of_cards
-from lookup.report.comparison import (
-    NOTHING,
-    WHOLE,
-    Scope,
-    interval_text,
-    label,
-    lines,
-    mark_of,
-    number_text,
-    own_direction,
-    scope_of,
-    signed_text,
-    value_text,
-    word_of,
-)
-from lookup.report.wording import IN_BRACKETS, alarm, conclusion, undecided_figures, winners_luck
-from lookup.score.scoring import Scored
+from lookup.replay.counted import BY_DIMENSIONS
+from lookup.report import sentences
+from lookup.report.blocks import Block, Bullets, Cards, Cell, Choice, Definitions, Fold, Paragraph, Section, Table
+from lookup.report.charts import NARROW, WIDE, extent, trade_chart
+from lookup.report.figures import Results, Run
+from lookup.report.history import read_rejections
+from lookup.report.numbers import ARROWS, NOTHING, interval_text, number_text, signed_text, value_text
+from lookup.report.pictures import pictures
+from lookup.report.sentences import MOVES, OVERLOAD, PLACE, aims, head_of, mark_of
+from lookup.score.figures import Figure
+from lookup.score.rules import Name
 
-__all__ = [
-    "ABOUT_COUNTS", "ABOUT_CYCLES", "ABOUT_PARTS", "ABOUT_VERDICTS", "answer", "cycle_table", "cycles_in_words",
-    "decision", "fidelity", "figure_table", "idle_shedders", "input_table", "setup", "verdict_table",
-]  # fmt: skip
+__all__ = ["cycles_sentence", "figure_table", "first_figures", "idle_shedders", "sections"]
 
-#: Stands above the tables of cycles.
-ABOUT_CYCLES = Paragraph(
-    "Every cycle of a policy's shedder ends with a reason and is a row of `cycles/`; here those after the warm-up are "
-    "counted, of all clusters and seeds together. The excess says how far the most loaded broker was above what the "
-    "shedder tolerates.",
-    is_wrapped=True,
-)
-#: Stands above the verdicts.
-ABOUT_VERDICTS = Paragraph(
-    "Differences are candidate - incumbent: fewer moves are a negative number. Their 95 % intervals are over "
-    "replicates, over who sends, blocks of time, and events; both policies meet the same. The margin is what "
-    "counts as no difference. Answers and overload are judged on this log, everything else for demand like this; "
-    "`summary.json` has both. A verdict that holds only in this placement, in these hours, or if bundles "
-    "are independent has an open mark, △ or ▽. A light one, ▴ or ▾, is none among so many comparisons.",
-    is_wrapped=True,
-)
-#: Stands above the comparison with the log.
-_ABOUT_FIDELITY = Paragraph(
-    "The incumbent as replayed, beside what the log says was answered. One more replicate would lie in the range, "
-    "with 95 % for all figures together. The gap is the distance of the logged figure from that range. A difference "
-    "between policies that is no larger than the gap is inconclusive: the replay itself may be the cause.",
-    is_wrapped=True,
-)
-#: Stands above how many verdicts there are of each kind.
-ABOUT_COUNTS = "All verdicts counted, and how many comparisons chance alone would decide"
-#: Stands above figures of parts of the demand.
-ABOUT_PARTS = "No verdicts are given for parts: many comparisons find chance differences."
-#: Words for facts about the input; others stand under their own names, those that have another place have none.
+#: Cards, figures, cautions and parts of the demand that a first look needs.
+_CARDS, _FIGURES, _CAUTIONS, _WORST = 3, 10, 4, 3
+#: Rules that operators have set come before what they weigh.
+_ISOLATION: Name = ("isolation_ratio", None)
+#: Figures of parts that say how clients fare. Others are in `summary.json`.
+_FELT = ("answered_ratio", "match_ratio", "network_ms_mean", "imbalance_max_mean")
+#: Words for facts about the input. Others stand under their own names, those with a place of their own have none.
 _INPUTS: Mapping[str, str | None] = {
     "rows": "rows of the log",
     "lookups": "lookups replayed",
@@ -74,7 +44,7 @@ _INPUTS: Mapping[str, str | None] = {
     "first_us": "first lookup",
     "last_us": "last lookup",
     "induced_ratio": "share of lookups induced by logged losses",
-    "ignored_unloads": "logged unloads that were not an administrator's (ignored)",
+    "ignored_unloads": "logged unloads that no administrator made (ignored)",
     "capacity": "capacity of brokers",
     "without_capacity": "brokers without a capacity, beside others with one",
     "decisions": "decisions taken",
@@ -85,151 +55,423 @@ _INPUTS: Mapping[str, str | None] = {
     "findings": None,
 }
 
-
-def answer(scored: Scored, folder: str = HERE) -> Iterator[Block]:
-    """Yield the answer: a card for each candidate, who fails the run, and who is best in locality."""
-    if not scored.candidates:
-        yield Paragraph(conclusion(scored), role="lead")
-        return
-    told = nothing_told(scored)
-    if told is not None:
-        yield Paragraph(told, role="lead")
-    yield cards(scored, folder)
-    yield from (Paragraph(text) for text in (alarm(scored), about_locality(scored)) if text is not None)
+#: The figures of one scope: by name, then by policy.
+_Lines = Mapping[Name, Mapping[str, Figure]]
 
 
-def decision(scored: Scored) -> Iterator[Block]:
-    """Yield what decides the exit code, in which order candidates stand, what luck does and what is open."""
-    if scored.candidates:
-        yield Paragraph(order_of_cards(scored), role="note")
-        yield Paragraph(conclusion(scored))
-    luck, open_ = winners_luck(scored), undecided_figures(scored)
-    if luck is not None:
-        yield Paragraph(luck, role="note")
-    if open_:
-        yield Fold(f"What is undecided: {IN_BRACKETS}", [Bullets(open_)])
+def sections(results: Results, folder: str = PLACE, run: Run | None = None) -> list[Section]:
+    """Compose every section that the run has something for.
+
+    Args:
+        folder: of the run, for commands.
+        run: adds what only a page shows: charts, and what the manifest knows.
+    """
+    where, moves = ([], []) if run is None else pictures(run)
+    every = (
+        *_first_screen(results, folder, has_charts=run is not None),
+        Section("figures", "Figures", list(_figures(results))),
+        Section("where", "Where it differs", [*where, *_parts(results)]),
+        Section(
+            "moves", "What moved, and why", [*moves, *([] if run is None else _rejections(run)), *_cycles(results)]
+        ),
+        Section("certainty", "How sure it is", list(_certainty(results))),
+        Section("method", "How it was made", [*_setup(results), *([] if run is None else _manifest(run))]),
+    )
+    return [section for section in every if section.blocks]
 
 
-def figure_table(scored: Scored, scope: Scope = WHOLE, *, head: str = "metric") -> Table:
-    """Return the figures of a scope, their intervals as details and their verdicts as styles."""
-    drawn = lines(scored, scope)
-    has_best = any(line.at_best for line in drawn)
-    rows: list[list[str | Cell]] = [
-        [
-            line.name.strip(),
-            line.unit,
-            *(
-                Cell(
-                    f"{figure.value} {figure.mark}".strip(),
-                    "" if figure.interval == NOTHING else figure.interval,
-                    figure.verdict.verdict if figure.verdict else "",
-                )
-                for figure in line.figures
-            ),
-            *([line.at_best or NOTHING] if has_best else []),
-        ]
-        for line in drawn
-    ]
-    heads = (
-        head, "unit", f"{scored.incumbent} (incumbent)", *scored.candidates, *(["at best"] if has_best else [])
-    )  # fmt: skip
-    if scope == WHOLE:
-        return Table(heads, rows, "comparison-table", "Every figure of every policy", texts=(0, 1))
-    caption = f"Every figure in cluster {scope.cluster}"
-    return Table(heads, rows, f"comparison-{scope.cluster}", caption, texts=(0, 1))
+# The answer.
 
 
-def verdict_table(scored: Scored, policy: str) -> Table:
-    """Return the verdicts on a candidate, one row per figure."""
-    rows = []
-    for verdict in (verdict for verdict in scored.verdicts if verdict.policy == policy):
-        metric, scope = scored.metric[verdict.metric], scope_of(verdict)
-        change, low, high = own_direction(verdict, metric.better)
-        rows.append(
-            [
-                f"{label(*verdict.name)}{' *' if verdict.primary else ''}",
-                f"{mark_of(verdict)} {word_of(verdict)}{f', {scope}' if scope else ''}",
-                NOTHING if math.isnan(change) else f"{signed_text(change, metric.unit)} {metric.unit}",
-                interval_text(low, high, metric.unit),
-                f"±{number_text(verdict.margin)}",
-                verdict.reason or "",
-            ]
-        )
-    heads = ("metric", "verdict", "difference", "95 % interval", "margin", "reason")
-    return Table(heads, rows, f"verdicts-{policy}", f"Verdicts on {policy}", texts=(0, 1, 5))
+def _first_screen(results: Results, folder: str, *, has_charts: bool) -> Iterator[Section]:
+    lead: list[Block] = [Paragraph(text, "lead") for text in sentences.idle_sentences(results)]
+    lead.append(Paragraph(sentences.answer(results).sentence, "lead"))
+    if results.exit_code:
+        lead.append(Paragraph(sentences.conclusion(results)))
+    groups = list(dict.fromkeys(_representative(results, policy) for policy in sentences.ranked(results)))
+    told = sentences.answer(results).about
+    cards = [sentences.card(results, policy, folder, is_first=policy == told) for policy in groups]
+    yield Section("answer", "Answer", [*lead, *([Cards(cards[:1])] if cards else [])])
+    if has_charts:
+        yield _trade(results)
+    blocks: list[Block] = [Cards(cards[1:_CARDS])] if len(cards) > 1 else []
+    if len(cards) > _CARDS:
+        more = [f"{card.title}: {card.sentence}" for card in cards[_CARDS:]]
+        blocks.append(Fold(quantity(len(more), "more candidate"), [Bullets(more, "named")]))
+    if cards:
+        blocks.append(Paragraph(sentences.identical_sentence(results), "note"))
+    yield Section("others", "Other candidates" if len(cards) > 1 else "Candidates", blocks)
 
 
-def fidelity(scored: Scored) -> Iterator[Block]:
-    """Yield the incumbent beside the log: figures that both have, and the others by the reason."""
-    rows: list[list[str]] = []
-    # Most figures without a gap share one reason, that of the log; each reason is written once.
-    unknown: dict[str, list[str]] = {}
-    for figure in scored.fidelity:
-        name, unit = label(figure.metric, figure.key), scored.metric[figure.metric].unit
-        if figure.reason is not None:
-            unknown.setdefault(figure.reason, []).append(name)
+def _representative(results: Results, policy: str) -> str:
+    """Choose the candidate that stands for all that decide alike."""
+    return next(name for name in results.like(policy) if name != results.incumbent)
+
+
+def _trade(results: Results) -> Section:
+    chosen = _axes(results)
+    if chosen is None:
+        text = "This run has no two figures to compare, as there are locality, balance and moves."
+        return Section("trade", "Trade-offs", [Paragraph(text, "note")])
+    rows: list[list[Any]] = []
+    texts: list[list[str | Cell]] = []
+    # Names of the first rows are drawn for certain.
+    for policy in (results.incumbent, *sentences.ranked(results)):
+        up, across = (results.pooled.get((policy, *name)) for name in chosen)
+        moved = results.pooled.get((policy, *MOVES))
+        if up is None or across is None or not math.isfinite(up.value + across.value):
             continue
-        logged, replayed, gap = (value_text(value, unit) for value in (figure.logged, figure.resimulated, figure.gap))
-        rows.append([name, logged, replayed, interval_text(figure.low, figure.high, unit), gap])
-    yield _ABOUT_FIDELITY
-    if rows:
-        heads = ("metric", "logged", "replayed", "range", "gap")
-        yield Table(heads, rows, "fidelity-table", "The incumbent as logged and as replayed")
-    if unknown:
-        yield Bullets([f"no gap for {', '.join(names)}: {reason}" for reason, names in unknown.items()])
+        has_moves = moved is not None and MOVES not in chosen and math.isfinite(moved.value)
+        written = [_value_cell(row) for row in (up, across, *([moved] if moved is not None and has_moves else []))]
+        role = "incumbent" if policy == results.incumbent else "candidate"
+        count = moved.value if moved is not None and has_moves else None
+        rows.append([policy, role, *_ends(across), *_ends(up), count, *(cell.text for cell in written)])
+        rows[-1] += [NOTHING] * (3 - len(written))
+        texts.append([policy, *written])
+    incumbents = [results.pooled[results.incumbent, *name] for name in chosen]
+    words = [head_of(name) for name in chosen]
+    directions = {"up": "higher is better", "down": "lower is better"}
+    better = [row.better for row in incumbents]
+    titles = {
+        WIDE: (f"{words[0]} ({directions[better[0]]})", f"{words[1]} ({directions[better[1]]})"),
+        NARROW: (f"{words[0]} {ARROWS[better[0]]}", f"{words[1]} {ARROWS[better[1]]}"),
+    }
+    bests = [row.at_best for row in results.pooled.values() if row.name == chosen[0] and not math.isnan(row.at_best)]
+    best = (max(bests) if better[0] == "up" else min(bests)) if bests else None
+    domains = [
+        extent([*(end for row in rows for end in row[low : low + 2]), *ends]) for low, ends in ((3, []), (6, bests))
+    ]
+    title = f"{words[0][0].upper()}{words[0][1:]} against {words[1]}"
+    blocks: list[Block] = [
+        trade_chart(name, title, rows, domains, titles=titles[shape], shape=shape, best=best)
+        for name, shape in (("trade-chart", WIDE), ("trade-narrow-chart", NARROW))
+    ]
+    about = "Lines are 95 % intervals of the change. If a line crosses the dashed line, the change may be chance."
+    about += " The larger a point, the more bundles it moves." if any(row[8] is not None for row in rows) else ""
+    about += f" {sentences.at_best_sentence(results)} The long dashes mark it." if best is not None else ""
+    heads = ("policy", *(incumbent.label for incumbent in incumbents), *(["moves"] if len(texts[0]) > 3 else []))
+    table = Table(heads, texts, "trade-table", "The numbers of the chart, all clusters together")
+    return Section("trade", "Trade-offs", [*blocks, Paragraph(about, "note"), Fold("Numbers of this chart", [table])])
 
 
-def cycles_in_words(cycles: CycleSums) -> str:
-    """Return one sentence on the cycles, unloads and refusals of a policy's shedder."""
+def _axes(results: Results) -> tuple[Name, Name] | None:
+    """Choose the figures upwards and to the right; None if this run has no two with values."""
+    wanted = (*aims(results), MOVES)
+    known = [
+        name
+        for name in wanted
+        if (row := results.pooled.get((results.incumbent, *name))) is not None and math.isfinite(row.value)
+    ]
+    if len(known) < 2:
+        return None
+    up, across = known[:2]
+    # Without locality moves stand upwards, balance to the right as ever.
+    return (across, up) if across == MOVES else (up, across)
+
+
+def _ends(row: Figure) -> tuple[float, float, float]:
+    """Return a value and the interval of its change, drawn from the value."""
+    if not row.has_interval:
+        return row.value, row.value, row.value
+    return row.value, row.value + row.change_low - row.change, row.value + row.change_high - row.change
+
+
+def _value_cell(row: Figure) -> Cell:
+    interval = interval_text(row.low, row.high, row.unit)
+    return Cell(value_text(row.value, row.unit), "" if interval == NOTHING else interval)
+
+
+# Figures.
+
+
+def first_figures(results: Results) -> list[Name]:
+    """Choose at most ten figures: those that decide, those of the answer, and those that differ most often."""
+    whole = {row.name for row in sentences.wholes(results)}
+    spoken = {_ISOLATION, *aims(results), OVERLOAD, MOVES}
+    lines = _lines(results)
+
+    def rank(name: Name) -> tuple[bool, bool, bool, int]:
+        rows = lines[name].values()
+        is_primary = any(row.primary for row in rows)
+        return not is_primary, name not in spoken, name not in whole, -sum(row.is_decided for row in rows)
+
+    shown = [name for name in lines if not _is_idle(name, lines[name])]
+    chosen = sorted(shown, key=rank)[:_FIGURES]
+    return sorted((name for name in shown if name in chosen), key=lambda name: rank(name)[0])
+
+
+def _is_idle(name: Name, rows: Mapping[str, Figure]) -> bool:
+    """Check whether a figure is unknown or 0 for all policies."""
+    # That no lookup is within its isolation is the worst there is.
+    least = math.nan if name == _ISOLATION else 0.0
+    values = [row.value for row in rows.values()]
+    return all(math.isnan(value) or value == least for value in values) and not any(
+        row.primary for row in rows.values()
+    )
+
+
+def _lines(results: Results, *, cluster: str | None = None, part: tuple[str, str] | None = None) -> _Lines:
+    scope = (
+        ("cluster" if part is None else "part of cluster") if cluster else "all clusters" if part is None else "part"
+    )
+    lines: dict[Name, dict[str, Figure]] = {}
+    for row in results.figures:
+        if row.scope == scope and row.cluster == cluster and (part is None or (row.dimension, row.part) == part):
+            lines.setdefault(row.name, {})[row.policy] = row
+    return lines
+
+
+def figure_table(
+    results: Results,
+    names: Sequence[Name] | None = None,
+    *,
+    cluster: str | None = None,
+    part: tuple[str, str] | None = None,
+    policies: Sequence[str] | None = None,
+) -> Table:
+    """Put figures into a table with the incumbent first, then the candidates, the best first.
+
+    Args:
+        names: of the figures; None: all.
+        policies: of the candidates; None: all.
+    """
+    lines = _lines(results, cluster=cluster, part=part)
+    columns = [results.incumbent, *(sentences.ranked(results) if policies is None else policies)]
+    bests = {name: _best_text(rows.values()) for name, rows in lines.items()}
+    rows: list[list[str | Cell]] = []
+    for name in lines if names is None else names:
+        of = lines[name]
+        first = next(iter(of.values()))
+        star = " *" if any(row.primary for row in of.values()) else ""
+        line: list[str | Cell] = [f"{ARROWS[first.better]} {first.label}{star}".strip(), first.unit]
+        for policy in columns:
+            row = of.get(policy)
+            cell = Cell(NOTHING) if row is None else _value_cell(row)
+            mark = "" if row is None else mark_of(row)
+            line.append(Cell(f"{cell.text} {mark}".strip(), cell.detail, "" if row is None else row.verdict or ""))
+        rows.append([*line, bests[name] or NOTHING] if any(bests.values()) else line)
+    heads = ("figure", "unit", f"{columns[0]} (incumbent)", *columns[1:], *(["at best"] if any(bests.values()) else []))
+    what = f"cluster {cluster}" if cluster else "all clusters" if part is None else f"{part[0]} {part[1]}"
+    place = cluster or ("all" if part is None else "-".join(part))
+    kind = "first" if names is not None else "every"
+    caption = f"{'All figures' if names is None else 'Figures'} of {what}, with 95 % intervals"
+    return Table(heads, rows, f"figures-{kind}-{place}", caption, texts=(0, 1))
+
+
+def _best_text(rows: Iterator[Figure] | Sequence[Figure] | Any) -> str:
+    bests = [(row.at_best, row.unit) for row in rows if not math.isnan(row.at_best)]
+    # Policies with other bundles have other bounds.
+    return " to ".join(dict.fromkeys(value_text(*end(bests)) for end in (min, max) if bests))
+
+
+def _figures(results: Results) -> Iterator[Block]:
+    first = figure_table(results, first_figures(results))
+    if len(results.clusters) > 1:
+        tables = [(cluster, figure_table(results, cluster=cluster)) for cluster in results.clusters]
+        yield Choice("cluster", [("all clusters", first), *tables])
+    else:
+        yield first
+    yield Paragraph(sentences.legend(), "note")
+    yield Fold("All figures", [figure_table(results)])
+
+
+# Where it differs.
+
+
+def _parts(results: Results) -> Iterator[Block]:
+    rows = [row for row in results.figures if row.scope == "part" and row.metric in _FELT]
+    if not rows:
+        yield Paragraph(f"For figures by part of the demand, evaluate with `--by {','.join(BY_DIMENSIONS)}`.", "note")
+        return
+    before = {(row.dimension, row.part, row.name): row.value for row in rows if row.policy == results.incumbent}
+    losses: dict[str, dict[Name, list[tuple[float, Figure]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        change = row.value - before.get((row.dimension, row.part, row.name), math.nan)
+        loss = -change if row.better == "up" else change
+        # A loss that rounds to nothing is not worth a row.
+        if row.policy != results.incumbent and loss > 0 and signed_text(change, row.unit)[0] in "+-":
+            losses[str(row.dimension)][row.name].append((-loss, row))
+    for dimension in sorted({str(row.dimension) for row in rows}, key=BY_DIMENSIONS.index):
+        texts = []
+        for entries in losses[dimension].values():
+            for _, row in sorted(entries, key=lambda entry: (entry[0], entry[1].part, entry[1].policy))[:_WORST]:
+                was = before[row.dimension, row.part, row.name]
+                values = [
+                    value_text(was, row.unit),
+                    value_text(row.value, row.unit),
+                    signed_text(row.value - was, row.unit),
+                ]
+                texts.append([str(row.part), row.label, row.policy, *values, row.unit])
+        heads = (dimension, "figure", "candidate", f"{results.incumbent} (incumbent)", "candidate's", "change", "unit")
+        caption = f"By {dimension}: where a candidate loses most, at most {_WORST} for each figure, without verdicts"
+        if texts:
+            yield Fold(f"By {dimension}", [Table(heads, texts, f"parts-{dimension}", caption, texts=(0, 1, 2, 6))])
+        else:
+            yield Paragraph(f"By {dimension} no candidate loses on any of these figures.", "note")
+
+
+# Moves.
+
+
+def _rejections(run: Run) -> Iterator[Block]:
+    rejections = read_rejections(run.path, seeds=len(run.results.seeds))
+    reasons = sorted({reason for counts in rejections.values() for reason in counts})
+    if reasons:
+        rows = [
+            (policy, *(value_text(rejections.get(policy, {}).get(reason, 0.0), "decisions") for reason in reasons))
+            for policy in run.results.policies
+        ]
+        caption = "Brokers that filters rejected, by reason, mean of all replicates"
+        yield Fold("Brokers that filters rejected", [Table(("policy", *reasons), rows, "rejections", caption)])
+
+
+def _cycles(results: Results) -> Iterator[Block]:
+    cycles = results.inputs.cycles
+    if not cycles:
+        return
+    yield from [Bullets(idle)] if (idle := idle_shedders(results)) else []
+    shedders: list[Block] = []
+    for policy, sums in cycles.items():
+        rows = [
+            (words, f"{count:,}", number_text(sums.excess[reason]) if reason in sums.excess else NOTHING)
+            for reason, words, count in sums.named()
+        ]
+        caption = f"Cycles of {policy} after the warm-up, by the reason with which they ended"
+        table = Table(("reason", "cycles", "largest excess"), rows, f"cycles-{policy}", caption)
+        shedders += [Paragraph(f"{policy}: {cycles_sentence(sums)}"), table]
+    yield Fold("What shedders did in each cycle", shedders)
+
+
+def cycles_sentence(cycles: CycleSums) -> str:
+    """Count the cycles, unloads and refusals of a policy's shedder."""
     refused = ", ".join(f"{reason} {count:,}" for reason, count in cycles.refused.items())
     return (
-        f"The shedder `{cycles.shedder}` ran {quantity(cycles.cycles, 'cycle')}: "
-        f"{quantity(cycles.accepted, 'unload')} accepted, {sum(cycles.refused.values()):,} proposals refused"
+        f"the shedder `{cycles.shedder}` ran {quantity(cycles.cycles, 'cycle')}, with "
+        f"{quantity(cycles.accepted, 'unload')} accepted and {sum(cycles.refused.values()):,} proposals refused"
         f"{f' ({refused})' if refused else ''}."
     )
 
 
-def cycle_table(policy: str, cycles: CycleSums) -> Table:
-    """Return how often a policy's shedder ended with each reason, the most frequent one first."""
-    rows = [
-        (words, f"{count:,}", number_text(cycles.excess[reason]) if reason in cycles.excess else NOTHING)
-        for reason, words, count in cycles.named()
-    ]
-    return Table(("reason", "cycles", "largest excess"), rows, f"cycles-{policy}", f"Cycles of {policy}")
-
-
-def idle_shedders(scored: Scored) -> list[str]:
-    """Return a line for each policy whose shedder ran and unloaded nothing."""
-    idle = {policy: cycles.idleness for policy, cycles in scored.inputs.cycles.items()}
+def idle_shedders(results: Results) -> list[str]:
+    """Write a line for each policy whose shedder ran and unloaded nothing."""
+    idle = {policy: cycles.idleness for policy, cycles in results.inputs.cycles.items()}
     return [f"{policy}: {text}" for policy, text in idle.items() if text is not None]
 
 
-def setup(scored: Scored) -> Bullets:
-    """Return how the log was replayed, one phrase per setting."""
-    evaluation = scored.plan.evaluation
-    load = "what the replay itself placed" if evaluation.load == "simulated" else "what brokers reported"
-    candidates = ", ".join(f"`{name}`" for name in scored.candidates) or "none"
-    phrases = [
-        f"incumbent: `{evaluation.incumbent}`, replayed like the others",
-        f"candidates: {candidates}",
-        f"load seen by the policies: {load}",
-        f"ticks of {evaluation.tick_s} s; balance in cells of {evaluation.balance_s} s",
-        f"warm-up, simulated but not scored: {evaluation.warmup_s} s",
-        *([f"scored from {evaluation.scored_from.isoformat()} on"] if evaluation.scored_from is not None else []),
-        f"replicates: {len(evaluation.drawn)}, seeds {', '.join(map(str, evaluation.drawn))}",
-    ]
-    return Bullets(phrases)
+# How sure it is.
 
 
-def input_table(scored: Scored) -> Table:
-    """Return what was read, in words; what has a section of its own or did not happen is left out."""
+def _certainty(results: Results) -> Iterator[Block]:
+    notes = sentences.cautions(results)
+    first = [text for text in (sentences.luck_sentence(results), sentences.conclusion(results)) if text is not None]
+    yield Bullets([*first, *notes[:_CAUTIONS]])
+    if len(notes) > _CAUTIONS:
+        yield Fold(quantity(len(notes) - _CAUTIONS, "more note"), [Bullets(notes[_CAUTIONS:])])
+    open_ = sentences.undecided_figures(results)
+    if open_:
+        yield Fold("Undecided primary figures", [Bullets(open_)])
+    counts = list(sentences.comparison_counts(results))
+    if counts:
+        yield Fold("How many comparisons were made", [Bullets(counts)])
+    judged = dict.fromkeys(_representative(results, policy) for policy in results.candidates)
+    if judged:
+        yield Fold("All verdicts with reasons", [_verdict_table(results, policy) for policy in judged])
+    yield Fold("The replayed incumbent beside the log", list(_fidelity(results)))
+
+
+def _verdict_table(results: Results, policy: str) -> Table:
     rows = []
-    for name in (each.name for each in fields(scored.inputs)):
-        value, words = getattr(scored.inputs, name), _INPUTS.get(name, name)
+    for row in (row for row in results.verdicts if row.policy == policy):
+        condition = sentences.condition_of(row)
+        rows.append(
+            [
+                f"{row.label}{' *' if row.primary else ''}",
+                f"{mark_of(row)} {sentences.word_of(row)}{f', {condition}' if condition else ''}",
+                NOTHING if math.isnan(row.change) else f"{signed_text(row.change, row.unit)} {row.unit}",
+                interval_text(row.change_low, row.change_high, row.unit),
+                f"±{number_text(row.margin)}",
+                row.reason or "",
+            ]
+        )
+    heads = ("figure", "verdict", "change", "95 % interval", "margin", "reason")
+    return Table(heads, rows, f"verdicts-{policy}", f"Verdicts on {policy}", texts=(0, 1, 5))
+
+
+def _fidelity(results: Results) -> Iterator[Block]:
+    rows: list[list[str]] = []
+    # Most figures without a gap share one reason, which is written once.
+    unknown: dict[str, list[str]] = {}
+    for row in (row for row in results.pooled.values() if row.policy == results.incumbent):
+        if row.no_gap is not None:
+            unknown.setdefault(row.no_gap, []).append(row.label)
+        elif not math.isnan(row.gap):
+            logged, replayed, gap = (value_text(value, row.unit) for value in (row.logged, row.value, row.gap))
+            rows.append([row.label, logged, replayed, interval_text(row.replay_low, row.replay_high, row.unit), gap])
+    yield Paragraph(
+        "Another replicate would lie in the range, with 95 % for all figures together. The gap is the distance of the "
+        "logged figure from that range. A change that is not larger than the gap stays open."
+    )
+    if rows:
+        heads = ("figure", "logged", "replayed", "range", "gap")
+        yield Table(heads, rows, "fidelity-table", "The incumbent as logged and as replayed")
+    if unknown:
+        yield Bullets([f"no gap for {', '.join(labels)}: {reason}" for reason, labels in unknown.items()])
+
+
+# How it was made.
+
+
+def _setup(results: Results) -> Iterator[Block]:
+    evaluation = results.evaluation
+    load = "as the replay itself placed it" if evaluation.load == "simulated" else "as brokers reported it"
+    yield Bullets(
+        [
+            f"Incumbent: `{evaluation.incumbent}`, replayed like the candidates.",
+            f"Load: {load}. Ticks of {evaluation.tick_s} s, balance in cells of {evaluation.balance_s} s.",
+            f"Warm-up, replayed but not scored: {evaluation.warmup_s} s."
+            + ("" if evaluation.scored_from is None else f" Scored from {evaluation.scored_from.isoformat()} on."),
+            f"{quantity(len(results.seeds), 'replicate')}, seeds {', '.join(map(str, results.seeds))}.",
+        ]
+    )
+    rows = []
+    for name in (each.name for each in fields(results.inputs)):
+        value, words = getattr(results.inputs, name), _INPUTS.get(name, name)
         if words is not None and value not in (None, {}, ()):
-            text = f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC" if name.endswith("_us") else _text(value)
-            rows.append((words, text))
-    return Table(("input", "value"), rows, "input-table", "What was read", texts=(0, 1))
+            rows.append((words, f"{moment_at(value):%Y-%m-%d %H:%M:%S} UTC" if name.endswith("_us") else _text(value)))
+    if rows:
+        yield Fold("What was read", [Table(("input", "value"), rows, "input-table", "What was read", texts=(0, 1))])
+    yield Fold("What figures and words mean", [Definitions(sentences.definitions(results))])
+
+
+def _manifest(run: Run) -> Iterator[Block]:
+    manifest = run.manifest
+    files = [
+        (
+            name,
+            entry["path"],
+            f"{entry['files']:,}",
+            NOTHING if entry["rows"] is None else f"{entry['rows']:,}",
+            entry["blake2b"],
+        )
+        for name, entry in manifest["inputs"].items()
+    ]
+    heads, caption = ("table", "path", "files", "rows", "blake2b"), "Inputs with their fingerprints"
+    versions = Table(("of", "version"), sorted(manifest["versions"].items()), "version-table", "Versions", texts=(0, 1))
+    yield Fold("Files and versions", [Table(heads, files, "source-table", caption, texts=(0, 1, 4)), versions])
+    settings = manifest["settings"]["topology"]
+    rows = [
+        (level, number_text(float(ms)), number_text(float(settings["price_per_gb"].get(level, 0.0))))
+        for level, ms in settings["distance_ms"].items()
+    ]
+    rows += [
+        (f"{edge['a']} to {edge['b']}", number_text(float(edge["ms"])), number_text(float(edge["price_per_gb"])))
+        for edge in settings["edges"]
+    ]
+    distances = Table(
+        ("between", "ms", "price of a GB"), rows, "distance-table", "Distances by the first level that differs"
+    )
+    yield Fold("Distances", [distances])
+    yield Paragraph(f"Made by `{' '.join(manifest['command'])}`.")
 
 
 def _text(value: object) -> str:

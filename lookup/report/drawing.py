@@ -13,8 +13,8 @@ import altair as alt
 from lookup.errors import SettingsError
 from lookup.model.quoting import suggestion
 from lookup.report.blocks import Chart, Matrix, charts_of
-from lookup.report.folder import Run
-from lookup.report.sections import sections
+from lookup.report.document import sections
+from lookup.report.figures import Run
 
 __all__ = ["Drawing", "draw", "drawable"]
 
@@ -24,7 +24,11 @@ _COLOUR = re.compile(r"^  --(\w+): (#\w+);$", re.MULTILINE)
 
 def drawable(run: Run) -> dict[str, Chart | Matrix]:
     """Return what a page draws of a run, by name, in the order of the page."""
-    charts = [chart for chart in charts_of(sections(run)) if isinstance(chart, Matrix) or chart.screen != "narrow"]
+    charts = [
+        chart
+        for chart in charts_of(sections(run.results, run.path, run))
+        if isinstance(chart, Matrix) or chart.screen != "narrow"
+    ]
     return {chart.id.removesuffix("-chart"): chart for chart in charts}
 
 
@@ -60,7 +64,7 @@ def _coloured(table: dict[str, Any], colours: Mapping[str, str]) -> dict[str, An
 
 
 def _matrix_rows(run: Run, chart: Matrix, policy: str | None, cluster: str | None) -> list[dict[str, Any]]:
-    incumbent, candidates = run.scored.incumbent, run.scored.candidates
+    incumbent, candidates = run.results.incumbent, run.results.candidates
     cluster = _known("cluster", cluster, list(chart.values))
     values = chart.values[cluster]
     names = [incumbent, _known("policy", policy, candidates)] if candidates else [incumbent]

@@ -1,7 +1,7 @@
 """Judge a run for a pipeline: by its primary metrics, or against a budget of tolerated regressions.
 
-A budget is judged by intervals. What is beyond it with certainty fails, what is within it with certainty passes, and
-everything else is undecided; so two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
+A budget is judged by intervals. What certainly exceeds it fails, what is certainly within it passes, and everything
+else is undecided. So two runs of the same policies pass, whatever the budget. `docs/ci.md` explains it.
 
 A pipeline reads the outcome as JUnit XML.
 """
@@ -14,30 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from lookup.engine.measuring import question_of
 from lookup.errors import Argument, Sentence, SettingsError
-from lookup.hooks import Metric
+from lookup.hooks import Better
 from lookup.model.quoting import one_line, quantity, suggestion
-from lookup.report.comparison import (
-    UNJUDGED,
-    condition_of,
-    interval_text,
-    label,
-    mark_of,
-    number_text,
-    own_direction,
-    signed_text,
-)
-from lookup.report.difference import Change, Difference
-from lookup.report.wording import is_open, opening
+from lookup.report.compare import Change, Difference
+from lookup.report.figures import Results
+from lookup.report.numbers import interval_text, number_text, signed_text
+from lookup.report.sentences import UNJUDGED, condition_of, mark_of, opening
+from lookup.score.figures import Figure
 from lookup.score.luck import LEVEL, least_chance, quantile, replicates_for
-from lookup.score.rules import name_of
-from lookup.score.scoring import Scored
-from lookup.score.verdict import Verdict
+from lookup.score.rules import may_decide, name_of
 
-__all__ = [
-    "CHECK_HEADS", "EXCEEDED", "Check", "Gate", "Outcome", "check_budget", "gate_of", "junit_xml",
-]  # fmt: skip
+__all__ = ["CHECK_HEADS", "EXCEEDED", "Check", "Gate", "Outcome", "check_budget", "gate_of", "junit_xml"]
 
 Outcome = Literal["passed", "failed", "undecided", "not judged"]
 #: From what a reader has to see first to what may be skipped.
@@ -88,23 +76,25 @@ class Gate:
     exit_code: int
 
 
-def check_budget(budget: Mapping[str, float], metrics: Sequence[Metric], names: Sequence[str] | None = None) -> None:
+def check_budget(
+    budget: Mapping[str, float], directions: Mapping[str, Better], names: Sequence[str] | None = None
+) -> None:
     """Refuse a budget of what has no direction or is not measured.
 
     Args:
         budget: largest tolerated regression by `metric` or `metric:key`.
+        directions: the better direction of each metric.
         names: of the figures of a finished run, as in its report; None: not known yet, so that keys are not checked.
 
     Raises:
         SettingsError: all wrong names together.
     """
-    known = {metric.name: metric for metric in metrics}
     problems = []
     for named in budget:
         metric = name_of(named)[0]
-        if metric not in known:
-            problems.append(f"no metric is named {metric!r}; {suggestion(metric, sorted(known))}")
-        elif known[metric].better == "info":
+        if metric not in directions:
+            problems.append(f"no metric is named {metric!r}; {suggestion(metric, sorted(directions))}")
+        elif directions[metric] == "info":
             problems.append(
                 f"{named!r} has no direction and cannot regress; a metric that goes up or down would be right"
             )
@@ -118,13 +108,14 @@ def check_budget(budget: Mapping[str, float], metrics: Sequence[Metric], names: 
 
 def _selected(named: str, names: Sequence[str]) -> list[str]:
     """Return the figures that a name of a budget means: the one named, the whole, or else every key of its metric."""
-    exact = label(*name_of(named))
+    metric, key = name_of(named)
+    exact = metric if key is None else f"{metric}[{key}]"
     if exact in names:
         return [exact]
     return [name for name in names if ":" not in named and name.startswith(f"{named}[")]
 
 
-def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, difference: Difference | None = None) -> Gate:
+def gate_of(results: Results, budget: Mapping[str, float] | None = None, difference: Difference | None = None) -> Gate:
     """Judge a run by its primary metrics or, if there is one, by a budget alone.
 
     Args:
@@ -136,14 +127,14 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
         SettingsError: if the budget names what this run does not have.
     """
     if budget is None:
-        checks = [_by_verdict(verdict, scored) for verdict in scored.verdicts if verdict.primary]
-        headline, code = " ".join(opening(scored)), scored.exit_code
+        checks = [_by_verdict(row, results) for row in results.verdicts if row.primary]
+        headline, code = " ".join(opening(results)), results.exit_code
         return Gate(headline, _in_order(checks), has_budget=False, exit_code=code)
-    check_budget(budget, scored.metrics, _names(scored))
+    check_budget(budget, results.directions, _names(results))
     if difference is None:
-        checks = list(_named([_candidate(verdict, scored) for verdict in scored.verdicts], _names(scored), budget))
+        checks = list(_named([_candidate(row, results) for row in results.verdicts], _names(results), budget))
     else:
-        changes = [_change(change, scored, difference) for change in difference.changes]
+        changes = [_change(change, results, difference) for change in difference.changes]
         checks = list(_named(changes, list(dict.fromkeys(change.name for change in changes)), budget))
     if not checks:
         # Silence must not look like consent.
@@ -153,11 +144,11 @@ def gate_of(scored: Scored, budget: Mapping[str, float] | None = None, differenc
             Argument("against", "RUN_DIR"),
             ", or an evaluation with a candidate",
         )
-    checks = _judged(checks, scored)
-    guarded = {metric.name for metric in scored.metrics if question_of(metric) == "log"}
+    checks = _judged(checks, results)
+    guarded = {row.label for row in results.pooled.values() if row.question == "log"}
     open_ = [check for check in checks if check.outcome in ("undecided", "not judged")]
-    is_unguarded = any(check.name.partition("[")[0] in guarded for check in open_)
-    code = 4 if is_unguarded or (open_ and scored.plan.rules.require_decision) else 0
+    is_unguarded = any(check.name in guarded for check in open_)
+    code = 4 if is_unguarded or (open_ and results.rules.require_decision) else 0
     if any(check.outcome == "failed" for check in checks):
         code = EXCEEDED
     return Gate(_headline(checks, code), _in_order(checks), has_budget=True, exit_code=code)
@@ -167,37 +158,35 @@ def _in_order(checks: Sequence[Check]) -> tuple[Check, ...]:
     return tuple(sorted(checks, key=lambda check: OUTCOMES.index(check.outcome)))
 
 
-def _names(scored: Scored) -> list[str]:
-    return list(dict.fromkeys(label(*figure.series.name) for figure in scored.estimates if not figure.series.by))
+def _names(results: Results) -> list[str]:
+    return list(dict.fromkeys(row.label for row in results.pooled.values() if not math.isnan(row.value)))
 
 
-def _check(verdict: Verdict, scored: Scored) -> Check:
-    metric = scored.metric[verdict.metric]
-    change, low, high = own_direction(verdict, metric.better)
+def _check(row: Figure) -> Check:
     return Check(
-        policy=verdict.policy,
-        name=label(*verdict.name),
-        unit=metric.unit,
+        policy=row.policy,
+        name=row.label,
+        unit=row.unit,
         outcome="undecided",
-        change=change,
-        low=low,
-        high=high,
+        change=row.change,
+        low=row.change_low,
+        high=row.change_high,
         budget=math.nan,
-        reason=verdict.reason or "",
-        mark=mark_of(verdict),
+        reason=row.reason or "",
+        mark=mark_of(row),
     )
 
 
-def _by_verdict(verdict: Verdict, scored: Scored) -> Check:
-    check = _check(verdict, scored)
-    if verdict.guard == "kept":
+def _by_verdict(row: Figure, results: Results) -> Check:
+    check = _check(row)
+    if row.guard == "kept":
         return replace(check, outcome="passed", reason="")
-    if is_open(verdict, scored):
-        return replace(check, reason=check.reason or f"it holds {condition_of(verdict)}")
-    if verdict.verdict == "worse":
+    if not may_decide(row.holds_for, results.rules):
+        return replace(check, reason=check.reason or f"it holds {condition_of(row, always=True)}")
+    if row.verdict == "worse":
         return replace(check, outcome="failed", reason="it is worse on a primary metric")
-    if verdict.verdict == "inconclusive":
-        return replace(check, outcome="not judged" if math.isnan(verdict.low) else "undecided")
+    if row.verdict == "inconclusive":
+        return replace(check, outcome="undecided" if row.has_interval else "not judged")
     return replace(check, outcome="passed")
 
 
@@ -207,23 +196,23 @@ def _named(checks: Sequence[Check], names: Sequence[str], budget: Mapping[str, f
             yield from (replace(check, budget=tolerated) for check in checks if check.name == name)
 
 
-def _candidate(verdict: Verdict, scored: Scored) -> Check:
-    """Write the difference of a candidate from the incumbent; a reason says why it is no judge."""
-    check = _check(verdict, scored)
-    # Without a p value a comparison rests on too little, unless both are the same.
-    if verdict.verdict not in ("equivalent", "identical") and math.isnan(verdict.p_value):
+def _candidate(row: Figure, results: Results) -> Check:
+    """Write the change of a candidate from the incumbent; a reason says why it does not count."""
+    check = _check(row)
+    # Without a probability a comparison has too few observations, unless both are the same.
+    if row.verdict not in ("equivalent", "identical") and math.isnan(row.p_value):
         return check
-    is_said = check.change and is_open(verdict, scored)
-    return replace(check, reason=f"it holds {condition_of(verdict)}" if is_said else "")
+    is_conditional = check.change and not may_decide(row.holds_for, results.rules)
+    return replace(check, reason=f"it holds {condition_of(row, always=True)}" if is_conditional else "")
 
 
-def _change(change: Change, scored: Scored, difference: Difference) -> Check:
+def _change(change: Change, results: Results, difference: Difference) -> Check:
     """Write a change since an earlier run; a reason says why it is no judge."""
     reasons = [
-        verdict.reason or ""
-        for verdict in scored.verdicts
-        if (verdict.policy, label(*verdict.name)) == (change.policy, change.name)
-        and (verdict.verdict == "inconclusive" and math.isnan(verdict.p_value) and not math.isnan(verdict.low))
+        row.reason or ""
+        for row in results.verdicts
+        if (row.policy, row.label) == (change.policy, change.name)
+        and (row.verdict == "inconclusive" and math.isnan(row.p_value) and row.has_interval)
     ]
     reason = reasons[-1] if reasons else ""
     if change.unlike:
@@ -231,10 +220,10 @@ def _change(change: Change, scored: Scored, difference: Difference) -> Check:
     elif math.isnan(change.delta):
         missing = "the earlier run" if math.isnan(change.first) else "this run"
         reason = f"{missing} has no figure of it"
-    elif change.policy in scored.cannot_act:
-        reason = f"{change.policy} is not what it says: {scored.cannot_act[change.policy]}"
-    elif change.delta and change.policy in {*scored.placed_once, *difference.runs[0].scored.placed_once}:
-        reason = reason or ("" if scored.plan.rules.accept_placement else "it holds only in this placement")
+    elif change.policy in results.cannot_act:
+        reason = f"{change.policy} cannot act on this log: {results.cannot_act[change.policy]}"
+    elif change.delta and change.policy in {*results.placed_once, *difference.runs[0].results.placed_once}:
+        reason = reason or ("" if results.rules.accept_placement else "it holds only in this placement")
     return Check(
         policy=change.policy,
         name=change.name,
@@ -249,18 +238,18 @@ def _change(change: Change, scored: Scored, difference: Difference) -> Check:
     )
 
 
-def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
+def _judged(checks: Sequence[Check], results: Results) -> list[Check]:
     """Judge all checks of a budget together, so that between equals chance fails at most 5 % of all runs.
 
     The chance is shared out equally (Bonferroni), by Student's t with the degrees of freedom of the replicates.
     """
     with_interval = sum(check.high > check.low and not check.reason for check in checks)
-    seeds = len(scored.plan.evaluation.drawn)
+    seeds = len(results.seeds)
     freedom = max(1, seeds - 1)
     # One-sided: only what is worse fails. Never narrower than the intervals of the report.
     wider = max(1.0, quantile(freedom, 2 * LEVEL / max(1, with_interval)) / quantile(freedom))
-    gaps = {label(*name): gap for name, gap in scored.gaps.items()}
-    judged = [_against_budget(check, scored, wider, gaps.get(check.name, 0.0)) for check in checks]
+    gaps = {row.label: row.gap for row in results.pooled.values() if not math.isnan(row.gap)}
+    judged = [_against_budget(check, results, wider, gaps.get(check.name, 0.0)) for check in checks]
     # However large the difference: equals come out apart that often, one-sided, in so many replicates.
     compared = sum(bool(check.change) for check in judged)
     if seeds == 1 or least_chance(seeds) / 2 * compared <= LEVEL:
@@ -270,7 +259,7 @@ def _judged(checks: Sequence[Check], scored: Scored) -> list[Check]:
     return [replace(each, outcome="undecided", reason=few) if each.outcome == "failed" else each for each in judged]
 
 
-def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> Check:
+def _against_budget(check: Check, results: Results, wider: float, gap: float) -> Check:
     """Judge one check.
 
     Args:
@@ -286,7 +275,7 @@ def _against_budget(check: Check, scored: Scored, wider: float, gap: float) -> C
         return replace(check, outcome="not judged", reason=reason, mark=UNJUDGED)
     half = (check.high - check.low) / 2 * wider
     check = replace(check, low=check.change - half, high=check.change + half)
-    better = scored.metric[check.name.partition("[")[0]].better
+    better = results.directions[check.name.partition("[")[0]]
     worse = -check.change if better == "up" else check.change
     least, most = worse - half, worse + half
     if not (check.change or half):

@@ -20,7 +20,7 @@ from lookup.errors import InputError
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.logs.sources import list_files
 from lookup.model.broker import Location
-from lookup.report.folder import open_result
+from lookup.report.figures import open_result
 
 __all__ = ["ClusterHistory", "Flows", "History", "read_flows", "read_history", "read_rejections"]
 
@@ -37,11 +37,8 @@ class ClusterHistory:
     #: width of a column, µs
     width_us: int
     brokers: tuple[str, ...]
-    places: Mapping[str, Location]
     #: by policy: weight served / mean of the registered brokers, NaN if not registered, shape (n_brokers, n_columns)
     load: Mapping[str, NDArray[np.float64]]
-    #: by policy: bundles owned at the end of a column, shape (n_brokers, n_columns)
-    owned: Mapping[str, NDArray[np.int64]]
     #: by policy: bundles that lost their owner in a column, by cause of `CAUSE_WORDS`, shape (n_causes, n_columns)
     lost: Mapping[str, NDArray[np.int64]]
     #: numbers of brokers and instants, µs, at which they were lost while they owned something under any policy
@@ -78,8 +75,6 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
         width = cell_us * max(1, -(-n_cells // max(1, most // rows)))
         columns = np.arange(first, last, width, dtype=np.int64)
         numbers = {broker: number for number, broker in enumerate(brokers)}
-        distinct = every.group_by(["broker", *_PLACES]).aggregate([]).to_pylist()
-        places = {row["broker"]: Location(*(row[level] for level in _PLACES)) for row in distinct}
         of_owners = {policy: owners[cluster][policy] for policy in of_policy if policy in owners[cluster]}
         losses = set[tuple[int, int]]()
         for table in of_owners.values():
@@ -89,9 +84,7 @@ def read_history(folder: str, *, policies: Sequence[str], seed: int, cell_us: in
             columns,
             width,
             brokers,
-            places,
             {policy: _load(table, numbers, columns, width) for policy, table in of_policy.items()},
-            {policy: _owned(table, numbers, columns + width) for policy, table in of_owners.items()},
             {policy: _lost(table, columns, width) for policy, table in of_owners.items()},
             tuple(sorted((broker, instant) for broker, instant in losses if first <= instant < last)),
         )
@@ -109,22 +102,6 @@ def _load(table: pa.Table, numbers: Mapping[str, int], columns: NDArray[np.int64
         even = served.sum(axis=0) / present.sum(axis=0) * present
         ratio: NDArray[np.float64] = np.where(present > 0, np.where(even > 0, served / even, 0.0), np.nan)
     return ratio
-
-
-def _owned(table: pa.Table, numbers: Mapping[str, int], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the bundles of each broker at the ends of columns, shape (n_brokers, n_columns).
-
-    What ends with a column was there up to its last instant and counts; what begins then does not.
-    """
-    table = table.filter(pc.is_in(table["broker"], value_set=pa.array(list(numbers), pa.string())))
-    broker = _numbered(table["broker"], numbers)
-    first = np.searchsorted(ends, _us(table["from"]), side="right")
-    stop = np.searchsorted(ends, _us(table["to"], absent=np.iinfo(np.int64).max), side="right")
-    steps = np.zeros((len(numbers), len(ends) + 1), dtype=np.int64)
-    np.add.at(steps, (broker, first), 1)
-    np.add.at(steps, (broker, stop), -1)
-    owned: NDArray[np.int64] = steps.cumsum(axis=1)[:, :-1]
-    return owned
 
 
 def _lost(table: pa.Table, columns: NDArray[np.int64], width: int) -> NDArray[np.int64]:

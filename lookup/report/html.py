@@ -32,7 +32,7 @@ def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
 
     Args:
         facts: what stands around the sections, by its name in the template; a page that compares no policies has none
-            of `incumbent`, `candidates`, `alike` and `replayed`.
+            of `incumbent`, `candidates` and `replayed`.
     """
     # A map that lies beside a script is not in the page.
     scripts = [Markup(_text(name).partition("//# sourceMappingURL")[0].rstrip()) for name in _SCRIPTS]
@@ -50,7 +50,7 @@ def html_page(content: Sequence[Section], **facts: str | Sequence[str]) -> str:
         style=style,
         data=_data(content),
         policy=f"{sources}; base-uri 'none'; form-action 'none'",
-        **{"incumbent": "", "candidates": (), "alike": "", "replayed": "", **facts},
+        **{"incumbent": "", "candidates": (), "replayed": "", **facts},
     )
 
 

@@ -19,7 +19,7 @@ from lookup.model.bundles import BundleRange, NamespaceBundle, topic_hash
 from lookup.model.quoting import suggestion
 from lookup.model.time import time_text
 from lookup.replay.records import RunName
-from lookup.report.folder import Run, open_result
+from lookup.report.figures import Run, open_result
 
 __all__ = [
     "BundleHistory", "OwnerStep", "cycle_at", "decision_at", "decision_id", "decision_of", "history_of",
@@ -101,7 +101,7 @@ def name_of(run: Run, *, cluster: str | None, policy: str, seed: int | None) -> 
     Raises:
         SettingsError: if the run has no such policy, cluster or seed, or several clusters and none is named.
     """
-    settings, clusters = run.manifest["settings"], run.scored.inputs.clusters
+    settings, clusters = run.manifest["settings"], run.results.inputs.clusters
     policies, seeds = [entry["name"] for entry in settings["policies"]], settings["evaluation"]["seeds"]
     if policy not in policies:
         raise SettingsError(Argument("policy"), f": the run has no policy {policy!r}; {suggestion(policy, policies)}")
@@ -123,7 +123,7 @@ def recorded_table(run: Run, name: RunName, table: str) -> pa.Table:
     Raises:
         InputError: if the folder has no such table of this replay.
     """
-    place = sorted(run.scored.inputs.clusters).index(name.cluster)
+    place = sorted(run.results.inputs.clusters).index(name.cluster)
     number = [entry["name"] for entry in run.manifest["settings"]["policies"]].index(name.policy)
     system, folder = locate(run.path)
     file = f"{table}/{place:04d}-{number:04d}-{name.seed}.parquet"

@@ -10,8 +10,8 @@ from lookup.model.quoting import listed, quantity
 from lookup.moving.plan import MovePlan, near_name
 from lookup.report.blocks import Block, Bullets, Chart, Paragraph, Section, Table
 from lookup.report.charts import loads_spec
-from lookup.report.comparison import NOTHING, number_text
 from lookup.report.html import html_page
+from lookup.report.numbers import NOTHING, number_text
 
 if TYPE_CHECKING:
     from lookup.moving.checking import PlanToday

@@ -13,7 +13,7 @@ from lookup.hooks import Metric
 from lookup.model.quoting import suggestion
 from lookup.settings.evaluation import VerdictSection
 
-__all__ = ["Name", "check_measured", "check_rules", "default_primary", "margin_of", "name_of", "selects"]
+__all__ = ["Name", "check_measured", "check_rules", "default_primary", "margin_of", "may_decide", "name_of", "selects"]
 
 #: Metric and key.
 Name = tuple[str, str | None]
@@ -90,6 +90,11 @@ def margin_of(metric: Metric, key: str | None, rules: VerdictSection, incumbent:
             return named
     share = rules.margin if named is None else named
     return share * max(abs(incumbent), share)
+
+
+def may_decide(holds_for: str | None, rules: VerdictSection) -> bool:
+    """Check whether a verdict that holds for this much may decide the exit code."""
+    return holds_for == "policy" or (holds_for == "placement" and rules.accept_placement)
 
 
 def name_of(named: str) -> Name:

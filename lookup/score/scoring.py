@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +12,10 @@ import numpy as np
 from lookup.engine.measuring import bounds_of, question_of
 from lookup.hooks import Metric
 from lookup.replay.outcome import LOGGED, InputFacts, Number, ReplayOutcome
-from lookup.score.luck import LEVEL, Estimate, around, estimate, least_chance, pooled, quantile
+from lookup.score.luck import LEVEL, Estimate, around, estimate, pooled, quantile
 from lookup.score.rules import Name, check_measured, check_rules, default_primary
 from lookup.score.series import Series, series_of
-from lookup.score.units import Units, layout_of
+from lookup.score.units import layout_of
 from lookup.score.verdict import Case, Verdict, Winner, exit_code, judge, winners
 from lookup.settings.evaluation import EvaluationSection, VerdictSection
 
@@ -41,15 +41,11 @@ class Fidelity:
     metric: str
     key: str | None
     logged: Number
-    #: mean over the replicates
-    resimulated: Number
     #: range in which one more replicate would lie, the ranges of all figures together with 95 %
     low: Number
     high: Number
     #: distance of the logged figure from that range: differences between policies up to this may be the replay's own
     gap: Number
-    #: seeds of the replicates that were compared
-    seeds: tuple[int, ...]
     #: why there is no gap
     reason: str | None
 
@@ -83,8 +79,6 @@ class Scored:
     cannot_act: Mapping[str, str]
     exit_code: int
     at_best: Sequence[Best] = ()
-    #: what the demand is made of by lookups, or else by the first figure that has units; None if there are none
-    units: Units | None = None
     #: the property by which the namespaces of a tenant send together, None if each is on its own
     label_of_tenants: str | None = None
 
@@ -92,11 +86,6 @@ class Scored:
     def incumbent(self) -> str:
         """Return the policy that all others are held against."""
         return self.plan.evaluation.incumbent
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """Return the other policies, in the order of the settings."""
-        return tuple(name for name in self.plan.policies if name != self.incumbent)
 
     @cached_property
     def metric(self) -> Mapping[str, Metric]:
@@ -112,22 +101,6 @@ class Scored:
     def gaps(self) -> Mapping[Name, float]:
         """Return the fidelity gaps that are known, by figure."""
         return {(each.metric, each.key): each.gap for each in self.fidelity if not math.isnan(each.gap)}
-
-    def least_shown(self, verdict: Verdict) -> float:
-        """Return the smallest difference that this log can show in a figure, in the metric's unit.
-
-        Chance brings what is below half the interval, and the replay itself may bring what is not above the gap. A
-        difference that stays open for another reason is not shown either. It is infinite if seeds carry no verdict.
-        """
-        if least_chance(len(self.plan.evaluation.drawn)) > LEVEL:
-            return math.inf
-        open_ = abs(verdict.delta) if verdict.verdict == "inconclusive" else 0.0
-        return max((verdict.high - verdict.low) / 2, self.gaps.get(verdict.name, 0.0), open_)
-
-    @property
-    def clusters(self) -> tuple[str, ...]:
-        """Return the clusters with figures, sorted."""
-        return tuple(sorted({figure.cluster for figure in self.estimates if figure.cluster is not None}))
 
 
 def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scored:
@@ -178,16 +151,8 @@ def score(outcome: ReplayOutcome, metrics: Sequence[Metric], plan: Plan) -> Scor
         cannot_act=outcome.cannot_act,
         exit_code=exit_code(verdicts, rules),
         at_best=[Best(*name, value) for name, value in outcome.at_best.items()],
-        units=_units(estimates, incumbent),
         label_of_tenants=outcome.label_of_tenants,
     )
-
-
-def _units(estimates: Iterable[Estimate], incumbent: str) -> Units | None:
-    figures = [figure for (policy, *_), figure in pooled(estimates).items() if policy == incumbent]
-    figures.sort(key=lambda figure: figure.series.metric.name != "answered_ratio")
-    samples = (figure.sample for figure in figures if figure.sample is not None)
-    return next((sample.units for sample in samples if sample.units is not None), None)
 
 
 def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: str | None) -> list[Fidelity]:
@@ -219,7 +184,7 @@ def compare_with_log(series: Sequence[Series], incumbent: str, logged_reason: st
             reason = "there is nothing to measure"
         else:
             reason = logged_reason or "it cannot be computed from the logged brokers"
-        compared.append(Fidelity(*name, logged_value, mean, low, high, gap, figure.seeds, reason))
+        compared.append(Fidelity(*name, logged_value, low, high, gap, reason))
     return compared
 
 

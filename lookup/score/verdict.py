@@ -25,14 +25,14 @@ from lookup.model.evidence import effective
 from lookup.model.quoting import quantity
 from lookup.replay.outcome import MetricSums, Number
 from lookup.score.luck import LEVEL, Estimate, Spread, least_chance, pooled, spread
-from lookup.score.rules import Name, margin_of, name_of, selects
+from lookup.score.rules import Name, margin_of, may_decide, name_of, selects
 from lookup.score.series import Series
 from lookup.score.units import Layout, Sample, Units, is_enough, minus, sample
 from lookup.settings.evaluation import VerdictSection
 
 __all__ = [
-    "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Winner", "Word", "exit_code", "family",
-    "holm", "is_undecided", "judge", "too_few", "winners",
+    "GATE_LEVEL", "Case", "Guard", "HoldsFor", "InCluster", "Span", "Verdict", "Winner", "Word", "exit_code", "holm",
+    "is_undecided", "judge", "too_few", "winners",
 ]  # fmt: skip
 
 Word = Literal["better", "worse", "equivalent", "identical", "inconclusive"]
@@ -186,7 +186,7 @@ def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
     so. What holds for one placement only is no decision, unless the rules accept it.
     """
     primary = [verdict for verdict in verdicts if verdict.primary]
-    deciding = [verdict for verdict in primary if _may_decide(verdict, rules)]
+    deciding = [verdict for verdict in primary if may_decide(verdict.holds_for, rules)]
     if any(verdict.verdict == "worse" for verdict in deciding):
         return 3
     is_open = len(deciding) < len(primary) or any(is_undecided(verdict) for verdict in deciding)
@@ -197,13 +197,6 @@ def exit_code(verdicts: Sequence[Verdict], rules: VerdictSection) -> int:
 def is_undecided(verdict: Verdict) -> bool:
     """Return whether it is open what was asked: of a guarded figure that it is kept, of others what it is."""
     return verdict.guard == "open" if verdict.guard is not None else verdict.verdict == "inconclusive"
-
-
-def family(verdicts: Sequence[Verdict], rules: VerdictSection) -> tuple[int, int, int]:
-    """Return how many comparisons were made together for the exit code, how many others, and of how many figures."""
-    judged = [verdict for verdict in verdicts if not math.isnan(verdict.p_value)]
-    others = [verdict for verdict in judged if not (verdict.primary and _may_decide(verdict, rules))]
-    return len(judged) - len(others), len(others), len({verdict.name for verdict in others})
 
 
 def _blank(policy: str, name: Name, case: Case, *, primary: bool) -> Verdict:
@@ -327,7 +320,7 @@ def _judged_together(verdicts: Sequence[Verdict], case: Case) -> list[Verdict]:
     families: dict[Name | None, list[int]] = {}
     for index, verdict in enumerate(verdicts):
         if not math.isnan(verdict.p_value):
-            decides = verdict.primary and _may_decide(verdict, case.rules)
+            decides = verdict.primary and may_decide(verdict.holds_for, case.rules)
             families.setdefault(None if decides else verdict.name, []).append(index)
     judged = list(verdicts)
     for name, members in families.items():
@@ -367,10 +360,6 @@ def _among(verdict: Verdict, members: int, case: Case, *, decides: bool) -> Verd
         verdict, verdict="inconclusive", reason=reason, alone=verdict.verdict, holds_for="policy",
         guard="open" if verdict.guard == "lost" else verdict.guard,
     )  # fmt: skip
-
-
-def _may_decide(verdict: Verdict, rules: VerdictSection) -> bool:
-    return verdict.holds_for == "policy" or (verdict.holds_for == "placement" and rules.accept_placement)
 
 
 def _disagreeing(a: Series, b: Series, case: Case, question: Question) -> tuple[InCluster, ...]:

@@ -12,11 +12,10 @@ from typing import Any
 
 from lookup.model.quoting import quantity
 from lookup.report.blocks import Block, Bullets, Cell, Fold, Paragraph, Section, Table
-from lookup.report.charts import PANEL, extent
-from lookup.report.comparison import ARROWS, NOTHING, number_text
+from lookup.report.charts import PANEL, extent, trade_chart
 from lookup.report.html import html_page
-from lookup.report.trade import trade_chart
-from lookup.report.words import words_of
+from lookup.report.numbers import ARROWS, NOTHING, number_text
+from lookup.report.sentences import head_of
 from lookup.score.rules import name_of
 from lookup.tuning.wording import (
     answers,
@@ -100,7 +99,7 @@ def _front_title(document: _Document) -> str:
     chosen = _axes(document)
     if chosen is None:
         return "One aim against another"
-    across, up = (words_of(name_of(name)).name for name in chosen)
+    across, up = (head_of(name_of(name)) for name in chosen)
     return f"{up[0].upper()}{up[1:]} against {across}"
 
 
@@ -144,7 +143,7 @@ def _front(document: _Document) -> Iterator[Block]:
         seen = [row for row in rows[days] if left <= row[2] <= right and bottom <= row[5] <= top]
         outside += len(rows[days]) - len(seen)
         if len(seen) > 1:
-            heads = [f"{words_of(name_of(name)).name} {_arrow(name, document)}" for name in chosen]
+            heads = [f"{head_of(name_of(name))} {_arrow(name, document)}" for name in chosen]
             yield trade_chart(
                 f"front-{days}-chart", title + _caution(document), seen, domains, titles=(heads[1], heads[0]),
                 shape=PANEL, named=named,

@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _figures(found: Any) -> pd.DataFrame:
-    return found.metrics.drop(columns="by")
+    return found.figures
 
 
 def test_the_form_of_the_log_does_not_matter(path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_form_of_the_log_does_not_matter(path: Path) -> None:
         lookup.evaluate(_SETTINGS, log, workers=InProcess()) for log in (path, str(path), table, table.to_pandas())
     ]
 
-    assert found[0].metrics.query("metric == 'match_ratio' and policy == 'rack'")["value"].tolist()[0] == 1.0
+    assert found[0].figures.query("metric == 'match_ratio' and policy == 'rack'")["value"].tolist()[0] == 1.0
     for other in found[1:]:
         pd.testing.assert_frame_equal(_figures(found[0]), _figures(other))
 
@@ -82,8 +82,7 @@ def test_results_are_tables(path: Path, tmp_path: Path) -> None:
 
     found.write(tmp_path / "results")
     summary = json.loads((tmp_path / "results" / "summary.json").read_text(encoding="utf-8"))
-    assert len(found.metrics) == len(summary["metrics"])
-    assert found.verdicts["verdict"].tolist() == [row["verdict"] for row in summary["verdicts"]]
+    assert found.figures["value"].dropna().tolist() == [row["value"] for row in summary["figures"] if row["value"] is not None]
     assert set(found.decisions["policy"]) == {"stock", "rack"}
     assert set(found.decisions["seed"]) == {3}
     assert set(found.owners.columns) >= {"bundle", "broker", "ended_by"}
@@ -226,7 +225,7 @@ def test_the_winner_is_replayed_with_other_seeds(tmp_path: Path) -> None:
     seeds = [json.loads((tmp_path / name / "manifest.json").read_text())["seeds"] for name in ("run", "again")]
     assert len(seeds[0]) == len(seeds[1]) == 5
     assert not set(seeds[0]) & set(seeds[1])
-    assert again.scored.plan.policies == ("stock", "rack")
+    assert again.results.policies == ("stock", "rack")
     assert left[0].startswith("What is left of rack in ")
     assert any(sentence.startswith("match_ratio[rack]: +") for sentence in left)
 
@@ -239,7 +238,7 @@ def test_another_log_is_a_better_test(tmp_path: Path) -> None:
     again, _ = lookup.confirm(tmp_path / "run", log_of_racks(days=1), workers=InProcess())
 
     assert (
-        again.scored.inputs.first_us > json.loads((tmp_path / "run" / "summary.json").read_text())["inputs"]["first_us"]
+        again.results.inputs.first_us > json.loads((tmp_path / "run" / "summary.json").read_text())["inputs"]["first_us"]
     )
 
 

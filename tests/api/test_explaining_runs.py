@@ -18,7 +18,7 @@ from lookup.errors import InputError, SettingsError
 from lookup.logs.jobs import InProcess
 from lookup.model.time import to_us
 from lookup.replay.run import replay
-from lookup.report.folder import read_run
+from lookup.report.figures import read_run
 from lookup.report.past import name_of, recorded_table
 from lookup.settings.evaluation import EvaluationFile
 from tests.api.run_folders import evaluated, generated

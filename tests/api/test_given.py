@@ -67,7 +67,7 @@ def tables() -> dict[str, pa.Table]:
 
 def figures(found: lookup.api.results.Evaluation) -> pd.DataFrame:
     """Return the figures of an evaluation that can be compared."""
-    return found.metrics.drop(columns="by")
+    return found.figures
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +295,7 @@ def test_a_run_says_that_it_had_frames(tmp_path: Path) -> None:
             tmp_path / "run", candidate="least", workers=HERE, **{n: t for n, t in frames.items() if n != "loads"}
         )
     again, _ = lookup.confirm(tmp_path / "run", candidate="least", workers=HERE, **frames)
-    assert again.scored.inputs.lookups == 100
+    assert again.results.inputs.lookups == 100
 
 
 def test_workers_of_a_cluster_cannot_read_frames() -> None:

@@ -122,7 +122,7 @@ def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_p
         workers=InProcess(),
     )
 
-    metrics = lookup.open_run(f"{found.folder}/sealed").metrics
+    metrics = lookup.open_run(f"{found.folder}/sealed").figures
     shares = metrics[(metrics["metric"] == "answered_ratio") & (metrics["cluster"] == "west")]["value"]
     assert len(shares) > 0
     assert (shares > 0.9).all()
@@ -155,7 +155,7 @@ def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
 
     evaluation = lookup.evaluate(settings, workers=InProcess())
 
-    verdicts = {(row.metric, row.key): row.verdict for row in evaluation.verdicts.itertuples()}
+    verdicts = {(row.metric, row.key): row.verdict for row in evaluation.figures.dropna(subset="verdict").itertuples()}
     assert verdicts["match_ratio", "rack"] == "better"
 
 
@@ -194,7 +194,7 @@ def test_the_confirmation_has_other_seeds_than_the_search(
     monkeypatch.setattr("lookup.api.log_trials.replay", watched)
     found = _tuned(search, tmp_path / "out")
 
-    sealed = lookup.open_run(f"{found.folder}/sealed").scored.plan.evaluation.drawn
+    sealed = lookup.open_run(f"{found.folder}/sealed").results.seeds
     assert seen
     assert len(sealed) == 5
     assert all(seeds.isdisjoint(sealed) for seeds in seen)
@@ -302,7 +302,7 @@ def test_totals_are_those_of_a_day_on_either_part_of_the_log(found: Any) -> None
     """Moves of the sealed evaluation are those of all its hours; a ratio stays as it is."""
     first, last = (datetime.fromisoformat(found.document()[name]) for name in ("sealed_from", "last"))
     days = (last - first) / timedelta(days=1)
-    whole = {name: figure.value for name, figure in found.sealed.scored.pooled.items()}
+    whole = {name: figure.value for name, figure in found.sealed.results.pooled.items()}
 
     of_day, best = found.document()["incumbent"]["sealed"], found.document()["finalists"][0]
 

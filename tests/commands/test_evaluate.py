@@ -191,9 +191,9 @@ def test_results_are_complete_and_agree(lookup: Run, tmp_path: Path, log: Path) 
     assert names_in(tmp_path) == ["evaluation.toml", "results"]
     summary = json.loads(ran.out)
     assert (output / "summary.json").read_text() == ran.out
-    assert {row["policy"] for row in summary["metrics"]} == {"stock", "rack"}
-    assert any((row["by"] or {}).get("tenant") for row in summary["metrics"])
-    assert pq.read_table(output / "metrics.parquet").num_rows == len(summary["metrics"])
+    assert {row["policy"] for row in summary["figures"]} == {"stock", "rack"}
+    assert any(row["dimension"] == "tenant" for row in summary["figures"])
+    assert pq.read_table(output / "metrics.parquet").num_rows == len(summary["figures"])
     assert "scoring" in ran.err
     # Drawn again from the folder alone it is the same page.
     page = (output / "report.html").read_bytes()
@@ -222,11 +222,11 @@ def test_a_run_is_confirmed(lookup: Run, tmp_path: Path, log: Path) -> None:
     ran = lookup(*words, "--master", "none", "--force")
     data = lookup(*words, "--master", "none", "--force", "--format", "json")
 
-    head = f"left of rack in {tmp_path / 'run'}, "
+    head = f"Changes of rack in {tmp_path / 'run'}, "
     assert (ran.code, data.code) == (0, 0), ran.err
     assert head in ran.out
     assert head in data.err
-    assert {verdict["policy"] for verdict in json.loads(data.out)["verdicts"]} == {"rack"}
+    assert {row["policy"] for row in json.loads(data.out)["figures"] if "verdict" in row} == {"rack"}
     seeds = [set(json.loads((tmp_path / name / "manifest.json").read_text())["seeds"]) for name in ("run", "again")]
     assert not seeds[0] & seeds[1]
 

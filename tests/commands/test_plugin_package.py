@@ -54,7 +54,7 @@ def test_from_a_name_to_a_served_decision(lookup: Run, tmp_path: Path, monkeypat
     _typed(python, generate, folder, "--lookups", "3000")
     # A log as short as this one may leave everything undecided, 4.
     compared = _typed(python, evaluate, folder, "--set", "evaluation.seeds=2", "--format", "json", codes=(0, 4))
-    assert "rack-aware" in {figure["policy"] for figure in json.loads(compared)["metrics"]}
+    assert "rack-aware" in {figure["policy"] for figure in json.loads(compared)["figures"]}
     assert serve == "lookup serve --config serving.toml"
     with started_apart(folder / "serving.toml", "--port", "0", python=python) as server:
         _, answer = server.ask("POST", "/decide", decide(view("a", "b"), rack="b"))

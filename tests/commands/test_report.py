@@ -49,9 +49,9 @@ def test_all_forms_have_the_same_headline(lookup: Run, tmp_path: Path) -> None:
 def test_figures_lead_and_tables_have_ten_rows(lookup: Run, tmp_path: Path) -> None:
     """Settings follow, long values cut off; `--all` prints every row."""
     first, second = write_run(tmp_path / "a", varied()), write_run(tmp_path / "b", varied())
-    metrics = json.loads((second / "summary.json").read_text())["metrics"]
-    for place in [place for place, row in enumerate(metrics) if row["cluster"] is None and row["value"]][:14]:
-        edit(second, f"summary.metrics.{place}.value", 0.123)
+    figures = json.loads((second / "summary.json").read_text())["figures"]
+    for place in [place for place, row in enumerate(figures) if row["cluster"] is None and row["value"]][:14]:
+        edit(second, f"summary.figures.{place}.value", 0.123)
     edit(second, "manifest.settings.extra", list(range(100)))
 
     short, whole = lookup("diff", first, second).out, lookup("diff", first, second, "--all").out

@@ -1,4 +1,4 @@
-"""A scored comparison to report on: every verdict, two clusters, a tenant apart, a log, assumed capacity."""
+"""A run to report on: every verdict, two clusters, a tenant apart, a log, assumed capacity."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from dataclasses import replace
 from typing import Any
 
 from lookup.replay.outcome import LOGGED, InputFacts, MetricSums
-from lookup.score.scoring import Scored
-from tests.score.cases import SEEDS, moves, plan, ratios, replicated, scored, spread, sums
+from lookup.report.figures import Results, results_of
+from lookup.score.rules import Name
+from tests.score import cases
+from tests.score.cases import SEEDS, moves, plan, ratios, replicated, spread, sums
 
 INPUTS = InputFacts(
     lookups=1_234_567, redirects=0, quarantined=3, clusters=("c", "d"), induced_ratio=0.0123, capacity="assumed"
 )
 
 
-def result(logged: float = 0.501, **changes: Any) -> Scored:
+def scored(*arguments: Any, **facts: Any) -> Results:
+    """Score sums, as `cases.scored` does, and write them as figures."""
+    return results_of(cases.scored(*arguments, **facts))
+
+
+def decided(*arguments: Any, **rules: Any) -> Results:
+    """Score replicates, as `cases.decided` does, and write them as figures."""
+    return results_of(cases.decided(*arguments, **rules))
+
+
+def result(logged: float = 0.501, **changes: Any) -> Results:
     """Compare `stock` with `new` (better, worse and undecided) and `twin`, which is `stock` again.
 
     Args:
@@ -26,13 +38,13 @@ def result(logged: float = 0.501, **changes: Any) -> Scored:
     return scored([*replicated(_parts()), *log], how, **({"inputs": INPUTS} | changes))
 
 
-def placed_once(**rules: Any) -> Scored:
+def placed_once(**rules: Any) -> Results:
     """Compare the same policies by one replicate each."""
     how = plan("stock", "new", "twin", primary=("answered_ratio", "moves"), **rules)
     return scored(_parts(), how, inputs=INPUTS)
 
 
-def wide(policies: int) -> Scored:
+def wide(policies: int) -> Results:
     """Compare many policies, which do not fit beside each other."""
     names = [f"policy-{place}" for place in range(policies)]
     return scored([ratios(name, [0.5] * 30) for name in names], plan(*names))
@@ -51,7 +63,7 @@ def _parts() -> list[MetricSums]:
     return parts
 
 
-def varied(**rules: Any) -> Scored:
+def varied(**rules: Any) -> Results:
     """Compare `stock` with `new` and `old`, so that every kind of verdict, guard and scope occurs.
 
     `new` keeps answers, is worse in imbalance for these hours only, and better in `match_ratio[zone]` if that were the
@@ -63,7 +75,7 @@ def varied(**rules: Any) -> Scored:
     return scored(parts, how, inputs=InputFacts(capacity="given"))
 
 
-def near() -> Scored:
+def near() -> Results:
     """Compare the same policies with the best of their locality beside them, of which that of `new` is higher."""
     bests = {"stock": 0.5, "new": 0.75, "old": 0.5}
     at_best = {(policy, "match_ratio", "rack"): best for policy, best in bests.items()}
@@ -90,3 +102,10 @@ def _varied(seed: int) -> Iterator[MetricSums]:
         yield ratios(policy, [0.5 + gain for gain in gains] * 20, "match_ratio", key="zone")
     for policy, count in (("stock", 30), ("new", 30 + (seed * 2 % 5)), ("old", 30 + (seed * 3 % 5))):
         yield moves(policy, [count] * 40)
+
+
+def with_figure(results: Results, policy: str, name: Name, **columns: Any) -> Results:
+    """Change columns of one figure of a policy."""
+    chosen = results.pooled[policy, *name]
+    rows = [replace(row, **columns) if row is chosen else row for row in results.figures]
+    return replace(results, figures=rows)

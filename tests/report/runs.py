@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from lookup.engine.cycle_sums import CycleSums
 from lookup.logs.schema import CELLS, DECISIONS, FLOWS, OWNERS
 from lookup.replay.outcome import InputFacts
+from lookup.report.figures import Results, summary, to_json
 from lookup.report.markdown import markdown_report
-from lookup.score.scoring import Scored
-from lookup.score.summary import summary, to_json
-from tests.score.cases import SEEDS, copies, moves, plan, ratios, scored, spread, sums
+from tests.report.results import scored
+from tests.score.cases import SEEDS, copies, moves, plan, ratios, spread, sums
 
-__all__ = ["CELL_US", "START_US", "broad", "edit", "write_earlier", "write_run", "write_table"]
+__all__ = ["CELL_US", "START_US", "broad", "edit", "write_run", "write_table"]
 
 #: 2026-01-05T00:00:00Z, and an hour, which is the width of a balance cell by default.
 START_US = 1_767_571_200_000_000
@@ -28,7 +28,7 @@ CELL_US = 3_600_000_000
 _SCHEMAS: Mapping[str, pa.Schema] = {"cells": CELLS, "flows": FLOWS, "owners": OWNERS, "decisions": DECISIONS}
 
 
-def write_run(folder: Path, result: Scored, **manifest: Any) -> Path:
+def write_run(folder: Path, result: Results, **manifest: Any) -> Path:
     """Write summary, manifest and Markdown of a scored replay, without tables."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
@@ -37,11 +37,11 @@ def write_run(folder: Path, result: Scored, **manifest: Any) -> Path:
         "exit_code": result.exit_code,
         "versions": {"python": "3.11", "pulsar-lookup": "0.1.0"},
         "settings": {
-            "evaluation": result.plan.evaluation.model_dump(mode="json"),
-            "verdict": result.plan.rules.model_dump(mode="json"),
+            "evaluation": result.evaluation.model_dump(mode="json"),
+            "verdict": result.rules.model_dump(mode="json"),
             "topology": {"distance_ms": {"same": 0.05, "rack": 0.3}, "price_per_gb": {"rack": 0.01}, "edges": []},
         },
-        "seeds": list(result.plan.evaluation.drawn),
+        "seeds": list(result.seeds),
         "inputs": {"lookups": {"path": "logs/lookups", "files": 1, "bytes": 9, "rows": 7, "blake2b": "00ff"}},
         "plugins": [],
         **manifest,
@@ -61,18 +61,6 @@ def edit(folder: Path, path: str, value: object) -> None:
         table = table[int(step) if step.isdecimal() else step]
     table[last] = value
     file.write_text(json.dumps(content), encoding="utf-8")
-
-
-def write_earlier(folder: Path, result: Scored) -> Path:
-    """Write a run as earlier versions did: without winners, and verdicts without what was added since."""
-    write_run(folder, result)
-    content = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    del content["winners"], content["guarded"]
-    for row in content["verdicts"]:
-        for name in ("margin", "alone", "question", "guard", "on_log", "for_demand", "clusters"):
-            del row[name]
-    (folder / "summary.json").write_text(json.dumps(content), encoding="utf-8")
-    return folder
 
 
 def write_table(
@@ -148,7 +136,7 @@ def _flows(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def _result(policies: Sequence[str], clusters: Sequence[str], hours: int) -> Scored:
+def _result(policies: Sequence[str], clusters: Sequence[str], hours: int) -> Results:
     parts = []
     for number, policy in enumerate(policies):
         for cluster in clusters:

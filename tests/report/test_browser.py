@@ -20,7 +20,7 @@ import pytest
 
 from lookup.report.blocks import Section, Table
 from lookup.report.charts import Box
-from lookup.report.folder import read_run
+from lookup.report.figures import read_run
 from lookup.report.html import html_page
 from lookup.report.page import html_report
 from tests.report.runs import broad
@@ -32,17 +32,7 @@ pytestmark = pytest.mark.browser
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: No name is known, and what has no name goes to a port where nobody listens.
 _OFFLINE = ["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--disable-gpu"]
-_CHARTS = {
-    "trade-chart",
-    "trade-narrow-chart",
-    "delta-chart",
-    "load-chart",
-    "moves-chart",
-    "owned-chart",
-    "flows-chart",
-    "topology-chart",
-    "rejection-chart",
-}
+_CHARTS = {"trade-chart", "trade-narrow-chart", "load-chart", "flows-chart", "moves-chart"}
 #: Collects what the page's policy refuses.
 _WATCH = """
 window.refused = [];
@@ -113,7 +103,7 @@ def test_every_section_and_chart_is_there(watched: _Watched) -> None:
     page = watched.page
     links = page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href'))")
 
-    assert len(links) == 14
+    assert len(links) == 8
     assert all(page.locator(f"{link} h2").count() == 1 for link in links)
     assert set(page.eval_on_selector_all(".chart", "all => all.map(one => one.id)")) == _CHARTS
     for chart in _CHARTS:
@@ -138,14 +128,14 @@ def test_charts_have_a_title_a_text_and_their_numbers(watched: _Watched) -> None
 def test_a_table_sorts_by_key_and_says_so(watched: _Watched) -> None:
     """Enter on a head sorts by its column, once more the other way round; dashes stay below."""
     page = watched.page
-    head = page.locator("#comparison-table thead th").nth(3)
+    head = page.locator("#figures-first-all thead th").nth(3)
     read = "rows => rows.map(row => parseFloat(row.cells[3].firstChild.textContent.replace(/,/g, '')))"
 
     head.locator("button").focus()
     page.keyboard.press("Enter")
-    first, said = page.eval_on_selector_all("#comparison-table tbody tr", read), head.get_attribute("aria-sort")
+    first, said = page.eval_on_selector_all("#figures-first-all tbody tr", read), head.get_attribute("aria-sort")
     page.keyboard.press("Enter")
-    second = page.eval_on_selector_all("#comparison-table tbody tr", read)
+    second = page.eval_on_selector_all("#figures-first-all tbody tr", read)
 
     known = [value for value in first if value == value]
     assert (said, head.get_attribute("aria-sort")) == ("ascending", "descending")
@@ -163,7 +153,7 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     page.locator("#load-chart-figure select[data-choice=cluster]").select_option("cluster-1")
     page.wait_for_function(_DRAWN)
 
-    for chart in ("load-chart", "moves-chart", "owned-chart", "flows-chart"):
+    for chart in ("load-chart", "moves-chart", "flows-chart"):
         assert page.locator(f"#{chart} svg text", has_text="policy-03").count() == 1
         assert page.locator(f"#{chart}-figure select[data-choice=cluster]").input_value() == "cluster-1"
     assert page.locator("#load-chart-figure caption").all_inner_texts() == [
@@ -171,7 +161,7 @@ def test_the_choice_of_candidate_holds_for_all_charts(watched: _Watched) -> None
     ]
 
 
-@pytest.mark.parametrize("chart", ["load-chart", "owned-chart", "moves-chart", "flows-chart"])
+@pytest.mark.parametrize("chart", ["load-chart", "moves-chart", "flows-chart"])
 def test_numbers_over_time_are_those_drawn(watched: _Watched, chart: str) -> None:
     """The table that is made when it is asked for has every value, in the unit in which it is drawn."""
     page = watched.page
@@ -223,8 +213,10 @@ def test_the_first_screen_answers(browser: Any, tmp_path: Path, policies: int) -
         points = watched.page.locator(f"{chart} svg g.mark-symbol.role-mark path")
         marks = [points.nth(number).bounding_box() for number in range(points.count())]
         _screenshot(watched.page, folder / "report.html", f"first-{policies}-{width}-{scheme}", full_page=False)
+        screens = watched.page.evaluate("document.documentElement.scrollHeight") / height
         watched.close()
 
+        assert screens <= (7 if width > height else 10) - 2 * (policies < 16)
         assert len(marks) == policies
         for name, box in [*boxes.items(), *(("mark", mark) for mark in marks)]:
             assert box is not None, name
@@ -248,9 +240,9 @@ def test_values_are_seen_on_a_phone(watched: _Watched) -> None:
     """The column of names stays in sight and leaves room for two columns of values."""
     page = watched.page
     page.set_viewport_size({"width": 390, "height": 844})
-    row = page.locator("#comparison-table tbody tr").first
+    row = page.locator("#figures-first-all tbody tr").first
     row.scroll_into_view_if_needed()
-    page.locator(".scroll:has(#comparison-table)").evaluate("one => { one.scrollLeft = 200; }")
+    page.locator(".scroll:has(#figures-first-all)").evaluate("one => { one.scrollLeft = 200; }")
     name, *values = (row.locator("th, td").nth(place).bounding_box() for place in range(5))
 
     assert name["x"] >= 0
@@ -283,7 +275,7 @@ def test_fields_above_columns_narrow_a_table(browser: Any, tmp_path: Path) -> No
     """By a text, a limit or two ends, all of which must hold; sorting keeps to what is left."""
     rows = [[name, number] for name, number in zip("abca", ["1,000", "2.5", "–", "30"], strict=True)]
     table = Table(["name", "number"], rows, "some-table", "Some", is_filtered=True)
-    facts = dict.fromkeys(("title", "period", "version", "incumbent", "alike", "replayed", "source"), "x")
+    facts = dict.fromkeys(("title", "period", "version", "incumbent", "replayed", "source"), "x")
     page = html_page([Section("answer", "Some", [table])], **facts, candidates=[], clusters=[])
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     watched = _Watched(browser, tmp_path / "page.html")
@@ -327,8 +319,8 @@ def test_a_narrow_window_has_no_scrollbar_of_its_own(watched: _Watched) -> None:
 
     assert page.locator(".narrow").is_visible()
     page.locator(".narrow summary").click()
-    page.locator(".narrow a[href='#cycles']").click()
-    assert page.evaluate("location.hash") == "#cycles"
+    page.locator(".narrow a[href='#moves']").click()
+    assert page.evaluate("location.hash") == "#moves"
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     box = "one => [one.clientWidth <= 400, one.scrollWidth > one.clientWidth]"
     assert page.locator(".scroll:has(#load-chart)").evaluate(box) == [True, True]
@@ -368,7 +360,7 @@ def test_without_scripts_every_sentence_and_table_is_there(browser: Any, report:
     page.goto(report.as_uri())
 
     assert page.locator("#answer .card p").inner_text()
-    assert re.search(r"\d", page.locator("#comparison-table").inner_text())
+    assert re.search(r"\d", page.locator("#figures-first-all").inner_text())
     context.close()
 
 

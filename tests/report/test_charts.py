@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, get_args
+from typing import Any
 
 import altair as alt
 import pytest
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from lookup.report import charts
 from lookup.report.charts import Box, Point, extent, place
-from lookup.score.verdict import Word
 
 SPECIFICATIONS = {
     "trade": charts.trade_spec(("match_ratio", "imbalance"), [(1.0, 2.0), (0.2, 0.4)], 7.0, charts.WIDE),
@@ -23,13 +22,10 @@ SPECIFICATIONS = {
     "trade with a best": charts.trade_spec(
         ("match_ratio", "imbalance"), [(0.9, 2.0), (0.2, 0.8)], 7.0, charts.WIDE, 0.7
     ),
-    "delta": charts.delta_spec(2),
-    "heat, relative": charts.heat_spec("load / mean", "%H:%M", is_relative=True),
-    "heat": charts.heat_spec("bundles", "%d %H:%M", is_relative=False),
+    "heat": charts.heat_spec("load / mean", "%H:%M"),
     "moves": charts.moves_spec(["broker lost", "split"], "%H:%M"),
     "matrix": charts.matrix_spec("from", "to", "share"),
-    "rejections": charts.rejection_spec([f"reason {number}" for number in range(10)]),
-    "topology": charts.topology_spec(7, 3.0),
+    "loads": charts.loads_spec(3),
 }
 
 
@@ -48,29 +44,6 @@ def test_the_best_figure_is_a_dashed_line() -> None:
     assert layer["mark"]["type"] == "rule"
     assert layer["mark"]["strokeDash"]
     assert layer["data"]["values"] == [{"y": 0.7}]
-
-
-def test_every_word_of_a_verdict_has_a_colour() -> None:
-    """In the order of the words: a scale that is short begins again, and only one verdict is better."""
-    (scale,) = [
-        layer["encoding"]["fill"]["scale"]
-        for layer in SPECIFICATIONS["delta"]["spec"]["layer"]
-        if "scale" in layer["encoding"].get("fill", {})
-    ]
-
-    colours = dict(zip(scale["domain"], scale["range"], strict=True))
-    assert set(colours) == set(get_args(Word))
-    assert [colours[word] for word in ("better", "worse")] == ["@better", "@worse"]
-    assert set(colours.values()) == {"@better", "@worse", "@quiet"}
-
-
-def test_what_is_open_is_hollow() -> None:
-    """And what is the same is not: they have one colour."""
-    bars = SPECIFICATIONS["delta"]["spec"]["layer"][1]["encoding"]
-
-    assert bars["fillOpacity"] == {
-        "condition": {"test": "datum.verdict == 'inconclusive'", "value": 0.0}, "value": 0.75
-    }  # fmt: skip
 
 
 def _sizes(spec: Mapping[str, Any]) -> Mapping[str, Any]:

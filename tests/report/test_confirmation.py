@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.report.cards import winner_of
-from lookup.report.confirmation import confirming, what_is_left
-from lookup.report.folder import Run, read_run
-from lookup.score.scoring import Scored
+from lookup.report.confirmation import confirming, remaining_changes
+from lookup.report.figures import Results, Run, read_run
+from lookup.report.sentences import winner_of
 from lookup.settings.evaluation import EvaluationFile
+from tests.report.results import decided, scored
 from tests.report.runs import write_run
-from tests.score.cases import SEEDS, decided, plan, ratios, scored, spread
+from tests.score.cases import SEEDS, plan, ratios, spread
 
 _SETTINGS: dict[str, Any] = {
     "evaluation": {"incumbent": "stock", "seeds": [5, 6, 7]},
@@ -26,7 +26,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def compared(**gains: Mapping[str, float]) -> Scored:
+def compared(**gains: Mapping[str, float]) -> Results:
     """Compare candidates with `stock` by their gains in locality, which is primary, and in variation."""
     parts = []
     for policy, of in {"stock": {}, **gains}.items():
@@ -35,7 +35,7 @@ def compared(**gains: Mapping[str, float]) -> Scored:
     return decided(parts, "stock", *gains, primary=("match_ratio",))
 
 
-def run_of(folder: Path, result: Scored) -> Run:
+def run_of(folder: Path, result: Results) -> Run:
     """Write a run and read it back, with settings of three seeds."""
     settings = EvaluationFile.model_validate(_SETTINGS).model_dump(mode="json")
     return read_run(str(write_run(folder, result, settings=settings, seeds=[5, 6, 7])))
@@ -104,11 +104,11 @@ def test_what_is_left_is_said_of_what_was_told_apart(tmp_path: Path) -> None:
     earlier = run_of(tmp_path / "run", compared(near={"locality": 0.1, "calm": 0.2}, even={}))
     now = compared(near={"locality": 0.05, "calm": -0.1})
 
-    head, gain, loss = what_is_left(earlier, now)
+    head, gain, loss = remaining_changes(earlier, now)
     assert f"near in {earlier.path}" in head
     for text, parts in (
-        (gain, ("match_ratio: +0.1000 ratio", "+0.0500 now, 50%", ": ▲ better")),
-        (loss, ("imbalance_cv: -0.2000 ratio", "+0.1000 now, -50%", ": ▼ worse")),
+        (gain, ("match_ratio: +0.1000 ratio", "+0.0500 ratio now, 50% of it", "▲ better")),
+        (loss, ("imbalance_cv: -0.2000 ratio", "+0.1000 ratio now, the opposite", "▼ worse")),
     ):
         assert all(part in text for part in parts)
 
@@ -119,4 +119,4 @@ def test_what_is_not_measured_now_is_named(tmp_path: Path) -> None:
     parts = [ratios(name, spread(0.5, 0.1), "imbalance_cv", seed=seed) for name in ("stock", "near") for seed in SEEDS]
     now = scored(parts, plan("stock", "near", seeds=SEEDS))
 
-    assert [text.partition(",")[0] for text in what_is_left(earlier, now)[1:]] == ["match_ratio: was better"]
+    assert [text.partition(",")[0] for text in remaining_changes(earlier, now)[1:]] == ["match_ratio: was better"]

@@ -1,4 +1,4 @@
-"""Blocks that all forms of the report share."""
+"""Sections that all forms of the report share."""
 
 from __future__ import annotations
 
@@ -7,22 +7,44 @@ from dataclasses import replace
 
 from lookup.engine.cycle_sums import CycleSums
 from lookup.model.decision import CycleReason
-from lookup.report.document import cycle_table, figure_table, idle_shedders, verdict_table
+from lookup.report.blocks import Fold, Table
+from lookup.report.document import figure_table, first_figures, idle_shedders, sections
+from lookup.report.figures import Results
 from lookup.report.markdown import markdown_report
-from tests.report.results import INPUTS, result, varied
-from tests.report.test_markdown import section
-from tests.report.test_printing import printed
-from tests.score.cases import plan, ratios, scored
+from tests.report.results import INPUTS, result, scored, varied
+from tests.score.cases import plan, ratios
 
 
-def test_the_incumbent_comes_first() -> None:
-    """Then the candidates as in the settings."""
-    found = scored([ratios(name, [0.5] * 30) for name in ("a", "b")], plan("b", "a"))
+def tables(results: Results, section: str) -> dict[str, Table]:
+    """Return the tables of a section by name, those in folds included."""
+    blocks = next(each.blocks for each in sections(results) if each.id == section)
+    inner = [each for block in blocks for each in (block.blocks if isinstance(block, Fold) else [block])]
+    return {block.id: block for block in inner if isinstance(block, Table)}
 
-    assert figure_table(found).columns == ("metric", "unit", "b (incumbent)", "a")
+
+def test_the_order_of_reading() -> None:
+    """From the answer to how it was made."""
+    ids = [section.id for section in sections(result())]
+
+    assert ids == ["answer", "others", "figures", "where", "certainty", "method"]
 
 
-_MOVED = "Why bundles moved, or did not"
+def test_the_incumbent_comes_first_then_the_best() -> None:
+    """Whatever their order in the settings."""
+    shares = (("a", 0.5), ("c", 0.4), ("b", 0.3))
+    found = scored([ratios(name, [of] * 30, "match_ratio", key="rack") for name, of in shares], plan("b", "c", "a"))
+
+    assert figure_table(found).columns == ("figure", "unit", "b (incumbent)", "a", "c")
+
+
+def test_first_figures_are_in_the_table_of_all() -> None:
+    """Primary ones before the others."""
+    names = first_figures(varied())
+
+    assert names[0] == ("answered_ratio", None)
+    assert next(row[0] for row in figure_table(varied(), names).rows) == "↑ answered_ratio *"
+
+
 IDLE = CycleSums(
     "threshold", 720, Counter({"hit-count": 700, "too-little": 20}), excess={"hit-count": 0.0, "too-little": 0.25}
 )
@@ -34,56 +56,40 @@ BUSY = CycleSums(
     refused=Counter({"grace-period": 2, "not-owner": 1}),
     excess={"hit-count": 0.1},
 )
-CYCLES = {"stock": IDLE, "new": BUSY}
+CYCLES = result(inputs=replace(INPUTS, cycles={"stock": IDLE, "new": BUSY}))
 
 
 def test_a_shedder_that_unloaded_nothing_has_a_line() -> None:
-    """The most frequent reason comes first; one that unloaded something, or never ran, has none."""
-    idle = idle_shedders(result(inputs=replace(INPUTS, cycles={**CYCLES, "unborn": CycleSums("avg")})))
+    """The most frequent reason comes first; one that unloaded something has none."""
+    (idle,) = idle_shedders(CYCLES)
 
-    assert [text.partition(": the ")[0] for text in idle] == ["stock"]
-    assert idle[0].endswith(": balanced 700, too little to offload 20")
+    assert idle.startswith("stock: the shedder ran 720 cycles")
+    assert idle.endswith(": balanced 700, too little to offload 20")
     assert idle_shedders(result()) == []
 
 
-def test_the_line_stands_below_the_table() -> None:
-    """Of a run without idle shedders there is none."""
-    assert "\nstock: the shedder ran 720 cycles" in printed(result(inputs=replace(INPUTS, cycles=CYCLES)))
-    assert "the shedder ran" not in printed()
+def test_cycles_have_a_table_for_each_policy() -> None:
+    """A reason that is a third party's stands as it is, and an excess that is not known is a dash."""
+    rows = tables(CYCLES, "moves")["cycles-new"].rows
 
-
-def test_balance_is_certain_only_if_no_broker_was_over() -> None:
-    """A reason that is nobody's but a third party's stands as it is, and so does an excess that is not told."""
-    rows = cycle_table("new", BUSY).rows
-
-    assert rows[0][0].startswith("balanced, or ")
+    assert rows[0][0].startswith("balanced, or ")  # type: ignore[union-attr]  # a text
     assert [row[1:] for row in rows] == [("1", "0.1"), ("1", "–"), ("1", "–")]
     assert rows[1][0] == "mine"
-
-
-def test_the_report_has_a_table_for_each_policy() -> None:
-    """Below what was proposed; nothing of it is among the inputs."""
-    text = markdown_report(result(inputs=replace(INPUTS, cycles=CYCLES)))
-    moved = section(text, _MOVED)
-
-    assert "### stock\n\nThe shedder `threshold` ran 720 cycles: 0 " in moved
-    assert "3 proposals refused (grace-period 2, not-owner 1)." in moved
-    assert "| too little to offload | 20     | 0.25           |" in moved
-    assert "cycles" not in section(text, "Inputs")
+    assert "3 proposals refused (grace-period 2, not-owner 1)." in markdown_report(CYCLES)
 
 
 def test_every_reason_of_a_shedder_has_words() -> None:
     """Those that only splits have are not among them."""
     splits = {CycleReason.TOPICS, CycleReason.SESSIONS, CycleReason.MSG_RATE, CycleReason.BANDWIDTH}
     reasons = Counter(map(str, set(CycleReason) - splits))
-    rows = cycle_table("p", CycleSums("avg", reasons=reasons)).rows
+    results = result(inputs=replace(INPUTS, cycles={"stock": CycleSums("avg", reasons=reasons)}))
 
-    assert not {row[0] for row in rows} & set(reasons)
+    assert not {row[0] for row in tables(results, "moves")["cycles-stock"].rows} & set(reasons)
 
 
-def test_the_scope_stands_in_the_table_of_verdicts() -> None:
-    """Behind the mark and the word of the one that drifts."""
-    words = {row[0]: row[1] for row in verdict_table(varied(), "new").rows}
+def test_the_condition_stands_in_the_table_of_verdicts() -> None:
+    """Behind the mark and the word of the figure that drifts."""
+    words = {row[0]: row[1] for row in tables(varied(), "certainty")["verdicts-new"].rows}
 
     assert words == {
         "answered_ratio *": "▲ better",
@@ -93,3 +99,11 @@ def test_the_scope_stands_in_the_table_of_verdicts() -> None:
         "moves": "▾ inconclusive",
         "waiting[lock]": "▼ worse",
     }
+
+
+def test_the_log_stands_beside_the_replay() -> None:
+    """With ranges, gaps, and the reason where there is none."""
+    (row,) = tables(result(), "certainty")["fidelity-table"].rows
+
+    assert row == ["answered_ratio", "0.5010", "0.5000", "[0.5000, 0.5000]", "0.0010"]
+    assert "no gap for network_covered_ratio, imbalance_cv, moves, agreement_ratio: " in markdown_report(result())

@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 
 from lookup.errors import SettingsError
-from lookup.report.comparison import number_text
-from lookup.report.difference import compare_runs
-from lookup.report.folder import read_run
+from lookup.report.compare import compare_runs
+from lookup.report.figures import Results, read_run
 from lookup.report.gate import EXCEEDED, Gate, gate_of, junit_xml
-from lookup.score.scoring import Fidelity, Scored
-from tests.report.results import placed_once, result, varied
+from lookup.report.numbers import number_text
+from tests.report.results import decided, placed_once, result, scored, varied, with_figure
 from tests.report.runs import edit, write_run
-from tests.score.cases import SEEDS, decided, moves, plan, ratios, replicated, scored, spread, sums
+from tests.score.cases import SEEDS, moves, plan, ratios, replicated, spread, sums
 
 
-def _run(**rules: Any) -> Scored:
+def _run(**rules: Any) -> Results:
     """Compare `worse`, which moves 10 times more and answers no less, and `twin` with `stock`."""
     counts = {"stock": [30.0] * 40, "worse": [29.0, 31.5] * 20, "twin": [30.0] * 40}
     parts = [moves(policy, of) for policy, of in counts.items()]
@@ -74,7 +73,7 @@ def test_a_required_decision_does_not_pass_what_is_undecided() -> None:
     assert gate.headline.endswith("(exit code 4). Undecided: 1 of 2 figures.")
 
 
-def _unsure(metric: str, key: str | None = None, seeds: tuple[int, ...] = SEEDS) -> Scored:
+def _unsure(metric: str, key: str | None = None, seeds: tuple[int, ...] = SEEDS) -> Results:
     """Compare two policies whose ratio differs by luck of the placement alone, by some thousandths."""
     shares = {"stock": lambda seed: 0.9 + seed / 1000, "new": lambda seed: 0.903 + (seed * 2 % 5) / 1000}
     parts = [
@@ -101,7 +100,7 @@ def test_a_guarded_figure_does_not_pass_undecided(
     found = _unsure(metric, key)
     gate = gate_of(found, {metric: tolerated})
 
-    assert not found.plan.rules.require_decision
+    assert not found.rules.require_decision
     assert [check.outcome for check in gate.checks] == [outcome]
     assert gate.exit_code == code
     assert f"(exit code {code})" in gate.headline
@@ -213,10 +212,7 @@ def test_identical_policies_pass_whatever_they_hold_for() -> None:
 
 def test_a_gap_as_large_as_the_difference_decides_nothing() -> None:
     """What the replay itself may have caused is no regression."""
-    scored = result()
-    gap = [replace(figure, gap=5000.0) if figure.metric == "moves" else figure for figure in scored.fidelity]
-
-    gate = gate_of(replace(scored, fidelity=gap), {"moves": 50})
+    gate = gate_of(with_figure(result(), "stock", ("moves", None), gap=5000.0), {"moves": 50})
 
     assert _outcomes(gate)["new", "moves"] == "undecided"
     assert "fidelity gap" in gate.checks[0].reason
@@ -225,12 +221,12 @@ def test_a_gap_as_large_as_the_difference_decides_nothing() -> None:
 def test_a_gap_that_leaves_a_budget_open_is_named() -> None:
     """The interval alone would be within the budget; the gap is the smallest effect that the log can show."""
     found = _unsure("match_ratio", "rack")
-    (figure,) = (verdict for verdict in found.verdicts if verdict.metric == "match_ratio")
-    gap = Fidelity("match_ratio", "rack", 0.5, 0.9, 0.9, 0.9, 0.4, SEEDS, None)
-    (check,) = gate_of(replace(found, fidelity=[gap]), {"match_ratio:rack": 0.1}).checks
+    (figure,) = (row for row in found.verdicts if row.metric == "match_ratio")
+    wide = with_figure(found, "stock", ("match_ratio", "rack"), gap=0.4)
+    (check,) = gate_of(wide, {"match_ratio:rack": 0.1}).checks
 
     assert -check.low < check.budget
-    assert (check.outcome, figure.delta) == ("undecided", check.change)
+    assert (check.outcome, figure.gain) == ("undecided", check.change)
     assert f" {number_text(0.4 - check.low)} ratio, the fidelity gap 0.4" in check.reason
     assert check.reason.endswith(" 0.4")
 
@@ -299,25 +295,25 @@ def test_a_guard_that_is_kept_passes_without_a_difference() -> None:
     shares = {"stock": lambda seed: 0.5 + seed / 100, "new": lambda seed: 0.54 + (seed * 2 % 5) / 100}
     parts = [ratios(policy, [share(seed)] * 40, seed=seed) for policy, share in shares.items() for seed in SEEDS]
     found = scored(parts, plan(seeds=SEEDS))
-    (verdict,) = found.verdicts
+    (row,) = found.verdicts
 
-    assert (verdict.verdict, verdict.guard, verdict.low < 0) == ("inconclusive", "kept", True)
+    assert (row.verdict, row.guard, row.change_low < 0) == ("inconclusive", "kept", True)
     (check,) = gate_of(found).checks
     assert (check.outcome, check.reason, found.exit_code) == ("passed", "", 0)
 
 
-def test_undecided_primary_metrics_come_first() -> None:
-    """The headline is the smallest effect that the log can show."""
+def test_undecided_primary_metrics_are_counted_in_the_headline() -> None:
+    """One of two."""
     gate = gate_of(_run(primary=("moves",)))
     check = next(check for check in gate.checks if check.policy == "worse")
 
     assert check.outcome == "undecided"
-    assert gate.headline.startswith("Undecided on 1 of 2 primary")
+    assert "Undecided: 1 of 2 primary comparisons." in gate.headline
 
 
-def _against(folder: Path, before: Scored, after: Scored, budget: dict[str, float]) -> Gate:
+def _against(folder: Path, before: Results, after: Results, budget: dict[str, float]) -> Gate:
     runs = [read_run(str(write_run(folder / name, scored))) for name, scored in (("a", before), ("b", after))]
-    return gate_of(runs[1].scored, budget, compare_runs(*runs))
+    return gate_of(runs[1].results, budget, compare_runs(*runs))
 
 
 def test_a_run_and_itself_are_within_any_budget(tmp_path: Path) -> None:
@@ -338,7 +334,7 @@ def test_a_guard_is_one_without_a_candidate_too(tmp_path: Path) -> None:
         for mean in (0.9, 0.901)
     ]
     runs = [read_run(str(write_run(tmp_path / name, of))) for name, of in zip("ab", alone, strict=True)]
-    codes = [gate_of(of, {"answered_ratio": 0.0}, compare_runs(*runs)).exit_code for of in (alone[1], runs[1].scored)]
+    codes = [gate_of(of, {"answered_ratio": 0.0}, compare_runs(*runs)).exit_code for of in (alone[1], runs[1].results)]
 
     assert codes == [4, 4]
 
@@ -354,7 +350,7 @@ def test_a_regression_since_the_earlier_run_fails(tmp_path: Path) -> None:
     assert math.isclose(gate.checks[0].change, -0.1, abs_tol=1e-9)
 
 
-def _drawn(dice: np.random.Generator, loss: float) -> Scored:
+def _drawn(dice: np.random.Generator, loss: float) -> Results:
     """Draw two policies that differ by luck, of which `new` answers less by some share."""
     seeds, parts = tuple(range(1, 8)), []
     shares, weights, rates = dice.uniform(0.3, 0.9, 60), 100 * dice.pareto(2.0, 60) + 50, dice.gamma(2.0, 2.0, 60)
@@ -384,7 +380,7 @@ def test_a_change_of_meaning_is_not_judged(tmp_path: Path) -> None:
         edit(write_run(tmp_path / name, result()), "manifest.settings.evaluation.warmup_s", warmup_s)
     first, second = (read_run(str(tmp_path / name)) for name in ("first", "second"))
 
-    gate = gate_of(second.scored, {"moves": 0.0}, compare_runs(first, second))
+    gate = gate_of(second.results, {"moves": 0.0}, compare_runs(first, second))
 
     assert set(_outcomes(gate).values()) == {"not judged"}
     assert {check.reason for check in gate.checks} == {"not comparable: warmup_s differs (0, 1800)"}

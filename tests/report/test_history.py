@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from lookup.engine.ownership import CAUSE_WORDS
 from lookup.model.broker import Location
 from lookup.report.history import ClusterHistory, read_flows, read_history, read_rejections
-from tests.report.runs import CELL_US, START_US, broad, write_table
+from tests.report.runs import CELL_US, START_US, write_table
 
 
 def _cells(*weights: tuple[str, int, float]) -> list[dict[str, object]]:
@@ -51,7 +49,7 @@ def test_columns_grow_wider_to_stay_few(tmp_path: Path) -> None:
     assert cluster.load["stock"][1, 0] == 1.0
 
 
-def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
+def test_lost_bundles_are_counted_by_cause(tmp_path: Path) -> None:
     """What ends with a column counts in it, what begins then counts in the next."""
     write_table(tmp_path, "cells", _cells(*(("a", hour, 1.0) for hour in range(3)), *(("b", h, 1.0) for h in range(3))))
     intervals = [("x", "a", 0.2, 2, "shed"), ("x", "b", 2, None, None)]
@@ -70,30 +68,7 @@ def test_owners_are_counted_at_the_end_of_a_column(tmp_path: Path) -> None:
 
     cluster = _history(tmp_path)
 
-    assert cluster.owned["stock"].tolist() == [[1, 1, 0], [0, 0, 1]]
     assert cluster.lost["stock"][list(CAUSE_WORDS).index("shed")].tolist() == [0, 0, 1]
-
-
-def test_what_brokers_own_adds_up_to_the_table(tmp_path: Path) -> None:
-    """At the end of every column each broker owns as many bundles as OWNERS has for it, in the first as well."""
-    folder = broad(tmp_path / "run", policies=2, clusters=1, hours=60)
-    history = read_history(str(folder), policies=["policy-00", "policy-01"], seed=1, cell_us=CELL_US, most=120)
-    assert history is not None
-    cluster = history.clusters["cluster-0"]
-
-    for policy, owned in cluster.owned.items():
-        rows = pq.ParquetFile(folder / "owners" / f"cluster-0-{policy}-1.parquet").read().to_pylist()
-        spans = [(row["broker"], _us(row["from"]), _us(row["to"])) for row in rows]
-        ends = cluster.starts + cluster.width_us
-        wanted = [
-            [sum(b == name and start < end <= to for b, start, to in spans) for end in ends] for name in cluster.brokers
-        ]
-        assert owned.tolist() == wanted
-        assert owned[:, 0].sum() == 16
-
-
-def _us(moment: datetime) -> int:
-    return round(moment.timestamp() * 1_000_000)
 
 
 def test_a_lost_broker_is_known_by_its_owners(tmp_path: Path) -> None:

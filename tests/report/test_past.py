@@ -14,7 +14,7 @@ from lookup.errors import SettingsError
 from lookup.logs.schema import CYCLES, DECISIONS, OWNERS
 from lookup.replay.outcome import InputFacts
 from lookup.replay.records import RunName
-from lookup.report.folder import Run
+from lookup.report.figures import Run
 from lookup.report.past import BundleHistory, decision_at, history_of
 from tests.score.cases import scored
 

@@ -184,9 +184,8 @@ def test_the_range_is_that_of_one_more_replicate() -> None:
     """Student's prediction interval around the mean."""
     (figure,) = compared(*replicates(VALUES), ratios(LOGGED, [0.6] * 30, seed=0))
 
-    assert figure.resimulated == pytest.approx(0.5)
     assert (figure.low, figure.high) == pytest.approx((0.5 - reach(VALUES), 0.5 + reach(VALUES)))
-    assert (figure.seeds, figure.reason) == ((1, 2, 3, 4), None)
+    assert figure.reason is None
 
 
 @pytest.mark.parametrize(
@@ -237,8 +236,9 @@ def test_a_range_ends_where_the_figure_does(metric: str, values: Sequence[float]
     """More than all is never answered, and no broker has less than the mean if it has the most."""
     (figure,) = compared(*replicates(values, metric))
 
-    assert ends[0] <= figure.low < figure.resimulated < figure.high <= ends[1]
-    assert figure.resimulated - reach(values) < ends[0] or figure.resimulated + reach(values) > ends[1]
+    mean = float(np.mean(values))
+    assert ends[0] <= figure.low < mean < figure.high <= ends[1]
+    assert mean - reach(values) < ends[0] or mean + reach(values) > ends[1]
 
 
 def test_one_replicate_has_no_range() -> None:
@@ -281,7 +281,6 @@ def test_some_metrics_cannot_be_computed_from_the_log() -> None:
 
     assert answered.reason is None
     assert moved.reason is not None
-    assert moved.resimulated == 30
 
 
 @pytest.mark.parametrize("empty", ["stock", LOGGED])

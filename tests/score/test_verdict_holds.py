@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from lookup.replay.outcome import MetricSums
+from lookup.report.figures import results_of
 from lookup.score.scoring import Scored
-from lookup.score.verdict import family
 from tests.score.cases import SEEDS, copies, decided, moves, plan, ratios, replicated, scored, spread, sums
 
 
@@ -54,7 +54,7 @@ class TestHoldsFor:
         result = scored(self.PARTS[:2], plan(accept_placement=accept, primary=("match_ratio",)))
 
         assert (result.verdicts[0].verdict, result.verdicts[0].primary, result.exit_code) == ("worse", True, code)
-        assert family(result.verdicts, result.plan.rules) == ((1, 0, 0) if accept else (0, 1, 1))
+        assert results_of(result).comparisons == ((1, 0, 0) if accept else (0, 1, 1))
 
     @pytest.mark.parametrize(("accept", "code"), [(False, 4), (True, 0)])
     def test_a_required_decision_is_about_policies(self, accept: bool, code: int) -> None:
@@ -118,7 +118,7 @@ class TestDrift:
         """It is no member of the family of the exit code."""
         result = self.result(self.RISING)
 
-        assert family(result.verdicts, result.plan.rules) == (0, 1, 1)
+        assert results_of(result).comparisons == (0, 1, 1)
 
     def test_its_interval_rests_on_three_blocks(self) -> None:
         """Of twenty hours each, with two degrees of freedom."""

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lookup.score.series import series_of
-from lookup.score.verdict import Verdict, family, judge
-from lookup.settings.evaluation import VerdictSection
+from lookup.score.verdict import Verdict, judge
 from tests.score.cases import METRICS, SEEDS, decided, ratios, spread
-from tests.score.pairs import NAN, case, estimated
+from tests.score.pairs import case, estimated
 
 
 def together(
@@ -142,11 +141,3 @@ class TestOfOneFigure:
 
         assert [one.holds_for for one in verdicts] == ["policy", "placement", "placement"]
         assert [one.p_family for one in verdicts] == pytest.approx([0.02, 0.04, 0.04])
-
-    def test_how_many_there_were(self) -> None:
-        """For the exit code, for nothing, and in how many figures; those without a probability are not counted."""
-        verdicts = together([0.01, 0.02, 0.04], policies=("new", "old"), primary=("match_ratio:k0",))
-        unknown = replace(verdicts[0], p_value=NAN)
-
-        assert family([*verdicts, unknown], VerdictSection()) == (2, 4, 2)
-        assert family([], VerdictSection()) == (0, 0, 0)

@@ -109,6 +109,14 @@
     });
   }
 
+  // One of several tables at a time.
+  for (const select of document.querySelectorAll("select[data-show]")) {
+    const of = select.dataset.show;
+    const show = () => document.querySelectorAll(`[data-${of}]`).forEach((place) => { place.hidden = place.dataset[of] !== select.value; });
+    select.addEventListener("change", show);
+    show();
+  }
+
   // Numbers of a chart over time or of a matrix, made from its data when they are asked for.
   const element = (name, text, attributes = {}) => {
     const made = document.createElement(name);

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lookup.report.difference import (
+from lookup.report.compare import (
     Change,
     Difference,
     compare_runs,
@@ -22,21 +22,20 @@ from lookup.report.difference import (
     settings_in_words,
     why_incomparable,
 )
-from lookup.report.folder import read_run
+from lookup.report.figures import Results, read_run
 from lookup.score.metrics import lookup_register_metrics
-from lookup.score.scoring import Scored
 from lookup.settings import EvaluationSection
-from tests.report.results import result
+from tests.report.results import decided, result
 from tests.report.runs import edit, write_run
-from tests.score.cases import decided, ratios, spread
+from tests.score.cases import ratios, spread
 
 
-def _compared(folder: Path, first: Scored, second: Scored, **manifest: Any) -> Difference:
+def _compared(folder: Path, first: Results, second: Results, **manifest: Any) -> Difference:
     runs = [write_run(folder / "first", first), write_run(folder / "second", second, **manifest)]
     return compare_runs(*(read_run(str(run)) for run in runs))
 
 
-def _answered(*policies: tuple[str, float]) -> Scored:
+def _answered(*policies: tuple[str, float]) -> Results:
     return decided(
         [ratios(policy, spread(mean, 0.1)) for policy, mean in policies], *(policy for policy, _ in policies)
     )
@@ -59,9 +58,7 @@ def test_a_change_is_the_second_less_the_first(tmp_path: Path) -> None:
     first, second = _answered(("stock", 0.5), ("new", 0.6)), _answered(("stock", 0.5), ("new", 0.8))
     halves = [
         max(figure.value - figure.low, figure.high - figure.value)
-        for scored in (first, second)
-        for figure in scored.estimates
-        if (figure.series.policy, figure.series.metric.name, figure.cluster) == ("new", "answered_ratio", None)
+        for figure in (results.pooled["new", "answered_ratio", None] for results in (first, second))
     ]
 
     (change,) = (change for change in _compared(tmp_path, first, second).changed if change.name == "answered_ratio")

@@ -1,10 +1,8 @@
-"""Compare two finished runs: what came out differently under policies both have, and what was asked differently.
+"""Compare two finished runs: which figures of the policies both have changed, and which settings differ.
 
 Runs are compared as if their luck had nothing in common. If both replayed one log with the same seeds it has, so that
-the interval of a difference is wider than it need be: a folder keeps no figures by replicate and bundle.
-
-Some settings of an evaluation are part of what a figure is, so that figures with others cannot be compared. One that
-changes what policies do, such as a bundle count, is no such part: the figure then shows its effect.
+the interval of a change is wider than it need be: a folder keeps no figures by replicate and bundle. Some settings are
+part of what a figure is, so that figures with others cannot be compared.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from typing import Any
 from lookup.errors import Argument, SettingsError
 from lookup.model.quoting import listed, printed_line, quantity
 from lookup.report.blocks import Block, Bullets, Heading, Paragraph, Table
-from lookup.report.comparison import NOTHING, label, signed_text, value_text
-from lookup.report.folder import Run
+from lookup.report.figures import Run
 from lookup.report.markdown import markdown
-from lookup.report.wording import joined
-from lookup.score.luck import Estimate
+from lookup.report.numbers import NOTHING, signed_text, value_text
+from lookup.report.sentences import joined
+from lookup.score.figures import Figure
 
 __all__ = [
     "FIGURE_HEADS", "MOST_ROWS", "SETTING_HEADS", "Change", "Difference", "cautions", "check_comparable",
@@ -191,24 +189,23 @@ def compare_runs(first: Run, second: Run) -> Difference:
     differing, entries = ({_entry_of(key) for key in some} for some in ((key for key, _, _ in settings), keys))
     counts = Counter(map(_table_of, differing))
     tables = {table: (counts[table], of) for table, of in Counter(map(_table_of, entries)).items() if counts[table]}
-    shared = [name for name in first.scored.plan.policies if name in second.scored.plan.policies]
-    figures = [run.scored.pooled for run in (first, second)]
-    metrics = {**second.scored.metric, **first.scored.metric}
-    primary = {(verdict.metric, verdict.key) for verdict in second.scored.verdicts if verdict.primary}
+    shared = [name for name in first.results.policies if name in second.results.policies]
+    figures = [run.results.pooled for run in (first, second)]
+    primary = {row.name for row in second.results.verdicts if row.primary}
     changes = []
     for policy in shared:
-        for name in dict.fromkeys(key[1:] for key in (*figures[0], *figures[1]) if key[0] == policy):
+        rows = [row for of in figures for key, row in of.items() if key[0] == policy and not math.isnan(row.value)]
+        for name, known in {row.name: row for row in rows}.items():
             before, after = (of.get((policy, *name)) for of in figures)
-            metric = metrics[name[0]]
             # One figure with one interval is one replay, in which nothing has changed.
             is_same = _bounds(before) is not None and _bounds(before) == _bounds(after)
             half = 0.0 if is_same else math.hypot(_half(before), _half(after))
             changes.append(
                 Change(
                     policy,
-                    label(*name),
-                    metric.unit,
-                    metric.better,
+                    known.label,
+                    known.unit,
+                    known.better,
                     math.nan if before is None else before.value,
                     math.nan if after is None else after.value,
                     half,
@@ -317,12 +314,12 @@ def cautions(difference: Difference) -> list[str]:
         texts.append(f"Not comparable: {listed(of_these)}, since {why}.")
     if len({fingerprints_of(run.manifest["inputs"]).get("lookups") for run in difference.runs}) > 1:
         texts.append("The runs replayed different logs, so that changes are those of the log as well.")
-    policies = [run.scored.plan.policies for run in difference.runs]
+    policies = [run.results.policies for run in difference.runs]
     for where, own, other in ((difference.first, *policies), (difference.second, *policies[::-1])):
         names = [name for name in own if name not in other]
         if names:
             texts.append(f"Only {where} has {', '.join(names)}.")
-    before, now = (run.scored.exit_code for run in difference.runs)
+    before, now = (run.results.exit_code for run in difference.runs)
     if before != now:
         texts.append(f"The exit code of {difference.first} was {before}, that of {difference.second} {now}.")
     return texts
@@ -395,11 +392,11 @@ def _is_meaning(key: str) -> bool:
     return _table_of(key) in _TABLES or (table == "evaluation" and rest in _MEANINGS)
 
 
-def _bounds(figure: Estimate | None) -> tuple[float, ...] | None:
+def _bounds(figure: Figure | None) -> tuple[float, ...] | None:
     return None if figure is None or math.isnan(figure.low) else (figure.value, figure.low, figure.high)
 
 
-def _half(figure: Estimate | None) -> float:
+def _half(figure: Figure | None) -> float:
     """Return half of a figure's interval, which may be cut off at 0 on one side; NaN if there is none."""
     if figure is None or math.isnan(figure.low):
         return math.nan

@@ -1,0 +1,239 @@
+"""Summarise a candidate on a card: gains, costs, how sure that is, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lookup.model.quoting import quantity
+from lookup.report.blocks import Card, Facet
+from lookup.report.figures import Results
+from lookup.report.numbers import amount_text, change_text, size_text, span_text
+from lookup.report.sentences.answer import Findings, aims, clauses_of, findings_of, net_score, winner_of
+from lookup.report.sentences.names import (
+    capitalised,
+    clause_of,
+    condition_of,
+    head_of,
+    joined,
+    name_of,
+    same_of,
+    title_of,
+    values_of,
+)
+from lookup.score.figures import Figure
+from lookup.score.luck import least_chance, replicates_for
+from lookup.score.rules import Name
+from lookup.score.verdict import GATE_LEVEL
+
+__all__ = ["PLACE", "card", "confirm_command", "explain_command"]
+
+#: Stands for the folder of a run in a command, where it is not known.
+PLACE = "RUN_DIR"
+#: Nobody has so many times the log, or so many times the replicates.
+_TOO_LARGE = 50.0
+#: Replicates to advise where there is one, and where there are too few for any verdict.
+_SEEDS, _FEWEST = 10, 5
+#: Share of an interval from which the placement is its main source.
+_PREVAILS = 0.7
+#: Largest probabilities between equals of what is very sure and of what is sure. At most LEVEL is fairly sure.
+_VERY, _SURE = 0.001, 0.01
+
+_FACET_WORDS: Mapping[str, str] = {
+    "better": "better", "worse": "worse", "equivalent": "the same", "identical": "the same", "inconclusive": "unclear"
+}  # fmt: skip
+
+
+def card(results: Results, policy: str, folder: str = PLACE, *, is_first: bool = False) -> Card:
+    """Summarise a candidate, and those that decide alike, on a card.
+
+    Args:
+        folder: of the run, for commands.
+        is_first: stands below the answer, which has its gains and losses already.
+    """
+    group = [name for name in results.like(policy) if name != results.incumbent]
+    found = findings_of(results, policy)
+    step, command = _next_step(results, policy, found, folder)
+    if results.incumbent in results.like(policy):
+        sentence = f"Takes the same decisions as {results.incumbent} on this log."
+        step, command = "Nothing.", ""
+    else:
+        sentence = _sentence(results, found, is_first=is_first)
+    return Card(
+        title=f"{title_of(group)} (identical)" if len(group) > 1 else policy,
+        sentence=sentence,
+        rows=(
+            ("Gain", [_facet(results, row) for row in found.gains], "no significant gain"),
+            ("Cost", [_facet(results, row) for row in found.losses], "no significant loss"),
+            ("Unclear", [_facet(results, row) for row in found.unclear], ""),
+        ),
+        certainty=_certainty(results, found),
+        step=step,
+        command=command,
+        style=_style(results, found),
+    )
+
+
+def _style(results: Results, found: Findings) -> str:
+    if found.fatal or (found.losses and not found.gains):
+        return "worse"
+    net = net_score(row for row in found.decided if row.primary or row.name in aims(results))
+    is_firm = any(row.holds_for == "policy" for row in found.gains)
+    return "better" if is_firm and (net > 0 or not found.losses) else "inconclusive"
+
+
+def _sentence(results: Results, found: Findings, *, is_first: bool) -> str:
+    gains, losses = clauses_of(results, found.gains, found), clauses_of(results, found.losses, found)
+    same = [same_of(row) for row in found.same if row.primary or not found.decided]
+    parts = []
+    if (gains or losses) and not is_first:
+        parts.append(f"{joined(gains)}, but {joined(losses)}" if gains and losses else joined(gains or losses))
+        parts[0] = f"{found.condition}, it {parts[0]}" if found.condition else parts[0]
+    if same:
+        parts.append(joined(same))
+    if found.likely:
+        parts.append(f"perhaps {joined([clause_of(results, row) for row in found.likely])}")
+    sentences = [f"{capitalised(part)}." for part in parts]
+    if found.fatal:
+        sentences.insert(1, f"The loss in {joined([name_of(row.name) for row in found.fatal])} decides against it.")
+    if found.open:
+        names = joined([name_of(row.name) for row in found.open])
+        sentences.append(f"No significant change in {names}.")
+    return " ".join(sentences) or "Nothing was measured to judge it by."
+
+
+def _facet(results: Results, row: Figure) -> Facet:
+    before, after = values_of(results, row)
+    return Facet(
+        words=head_of(row.name),
+        name=row.label,
+        before=amount_text(before, row),
+        after=amount_text(after, row),
+        change=change_text(before, after, row),
+        span=span_text(row.change_low, row.change_high, row),
+        word=f"{row.alone} if it were the only comparison" if row.alone else _FACET_WORDS[row.verdict or ""],
+    )
+
+
+def _certainty(results: Results, found: Findings) -> str:
+    texts = []
+    firm = [row for row in found.decided if row.holds_for == "policy"]
+    chances = [row.p_family for row in firm if not math.isnan(row.p_family)]
+    if chances:
+        chance = max(chances)
+        # Among how many runs it occurs once, rounded down to one digit.
+        runs = min(1000, int(1 / chance)) if chance > 0 else 1000
+        runs -= runs % 10 ** (len(str(runs)) - 1)
+        grade = "Very sure" if chance <= _VERY else "Sure" if chance <= _SURE else "Fairly sure"
+        what = "such a change" if len(firm) == 1 else "such changes"
+        texts.append(f"{grade}. If the policies were equal, fewer than 1 run in {runs:,} would show {what}.")
+    elif firm:
+        texts.append("Certain on this log.")
+    by_condition: dict[str, list[str]] = {}
+    for row in found.decided:
+        by_condition.setdefault(condition_of(row), []).append(name_of(row.name))
+    texts += [f"{capitalised(text)}: {joined(names)}." for text, names in by_condition.items() if text]
+    visible = [row for row in found.unclear if not math.isnan(row.p_value)]
+    if visible and not firm and math.isinf(results.smallest_visible(visible[0])):
+        texts.append(f"{quantity(len(results.seeds), 'seed')} cannot show any change, however large.")
+    elif visible:
+        least = [f"{size_text(results.smallest_visible(row), row)} in {name_of(row.name)}" for row in visible]
+        texts.append(f"This log shows changes above {joined(least)}.")
+    if not texts:
+        reason = next((row.reason for row in found.open if row.reason), None)
+        texts.append(f"{capitalised(reason)}." if reason else "Both policies do the same, within the margin.")
+    return " ".join(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """What would show a change that this run leaves open, if it is as large as it looks."""
+
+    #: how many times the log: an interval shrinks with the root of it
+    factor: float
+    #: replicates in place of a longer log
+    seeds: int | None
+    name: Name | None = None
+
+    @property
+    def sentence(self) -> str:
+        what = "a change" if self.name is None else f"the change in {name_of(self.name)}"
+        if self.seeds is not None:
+            return f"{self.seeds} seeds would show {what}."
+        return f"A log {max(2, math.ceil(self.factor))} times as long would show {what}."
+
+
+def _needed(results: Results, policy: str, found: Findings) -> _Needed | None:
+    """Calculate the least that would show a change of a candidate; None if nobody has that much."""
+    seeds = len(results.seeds)
+    if seeds == 1:
+        # Another placement is missing, and it is cheap.
+        return _Needed(1.0, _SEEDS)
+    # Fewer seeds carry no verdict, however narrow intervals become.
+    fewest, needs = max(_FEWEST, replicates_for(GATE_LEVEL / max(1, results.comparisons.deciding))), []
+    for row in found.unclear if policy not in results.placed_once else ():
+        # The interval for this log has no luck of the demand.
+        half, placed = (row.change_high - row.change_low) / 2, (row.log_high - row.log_low) / 2
+        # A change that the replay itself may bring is not worth the trouble.
+        small = max(np.nan_to_num(row.margin), results.gaps.get(row.name, 0.0))
+        if not abs(row.change) > small or math.isnan(row.p_value):
+            continue
+        factor = (half / abs(row.change)) ** 2
+        if 1 < factor <= _TOO_LARGE:
+            is_placement = placed > _PREVAILS * half
+            needs.append(_Needed(factor, max(fewest, math.ceil(factor * seeds)) if is_placement else None, row.name))
+        elif factor <= 1 and seeds < fewest and row.p_value <= least_chance(seeds):
+            needs.append(_Needed(1.0, fewest, row.name))
+    # More seeds cost an hour, a longer log weeks.
+    return min(needs, key=lambda needed: (needed.seeds is None, needed.seeds or needed.factor), default=None)
+
+
+def _next_step(results: Results, policy: str, found: Findings, folder: str) -> tuple[str, str]:
+    """Choose what to do next, with the command that does it."""
+    candidate = None if policy == winner_of(results) else policy
+    if policy in results.cannot_act:
+        return f"Give it what it needs: {results.cannot_act[policy]}.", ""
+    if found.fatal or (found.losses and not found.gains):
+        return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
+    if any(row.holds_for == "policy" for row in found.gains):
+        return "Before you adopt it, replay it with new seeds.", confirm_command(folder, candidate)
+    needed = _needed(results, policy, found)
+    if needed is not None:
+        command = confirm_command(folder, candidate, seeds=needed.seeds, on_other_log=needed.seeds is None)
+        return needed.sentence, command
+    if policy in results.placed_once:
+        return f"A longer log would not show more: {results.placed_once[policy]}.", ""
+    if found.gains:
+        return "Replay another day's log.", confirm_command(folder, candidate, on_other_log=True)
+    hidden = [row for row in found.unclear if abs(row.change) > row.margin and not math.isnan(row.p_value)]
+    hidden = [row for row in hidden if abs(row.change) <= results.gaps.get(row.name, 0.0)]
+    if hidden:
+        gaps = [f"{size_text(results.gaps[row.name], row)} in {name_of(row.name)}" for row in hidden]
+        return f"A longer log would not show more: the replay itself differs from the log by {joined(gaps)}.", ""
+    if found.unclear:
+        return "Replay a longer log, or one with more bundles.", confirm_command(folder, candidate, on_other_log=True)
+    return "Nothing.", ""
+
+
+def confirm_command(folder: str, candidate: str | None, *, seeds: int | None = None, on_other_log: bool = False) -> str:
+    """Write the command that replays a candidate of a run and its incumbent once more.
+
+    Args:
+        candidate: None for the winner of the run.
+        seeds: how many; None: as many as the run had.
+        on_other_log: leave a place for another log.
+    """
+    words = ["lookup", "evaluate", "--confirm", folder]
+    words += [] if candidate is None else ["--candidate", candidate]
+    words += [] if seeds is None else ["--set", f"evaluation.seeds={seeds}"]
+    words += ["--lookups", "LOG"] if on_other_log else []
+    return shlex.join([*words, "--output", "confirmed" if seeds is None and not on_other_log else "more"])
+
+
+def explain_command(folder: str, policy: str, incumbent: str) -> str:
+    """Write the command that lists the owners of a topic, for which it leaves a place, under two policies of a run."""
+    return shlex.join(["lookup", "explain", folder, "--policy", policy, "--policy", incumbent, "--topic", "TOPIC"])

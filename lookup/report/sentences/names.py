@@ -1,0 +1,218 @@
+"""Name figures and verdicts, and say what a policy does in one clause."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lookup.engine.ownership import CAUSE_WORDS
+from lookup.report.figures import Results
+from lookup.report.numbers import amount_text, difference_text
+from lookup.score.figures import Figure
+from lookup.score.rules import Name
+from lookup.score.verdict import HoldsFor, Word
+
+__all__ = [
+    "LIGHT_MARKS",
+    "MARKS",
+    "OPEN_MARKS",
+    "UNJUDGED",
+    "capitalised",
+    "clause_of",
+    "condition_of",
+    "head_of",
+    "joined",
+    "legend",
+    "mark_of",
+    "name_of",
+    "same_of",
+    "title_of",
+    "values_of",
+    "word_of",
+]
+
+#: Marks by verdict against the incumbent.
+MARKS: Mapping[Word, str] = {"better": "▲", "worse": "▼", "equivalent": "=", "identical": "≡", "inconclusive": "?"}
+#: The same if the verdict may not hold for the policy.
+OPEN_MARKS: Mapping[Word, str] = {**MARKS, "better": "△", "worse": "▽"}
+#: Marks of a figure that would be significant if it were the only comparison.
+LIGHT_MARKS: Mapping[Word, str] = {"better": "▴", "worse": "▾"}
+#: Mark of a figure without an interval.
+UNJUDGED = "○"
+#: Names in a title. Others are counted.
+_NAMED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """How people speak of a metric; `{key}`, `{before}`, `{after}` and `{difference}` are filled in."""
+
+    name: str
+    #: what a policy does, its subject left out
+    clause: str
+    #: the same without a change
+    same: str
+    #: for `difference_text`
+    noun: str = ""
+
+
+_PHRASES: Mapping[str, _Phrase] = {
+    "answered_ratio": _Phrase(
+        "answered lookups", "answers {after} of the lookups instead of {before}", "answers as many lookups"
+    ),
+    "isolation_ratio": _Phrase(
+        "lookups within isolation",
+        "serves {after} of the isolated lookups within their isolation group instead of {before}",
+        "respects isolation as well",
+    ),
+    "match_ratio": _Phrase(
+        "same-{key} lookups",
+        "serves {after} of the lookups in their own {key} instead of {before}",
+        "serves as many lookups in their own {key}",
+    ),
+    "network_ms_mean": _Phrase(
+        "the mean distance to clients",
+        "has a mean distance to clients of {after} instead of {before}",
+        "is as near to clients",
+    ),
+    "network_ms_p95": _Phrase(
+        "the 95th percentile of the distance",
+        "has a 95th percentile of the distance of {after} instead of {before}",
+        "is as near to distant clients",
+    ),
+    "network_cost": _Phrase(
+        "the cost of traffic", "needs traffic for {after} instead of {before}", "costs as much traffic"
+    ),
+    "imbalance_max_mean": _Phrase(
+        "the load of the busiest broker",
+        "loads the busiest broker with {after} instead of {before}",
+        "balances as well",
+    ),
+    "imbalance_cv": _Phrase(
+        "the spread of load", "has a spread of load of {after} instead of {before}", "spreads load as evenly"
+    ),
+    "overload_ratio": _Phrase(
+        "overloaded time", "overloads brokers for {after} of the time instead of {before}", "overloads brokers as often"
+    ),
+    "load_variation": _Phrase(
+        "the variation of load", "has a variation of load of {after} instead of {before}", "keeps load as steady"
+    ),
+    "moves": _Phrase("moves", "moves {difference}", "moves as many bundles", "many bundles"),
+    "unloads": _Phrase("unloads", "unloads {difference}", "unloads as many bundles", "many bundles"),
+    "redundant_moves": _Phrase(
+        "moves back", "moves {difference} back to an earlier owner", "moves as many bundles back", "many bundles"
+    ),
+    "cycle_moves": _Phrase(
+        "moves in circles", "moves {difference} in circles", "moves as many bundles in circles", "many bundles"
+    ),
+    "moved_weight": _Phrase("moved load", "moves {difference}", "moves as much load", "much load"),
+    "assignments": _Phrase("decisions", "takes {difference}", "takes as many decisions", "many decisions"),
+}
+
+
+def head_of(name: Name) -> str:
+    """Say what people call a figure, as a head: "load of the busiest broker"."""
+    return name_of(name).removeprefix("the ")
+
+
+def name_of(name: Name) -> str:
+    """Say what people call a figure, within a sentence: "the load of the busiest broker"."""
+    metric, key = name
+    phrase = _PHRASES.get(metric)
+    if phrase is None:
+        return (metric if key is None else f"{metric} {key}").replace("_", " ")
+    return _keyed(phrase.name, name)
+
+
+def _keyed(text: str, name: Name) -> str:
+    metric, key = name
+    if key is None or metric == "match_ratio":
+        return text.replace("{key}", key or "label")
+    return f"{text} ({CAUSE_WORDS.get(key, key)})"
+
+
+def clause_of(results: Results, row: Figure) -> str:
+    """Say what a policy does, as a clause without subject."""
+    before, after = values_of(results, row)
+    phrase = _PHRASES.get(row.metric)
+    if phrase is None:
+        return f"has {amount_text(after, row)} {name_of(row.name)} instead of {amount_text(before, row)}"
+    text = phrase.clause.replace("{after}", amount_text(after, row)).replace("{before}", amount_text(before, row))
+    if phrase.noun:
+        text = text.replace("{difference}", difference_text(before, after, phrase.noun))
+    return _keyed(text, row.name)
+
+
+def same_of(row: Figure) -> str:
+    """Say that a policy does as much, as a clause without subject."""
+    phrase = _PHRASES.get(row.metric)
+    return f"has as much {name_of(row.name)}" if phrase is None else _keyed(phrase.same, row.name)
+
+
+def values_of(results: Results, row: Figure) -> tuple[float, float]:
+    """Return the value of the incumbent and that of the policy."""
+    before = results.incumbents(row)
+    return math.nan if before is None else before.value, row.value
+
+
+def joined(clauses: Sequence[str]) -> str:
+    """Join clauses or names by commas, the last by "and"."""
+    *most, last = clauses
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def capitalised(text: str) -> str:
+    """Begin with a capital letter."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def title_of(names: Sequence[str]) -> str:
+    """Name policies that decide alike."""
+    if len(names) <= _NAMED:
+        return " and ".join(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+
+
+def word_of(row: Figure) -> str:
+    """Name a verdict."""
+    return "not judged" if row.verdict == "inconclusive" and not row.has_interval else str(row.verdict)
+
+
+def mark_of(row: Figure) -> str:
+    """Choose the mark of a verdict: open if it holds here and now only, light if it is none among so many."""
+    if row.verdict is None:
+        return ""
+    if row.verdict == "inconclusive" and not row.has_interval:
+        return UNJUDGED
+    if row.alone is not None:
+        return LIGHT_MARKS[row.alone]
+    return (MARKS if row.holds_for == "policy" else OPEN_MARKS)[row.verdict]
+
+
+_CONDITIONS: Mapping[HoldsFor, str] = {
+    "policy": "", "placement": "only in this placement", "hours": "only in these hours"
+}  # fmt: skip
+
+
+def condition_of(row: Figure, *, always: bool = False) -> str:
+    """Say when a verdict holds only; empty if it holds for the policy.
+
+    Args:
+        always: of an inconclusive one as well.
+    """
+    if row.holds_for is None or (row.verdict == "inconclusive" and not always):
+        return ""
+    if row.holds_for == "independence":
+        return f"only if {row.units or 'bundles'} are independent"
+    return _CONDITIONS[row.holds_for]
+
+
+def legend() -> str:
+    """Explain the marks in one line."""
+    marks = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
+    return (
+        f"Compared with the incumbent: {marks}  {UNJUDGED} not judged  {LIGHT_MARKS['better']} {LIGHT_MARKS['worse']} "
+        f"if it were the only comparison  {OPEN_MARKS['better']} {OPEN_MARKS['worse']} only under a condition.  ↑ ↓ "
+        "the better direction.  * decides the exit code."
+    )
