@@ -60,7 +60,7 @@ class Trial:
         for batch in (changes[begin : begin + _BUDGET] for begin in range(0, len(changes), _BUDGET)):
             policies = [today, *({**today, "name": f"p{n}", "broker_conf": one} for n, one in enumerate(batch))]
             settings = self.evaluation | {"policies": policies, "evaluation": rules}
-            pooled = lookup.evaluate(settings, self.log, workers=InProcess()).results.pooled
+            pooled = lookup.evaluate(self.log, settings=settings, workers=InProcess()).results.pooled
             rows += [[pooled[f"p{n}", figure, None].value for figure in FIGURES] for n in range(len(batch))]
         return np.array(rows)
 

@@ -250,7 +250,7 @@ def _gains(seed: int, promises: Sequence[_Promise], days: str) -> list[float]:
             span = {"until": seal.isoformat()} if days == "search" else {"warmup_s": sealed_s}
             rules = evaluation["evaluation"] | {"seeds": _DICE} | span
             settings = evaluation | {"policies": policies, "evaluation": rules}
-            pooled = lookup.evaluate(settings, log, workers=InProcess()).results.pooled
+            pooled = lookup.evaluate(log, settings=settings, workers=InProcess()).results.pooled
             before = pooled["today", _FIGURE, None].value
             gains |= {key: before - pooled[name, _FIGURE, None].value for key, name in names.items()}
     return [gains[promise.sealed_s, repr(promise.changes)] for promise in promises]

@@ -1,8 +1,8 @@
 """pulsar-lookup: Apache Pulsar's placement decisions as policies one can write, replay, judge and run.
 
-The public names of the model and of the hooks are here, and the functions for programs, most of which need packages
-that the core does without. Everything else is imported from its room. A name is loaded when it is first asked for:
-commands and the workers of Spark, which import this package before their own modules, need few of them.
+The public names of the model and of the hooks are here, and the functions for programs, which raise
+`errors.PulsarLookupError`, in a sentence, for whatever the caller has to change. Everything else is imported from its
+room. A name is loaded when it is first asked for: commands and the workers of Spark need few of them.
 """
 
 from importlib import import_module
@@ -86,4 +86,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names, loaded or not."""
-    return sorted({*globals(), "__all__", *__getattr__("__all__"), *_FUNCTIONS})
+    return sorted({"__all__", "errors", *__getattr__("__all__"), *_FUNCTIONS})

@@ -104,7 +104,7 @@ def _table(settings: str, tables: Mapping[str, Path]) -> str:
     content["evaluation"]["incumbent"] = "threshold"
     content.pop("verdict", None)
     content["inputs"] = {name: str(path) for name, path in tables.items()}
-    document = lookup.evaluate(content, workers=InProcess()).document()
+    document = lookup.evaluate(settings=content, workers=InProcess()).document()
     whole = {
         (row["policy"], row["metric"], row["key"]): row
         for row in document["metrics"]

@@ -11,6 +11,7 @@ import altair as alt
 import pandas as pd
 import pytest
 
+from lookup.api.generating import GeneratedLog
 from lookup.api.results import Evaluation
 
 _NOTEBOOK = json.loads((Path(__file__).parents[1] / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
@@ -33,7 +34,7 @@ def test_every_cell_runs_and_shows_something(tmp_path: Path, monkeypatch: pytest
     values = [_shown(code, names) for code in _CODE]
 
     assert [type(value) for value in values] == [
-        list,
+        GeneratedLog,
         Evaluation,
         pd.DataFrame,
         alt.LayerChart,

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lookup.errors import Argument, Sentence, SettingsError
-from lookup.model.quoting import shown
+from lookup.model.quoting import shown, suggestion
+from lookup.settings.shipped import shipped
 
-__all__ = ["Say", "names_of", "require_apart", "require_mapping", "require_path"]
+__all__ = ["Say", "names_of", "policies_of", "require_apart", "require_mapping", "require_path"]
 
 #: Takes one short sentence for a person: what is being done, or a warning.
 Say: TypeAlias = Callable[[str], None]
 
 
 def names_of(name: str, given: object) -> tuple[str, ...]:
-    """Return the names that an argument gives; a text is one name, not its letters.
-
-    Raises:
-        SettingsError: if it is neither a text nor a list of texts.
-    """
+    """Return the names that an argument gives; a text is one name, not its letters."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
         raise _wrong(name, given, "a name or a list of names")
     return tuple(names)
+
+
+def policies_of(given: object) -> list[object] | None:
+    """Return policies as settings have them; texts that are no paths are names of policies that ship."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise _wrong("policies", given, "a list of names, paths and mappings")
+    known = {one.name: str(one.path) for one in shipped().values() if one.kind == "policy"}
+    policies = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in given]
+    for name in (one for one in policies if isinstance(one, str) and re.fullmatch(r"[\w-]*", one)):
+        if name not in known:
+            what = f": no policy ships under the name {shown(name)}; {suggestion(name, known)}"
+            raise SettingsError(Argument("policies"), what)
+    return [known.get(one, one) if isinstance(one, str) else one for one in policies]
 
 
 def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
@@ -33,9 +46,6 @@ def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
     Args:
         outputs: paths by the names of their arguments; None if one is not given.
         inputs: likewise; one that is no argument by what else it is called.
-
-    Raises:
-        SettingsError: with a sentence for each output and input.
     """
     from lookup.logs.outputs import relation
 
@@ -52,23 +62,16 @@ def require_apart(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
 
 
 def require_mapping(name: str, given: object) -> None:
-    """Refuse an argument that is neither a mapping nor None.
-
-    Raises:
-        SettingsError: if it is neither.
-    """
+    """Refuse an argument that is neither a mapping nor None."""
     if given is not None and not isinstance(given, Mapping):
         raise _wrong(name, given, "a mapping")
 
 
-def require_path(name: str, given: object, *, or_mapping: bool = False) -> None:
-    """Refuse an argument that is no path.
-
-    Raises:
-        SettingsError: if it is none.
-    """
+def require_path(name: str, given: Any, *, or_mapping: bool = False) -> str:
+    """Return the text of a path, of a mapping none; refuse any other argument."""
     if not isinstance(given, str | os.PathLike) and not (or_mapping and isinstance(given, Mapping)):
         raise _wrong(name, given, "a path or a mapping" if or_mapping else "a path")
+    return "" if isinstance(given, Mapping) else os.fspath(given)
 
 
 def _wrong(name: str, given: object, right: str) -> SettingsError:

@@ -82,14 +82,10 @@ def diff(first: str | os.PathLike[str] | Evaluation, second: str | os.PathLike[s
     Raises:
         InputError: if one is none, or one of another version.
     """
-    paths = []
-    for name, given in (("first", first), ("second", second)):
-        if isinstance(given, Evaluation):
-            paths.append(given.folder)
-            continue
-        require_path(name, given)
-        paths.append(os.fspath(given))
-    before, after = map(read_run, paths)
+    before, after = (
+        read_run(given.folder if isinstance(given, Evaluation) else require_path(name, given))
+        for name, given in (("first", first), ("second", second))
+    )
     return ComparedRuns(compare_runs(before, after))
 
 

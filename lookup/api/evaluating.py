@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lookup.api.arguments import names_of, require_mapping, require_path
+from lookup.api.arguments import names_of, policies_of, require_path
 from lookup.api.files import OUTPUTS, PAGE, write_page
-from lookup.api.given import FRAME, BrokerTable, Table, given_tables
+from lookup.api.given import FRAME, Table, given_tables
 from lookup.api.outputs import result_folder
 from lookup.api.results import Evaluation
 from lookup.api.selection import Selection, given_inputs, unreadable_inputs
@@ -39,7 +39,7 @@ from lookup.score.metrics import lookup_register_metrics
 from lookup.score.scoring import Plan, Scored, score
 from lookup.settings import EvaluationFile
 from lookup.spark.choosing import Size, rows_of
-from lookup.spark.cluster import check_reach, is_elsewhere, ship_code
+from lookup.spark.cluster import check_reach, ship_code
 
 if TYPE_CHECKING:
     # A run without Spark does not load it.
@@ -55,10 +55,7 @@ class Clock:
     began: float = field(default_factory=time.monotonic)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     stages: dict[str, float] = field(default_factory=dict)
-    _last: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._last = self.began
+    _last: float = field(default_factory=time.monotonic)
 
     def stop(self, stage: str) -> None:
         """Record the seconds since the stage before."""
@@ -75,11 +72,13 @@ class Clock:
         return figures | {f"{name}_per_s": round((count or 0) / seconds, 1) for name, count in counts.items()}
 
 
-def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first is needed
-    settings: str | os.PathLike[str] | Mapping[str, object],
+def evaluate(  # noqa: PLR0913  each is a choice of its own, and few are needed
     lookups: Table | None = None,
     *,
-    brokers: BrokerTable | None = None,
+    policies: Sequence[str | os.PathLike[str] | Mapping[str, object]] | None = None,
+    incumbent: str | None = None,
+    settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    brokers: Table | None = None,
     loads: Table | None = None,
     bundles: Table | None = None,
     ownership: Table | None = None,
@@ -93,13 +92,15 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
 ) -> Evaluation:
     """Replay policies over a log and compare them with the incumbent.
 
-    A table is given as its path, or as a frame: of pandas, Arrow, Polars, DuckDB or Spark. Those that are not given are
-    the ones that the settings name under `inputs`.
+    A table is its path, a frame of pandas, Arrow, Polars, DuckDB or Spark, or a list of mappings. Arguments win over
+    the settings.
 
     Args:
-        settings: path of an evaluation, or what would stand in it.
         lookups: the log, a table LOOKUPS; a DataFrame of Spark is read by its own session and needs `seq`.
-        brokers: a table BROKERS, who was registered when; or a list of mappings, as `brokers` of the settings.
+        policies: each the name of one that ships, the path of a TOML file, or what would stand in it.
+        incumbent: name of the policy that the others are compared with, the one that your cluster runs today.
+        settings: path of an evaluation, or what would stand in it; needed only for more than arguments can say.
+        brokers: a table BROKERS, who was registered when; or, without times, rows as `brokers` of the settings has.
         loads: a table LOADS, what brokers reported, for `evaluation.load = "reported"`.
         bundles: a table BUNDLES, statistics of bundles.
         ownership: a table OWNERSHIP: first owners, unloads by administrators, splits.
@@ -107,7 +108,7 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
             is returned.
         force: replace earlier results in `output`.
         by: dimensions by which figures are also told apart, or one of them: tenant, namespace, rack, hour.
-        overrides: settings by key path, `{"evaluation.seeds": 30}`, which win over those given.
+        overrides: settings by key path, `{"evaluation.seeds": 30}`.
         workers: a Spark session, or `InProcess()`; default: the active session, else this process and forks of it for
             a log of fewer than 200,000 rows, else a local session, which stays.
         progress: called with one short sentence at each step.
@@ -118,14 +119,15 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
     """
     from lookup.api.workers import check_workers, workers_for
 
-    require_path("settings", settings, or_mapping=True)
-    require_mapping("overrides", overrides)
+    if settings is None and (policies is None or incumbent is None):
+        raise SettingsError("which policies? give policies and incumbent, or settings")
     by = names_of("by", by)
     check_workers(workers)
     clock = Clock()
+    chosen = {"policies": policies_of(policies), "evaluation.incumbent": incumbent}
     tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
-    with result_folder(output) as (folder, ties), given_tables(tables, keeps_log=True) as given:
-        selection = given.select(settings, overrides or {}, warn)
+    with result_folder(output) as (folder, ties), given_tables(tables, chosen, keeps_log=True) as given:
+        selection = given.select({} if settings is None else settings, overrides, warn)
         check_by(by, selection.settings.evaluation.balance_s * MICRO)
         check_inputs(selection.settings, has_frame=given.lookups is not None)
         clock.stop("check")
@@ -133,8 +135,6 @@ def evaluate(  # noqa: PLR0913  each is a choice of its own, and only the first 
         runs_on = workers_for(workers or of_frame, lambda: size_of(selection.settings), progress)
         # A frame is read by its own session, whatever runs the rest.
         asked = runs_on if of_frame is None else of_frame
-        if is_elsewhere(asked):
-            given.require_reach()
         ship_code(asked)
         clock.stop("spark")
         with draft(folder, OUTPUTS, force=force) as target:
@@ -225,11 +225,7 @@ def evaluate_into(  # noqa: PLR0913  what a command and a program give different
 
 
 def size_of(settings: EvaluationFile) -> Size:
-    """Return how much a run reads.
-
-    Raises:
-        InputError: if it cannot be read.
-    """
+    """Return how much a run reads."""
     log = settings.inputs.lookups
     return rows_of(sum(file.rows for file in list_log(log)) if log else 0)
 
@@ -239,9 +235,6 @@ def check_inputs(settings: EvaluationFile, *, has_frame: bool = False) -> None:
 
     Args:
         has_frame: the log is given as a DataFrame, and settings need not name one.
-
-    Raises:
-        SettingsError: all of them together.
     """
     if settings.inputs.lookups is None and not has_frame:
         raise SettingsError(
@@ -271,43 +264,23 @@ def scored_of(selection: Selection, outcome: ReplayOutcome) -> Scored:
     return score(outcome, metrics, plan)
 
 
-def confirm(  # noqa: PLR0913  those of `evaluate`, and which candidate
-    run: str | os.PathLike[str],
-    lookups: Table | None = None,
-    *,
-    brokers: BrokerTable | None = None,
-    loads: Table | None = None,
-    bundles: Table | None = None,
-    ownership: Table | None = None,
-    candidate: str | None = None,
-    output: str | os.PathLike[str] | None = None,
-    force: bool = False,
-    overrides: Mapping[str, object] | None = None,
-    workers: Workers | None = None,
-    progress: Callable[[str], None] = lambda message: None,
-    warn: Callable[[str], None] = lambda sentence: None,
+def confirm(
+    run: str | os.PathLike[str], lookups: Table | None = None, *, candidate: str | None = None, **given: Any
 ) -> tuple[Evaluation, list[str]]:
     """Replay the winner of a run and its incumbent with new seeds, and say what is left of the difference.
 
     Args:
         run: folder of an earlier evaluation.
-        lookups: another log, as for `evaluate`, like the other tables; default: those of the run.
+        lookups: another log; default: that of the run, and so for the other tables.
         candidate: in place of the winner.
+        given: other arguments of `evaluate`, but for policies and settings.
 
     Returns:
         The evaluation, and a sentence for each figure in which the two were told apart.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change; `output` is then as it was.
     """
-    require_path("run", run)
-    earlier = read_run(os.fspath(run))
-    tables = {"lookups": lookups, "brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
+    earlier = read_run(require_path("run", run))
     for name, recorded in earlier.manifest["inputs"].items():
-        if recorded["path"] == FRAME and tables[name] is None:
+        if recorded["path"] == FRAME and {**given, "lookups": lookups}.get(name) is None:
             raise InputError(Argument(name), ": the run was given a frame, which is gone; give it again")
-    evaluation = evaluate(
-        confirming(earlier, candidate), lookups, brokers=brokers, loads=loads, bundles=bundles, ownership=ownership,
-        output=output, force=force, overrides=overrides, workers=workers, progress=progress, warn=warn,
-    )  # fmt: skip
+    evaluation = evaluate(lookups, settings=confirming(earlier, candidate), **given)
     return evaluation, remaining_changes(earlier, evaluation.results)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookup.api.arguments import names_of, require_mapping, require_path
-from lookup.api.given import BrokerTable, given_tables
+from lookup.api.arguments import names_of, require_mapping
+from lookup.api.given import Table, given_tables
 from lookup.api.selection import Selection, registrations_in
 from lookup.engine.explain import Explanation
 from lookup.engine.explain import explain as explained
@@ -105,7 +105,7 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
     settings: str | os.PathLike[str] | Mapping[str, object],
     topic: str,
     *,
-    brokers: BrokerTable | None = None,
+    brokers: Table | None = None,
     properties: Mapping[str, str] | None = None,
     client: str | None = None,
     cluster: str | None = None,
@@ -127,16 +127,12 @@ def explain(  # noqa: PLR0913  what a lookup and its cluster consist of, by keyw
         usage: load / capacity by broker, under "*" of all others.
         policy: names of the policies to explain, or one of them; default: all.
         overrides: settings by key path, which win over those given.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
-    require_path("settings", settings, or_mapping=True)
-    for name, mapping in (("properties", properties), ("usage", usage), ("overrides", overrides)):
+    for name, mapping in (("properties", properties), ("usage", usage)):
         require_mapping(name, mapping)
     with given_tables({"brokers": brokers}) as given:
         return explain_selected(
-            given.select(settings, overrides or {}),
+            given.select(settings, overrides),
             topic,
             properties=properties or {},
             client=client,

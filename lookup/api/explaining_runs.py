@@ -271,9 +271,8 @@ def explain_cycle(  # noqa: PLR0913  what names a cycle, by keyword
 
 
 def _opened(run: str | os.PathLike[str], workers: Workers | None = None) -> Run:
-    require_path("run", run)
     check_workers(workers)
-    return read_run(os.fspath(run))
+    return read_run(require_path("run", run))
 
 
 def _require_one_subject(topic: str | None, bundle: str | None) -> None:

@@ -117,9 +117,6 @@ def generate_into(output: str, settings: GenerateSettings, *, force: bool, comma
 
     Args:
         command: the words of the command line, `lookup` not among them.
-
-    Raises:
-        InputError: if the output cannot be written, which is then as it was.
     """
     began, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -137,11 +134,7 @@ def generate_into(output: str, settings: GenerateSettings, *, force: bool, comma
 
 
 def figures_of(figures: Mapping[str, Any]) -> GenerateSettings:
-    """Check figures of a log by name, values or texts of them.
-
-    Raises:
-        SettingsError: naming every figure that is unknown, wrong or out of range.
-    """
+    """Check figures of a log by name, values or texts of them."""
     known = [field.name for field in fields(GenerateSettings)]
     unknown = [name for name in figures if name not in known]
     if unknown:

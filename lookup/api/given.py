@@ -1,29 +1,28 @@
 """Take the tables that a program gives to a function in place of those that its settings name.
 
-A table is given as the path of one, or as a frame: of pandas, of Arrow, of Spark, or of whatever offers Arrow's stream,
-as Polars and DuckDB do. A frame is written into a file of the call. No sentence names that file: mistakes are about the
-argument.
+A frame is written into a file of the call. No sentence names that file: mistakes are about the argument.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from lookup.api.arguments import Say, require_mapping, require_path
 from lookup.api.selection import Selection, select
-from lookup.errors import Argument, PulsarLookupError, Sentence, SettingsError
+from lookup.errors import PulsarLookupError, Sentence, SettingsError
 from lookup.model.documents import TableName
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-__all__ = ["FRAME", "ArrowStream", "BrokerTable", "GivenTables", "Table", "given_tables"]
+__all__ = ["FRAME", "ArrowStream", "GivenTables", "Table", "given_tables"]
 
 #: Stands in a manifest for the path of a table that was given as a frame.
 FRAME = "given as a frame"
@@ -34,13 +33,10 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, _schema: object | None = None, /) -> object:
         """Return a capsule of Arrow's stream."""
-        ...
 
 
-#: A table: its path, or a frame with its columns.
-Table: TypeAlias = "str | os.PathLike[str] | ArrowStream | pd.DataFrame | DataFrame"
-#: BROKERS, or what the settings have as `brokers`.
-BrokerTable: TypeAlias = "Table | Sequence[Mapping[str, object]]"
+#: A table: its path, or a frame with its columns, or a list of its rows.
+Table: TypeAlias = "str | os.PathLike[str] | ArrowStream | pd.DataFrame | DataFrame | Sequence[Mapping[str, object]]"
 
 
 @dataclass(frozen=True)
@@ -48,102 +44,94 @@ class GivenTables:
     """The tables of one call."""
 
     #: settings by key path
-    flags: Mapping[str, object] = field(default_factory=dict)
+    flags: Mapping[str, object]
     #: the log, if it is a DataFrame of Spark
-    lookups: DataFrame | None = None
+    lookups: DataFrame | None
     #: arguments by the path of the file that stands for their frames
-    files: Mapping[str, TableName] = field(default_factory=dict)
+    files: Mapping[str, TableName]
 
     def select(
-        self,
-        settings: str | os.PathLike[str] | Mapping[str, object],
-        overrides: Mapping[str, object],
-        warn: Callable[[str], None] = lambda sentence: None,
+        self, settings: Any, overrides: Mapping[str, object] | None, warn: Say = lambda sentence: None
     ) -> Selection:
         """Read an evaluation over these tables; arguments and errors as of `select` in `lookup.api.selection`."""
-        selection = select(settings, {**overrides, **self.flags}, warn)
+        require_path("settings", settings, or_mapping=True)
+        require_mapping("overrides", overrides)
+        selection = select(settings, {**(overrides or {}), **self.flags}, warn)
         # A table of the settings would count in place of brokers that are given one by one.
         if "brokers" not in self.flags or selection.settings.inputs.brokers is None:
             return selection
         inputs = selection.settings.inputs.model_copy(update={"brokers": None})
         return replace(selection, settings=selection.settings.model_copy(update={"inputs": inputs}))
 
-    def require_reach(self) -> None:
-        """Refuse frames that tasks of a cluster would have to read; this process reads BROKERS itself.
-
-        Raises:
-            SettingsError: naming the argument.
-        """
-        for name in self.files.values():
-            if name != "brokers":
-                right = "give the path of a table that they all reach"
-                or_spark = ", or a DataFrame of Spark" if name == "lookups" else ""
-                raise SettingsError(
-                    Argument(name), f": workers of a cluster cannot read a frame of this program; {right}{or_spark}"
-                )
-
-    def about_arguments(self, sentence: str) -> str:
+    def rename(self, sentence: Any) -> Any:
         """Return a sentence with the names of arguments in place of files and settings that stand for them."""
+        if isinstance(sentence, Sentence):
+            return Sentence(*map(self.rename, sentence.parts))
+        if not isinstance(sentence, str):
+            return sentence
         for path, name in self.files.items():
-            sentence = sentence.replace(f"inputs.{name}: {path}", name).replace(path, name)
-        if "brokers" in self.flags and sentence.startswith("overrides: brokers"):
-            return sentence.removeprefix("overrides: ")
+            sentence = sentence.replace(f"inputs.{name}: ", "").replace(path, name)
+        for key in self.flags:
+            sentence = sentence.replace(f"overrides: {key}", key.rpartition(".")[2])
         return sentence
 
 
 @contextmanager
-def given_tables(tables: Mapping[str, BrokerTable | None], *, keeps_log: bool = False) -> Iterator[GivenTables]:
+def given_tables(
+    tables: Mapping[str, Any], settings: Mapping[str, object] | None = None, *, keeps_log: bool = False
+) -> Iterator[GivenTables]:
     """Yield the tables of a call by the arguments that give them; let mistakes of the body name these arguments.
 
     Args:
         tables: by name of the table, which is that of the argument; None: not given.
+        settings: likewise what other arguments set, by key path.
         keeps_log: leave a log that is a DataFrame of Spark as it is.
-
-    Raises:
-        InputError: if a table is none, or lacks a column or has one of a wrong type.
     """
     with tempfile.TemporaryDirectory(prefix="lookup-given-") as folder:
-        flags: dict[str, object] = {}
+        flags = {key: value for key, value in (settings or {}).items() if value is not None}
         files: dict[str, TableName] = {}
         frame: DataFrame | None = None
-        for name, table in tables.items():
-            if table is None:
-                continue
+        for name, table in ((name, table) for name, table in tables.items() if table is not None):
             if isinstance(table, str | os.PathLike):
                 flags[f"inputs.{name}"] = os.fspath(table)
-            elif name == "brokers" and isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
-                flags["brokers"] = table
-            elif name == "lookups" and keeps_log and _is_of_spark(table):
-                from lookup.replay.shares import check_frame  # of an extra that the caller has
+            elif name == "brokers" and _are_entries(table):
+                flags[name] = [*map(_entry, table)]
+            # By an attribute: a program that has no Spark need not load it.
+            elif name == "lookups" and keeps_log and hasattr(table, "sparkSession"):
+                from lookup.api.fitting import fit_spark  # of an extra that the caller has
+                from lookup.replay.shares import check_frame
 
-                frame = cast("DataFrame", table)
+                frame = fit_spark(cast("DataFrame", table))
                 check_frame(frame)
             else:
                 if find_spec("pyarrow") is None:
-                    raise SettingsError(
-                        f"{name}: a table needs pyarrow: install it with pip install 'pulsar-lookup[spark]'"
-                    )
-                from lookup.api.frames import write_frame  # likewise
+                    raise SettingsError(f"{name}: a table needs pyarrow: pip install 'pulsar-lookup[spark]'")
+                from lookup.api.fitting import fit_frame  # likewise
+                from lookup.api.frames import write_frame
 
-                path = f"{folder}/{name}.parquet"
-                write_frame(table, cast("TableName", name), path)
-                flags[f"inputs.{name}"], files[path] = path, cast("TableName", name)
+                path, of = f"{folder}/{name}.parquet", cast("TableName", name)
+                fitted = fit_frame(table, of)
+                if isinstance(fitted, list):
+                    flags[name] = [*map(_entry, fitted)]
+                else:
+                    write_frame(fitted, of, path)
+                    flags[f"inputs.{name}"], files[path] = path, of
         given = GivenTables(flags, frame, files)
         try:
             yield given
         except PulsarLookupError as error:
-            error.args = tuple(_renamed(argument, given) for argument in error.args)
+            error.args = tuple(map(given.rename, error.args))
             if isinstance(error, SettingsError):
-                error.problems = tuple(_renamed(problem, given) for problem in error.problems)
+                error.problems = tuple(map(given.rename, error.problems))
             raise
 
 
-def _renamed(sentence: Any, given: GivenTables) -> Any:
-    if isinstance(sentence, Sentence):
-        return Sentence(*(given.about_arguments(part) if isinstance(part, str) else part for part in sentence.parts))
-    return given.about_arguments(sentence) if isinstance(sentence, str) else sentence
+def _are_entries(table: Any) -> bool:
+    is_list = isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table)
+    return is_list and all({"ts", "event", "lookup_data"}.isdisjoint(row) for row in table)
 
 
-def _is_of_spark(given: object) -> bool:
-    # By its name: a program that has no Spark need not load it.
-    return type(given).__module__.startswith("pyspark.sql") and type(given).__name__ == "DataFrame"
+def _entry(row: Mapping[str, object]) -> dict[str, object]:
+    """Return an entry of `[[brokers]]`; columns may have their names in BROKERS."""
+    named = {"id" if name == "broker" else name: value for name, value in row.items() if name != "cluster"}
+    return named | ({"clusters": [row["cluster"]]} if "cluster" in row else {})

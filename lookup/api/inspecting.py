@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from lookup.api.arguments import require_mapping, require_path
-from lookup.api.given import BrokerTable, Table, given_tables
+from lookup.api.given import Table, given_tables
 from lookup.api.outputs import as_html, data_frame
 from lookup.api.selection import Selection
 from lookup.errors import Argument, SettingsError
@@ -92,7 +91,7 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
     lookups: Table | None = None,
     settings: str | os.PathLike[str] | Mapping[str, object] | None = None,
     *,
-    brokers: BrokerTable | None = None,
+    brokers: Table | None = None,
     loads: Table | None = None,
     bundles: Table | None = None,
     ownership: Table | None = None,
@@ -106,18 +105,11 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
         lookups: the log, a path or a frame as for `evaluate`, which this process reads; default: `inputs.lookups` of
             the settings.
         settings: an evaluation whose brokers, rules and policies are held against the log, or what would stand in it.
-        brokers: with settings, a table in place of theirs, as for `evaluate`, like the next three.
-        loads: with settings.
-        bundles: with settings.
-        ownership: with settings.
+        brokers: with settings, a table in place of theirs, as for `evaluate`; so are the other three.
         overrides: settings by key path, which win over those given.
         progress: called with one short sentence at each step.
         warn: called with a sentence a user should read.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
-    require_mapping("overrides", overrides)
     tables = {"brokers": brokers, "loads": loads, "bundles": bundles, "ownership": ownership}
     if settings is None:
         for name, given in {**tables, "overrides": overrides}.items():
@@ -125,10 +117,8 @@ def inspect(  # noqa: PLR0913  the tables of `evaluate`, by keyword
                 raise SettingsError(
                     Argument(name), ": belongs to an evaluation; give ", Argument("settings"), " as well"
                 )
-    else:
-        require_path("settings", settings, or_mapping=True)
     with given_tables({"lookups": lookups, **tables}) as all_given:
-        selection = None if settings is None else all_given.select(settings, overrides or {}, warn)
+        selection = None if settings is None else all_given.select(settings, overrides, warn)
         path = all_given.flags.get("inputs.lookups") if selection is None else selection.settings.inputs.lookups
         if path is None:
             raise SettingsError("there is no log: give ", Argument("lookups", "PATH"))

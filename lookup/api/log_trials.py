@@ -124,11 +124,7 @@ class LogTrials:
         return [{name: fingerprint(path)["blake2b"] for name, path in paths.items()}, asdict(self.seal)]
 
     def begin(self, folder: str) -> None:
-        """Refuse workers of a cluster that cannot read the tables, or cannot write into the folder.
-
-        Raises:
-            SettingsError: naming what they do not reach.
-        """
+        """Refuse workers of a cluster that cannot read the tables, or cannot write into the folder."""
         self.folder = folder
         settings = self.selection.settings
         paths = [str(settings.inputs.lookups), *report_paths(settings).values()]

@@ -67,22 +67,13 @@ class Source:
 
     @classmethod
     def of(cls, given: Source | str | os.PathLike[str]) -> Source:
-        """Return what is given, a path as a record at its end.
-
-        Raises:
-            SettingsError: if it is neither.
-        """
+        """Return what is given, a path as a record at its end."""
         if isinstance(given, Source):
             return given
-        require_path("source", given)
-        return cls(os.fspath(given))
+        return cls(require_path("source", given))
 
     def rows(self, progress: Callable[[str], None]) -> Rows:
-        """Read the rows.
-
-        Raises:
-            PulsarLookupError: in one sentence, if there is nothing to read.
-        """
+        """Read the rows."""
         # Before a cluster is read, which may take a minute.
         if self.lookups is not None:
             with _naming_lookups():
@@ -200,9 +191,6 @@ def plan(  # noqa: PLR0913  what a plan is made of, by keyword
         drain: ids of brokers that give up all they own and take nothing, or one; a host does if it names one broker.
         plugin_files: Python files that register parts, or one of them.
         progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     source = Source.of(source)
     limits = _limits(max_moves, max_weight, names_of("only", only), names_of("drain", drain))
@@ -229,8 +217,7 @@ def open_plan(path: str | os.PathLike[str]) -> Plan:
     Raises:
         InputError: if it is none, or was edited.
     """
-    require_path("path", path)
-    return Plan(read_plan(path))
+    return Plan(read_plan(require_path("path", path)))
 
 
 def check_plan(
@@ -241,9 +228,6 @@ def check_plan(
     Args:
         source: as for `plan`.
         progress: called with one short sentence at each step.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
     """
     return plan_today(plan.plan, state_of(Source.of(source).rows(progress)))
 
@@ -304,8 +288,7 @@ def _specs(
         raise SettingsError(Argument("candidate"), " is of a search; give ", Argument("tuned"), " as well")
     if isinstance(given, Mapping):
         return policies_in(anchored(given, Path.cwd()), "policy")
-    require_path("policy", given, or_mapping=True)
-    return load_policies(shipped_path(os.fspath(given)))
+    return load_policies(shipped_path(require_path("policy", given, or_mapping=True)))
 
 
 def _tuned_table(folder: str | os.PathLike[str], candidate: int | None) -> Mapping[str, Any]:

@@ -27,13 +27,9 @@ def result_folder(output: str | os.PathLike[str] | None) -> Iterator[tuple[str, 
 
     Args:
         output: path or URI; None: a temporary folder, which goes with that object, or at once if the body fails.
-
-    Raises:
-        SettingsError: if it is no path.
     """
     if output is not None:
-        require_path("output", output)
-        yield os.fspath(output), lambda result: None
+        yield require_path("output", output), lambda result: None
         return
     temporary = tempfile.mkdtemp(prefix="lookup-")
     try:

@@ -24,7 +24,7 @@ from lookup.settings import (
     load_manager_keys,
     load_manager_sources,
     policy_warnings,
-)
+)  # fmt: skip
 from lookup.settings.files import read_toml
 from lookup.settings.pulsar_keys import KEYS
 from lookup.settings.releases import release_of_all
@@ -138,11 +138,7 @@ def examine(
 
 
 def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
-    """Fit policies that are read from a `broker.conf` to the brokers' release, and begin with that file's bundles.
-
-    Raises:
-        SettingsError: if a policy is wrong under that release.
-    """
+    """Fit policies that are read from a `broker.conf` to the brokers' release, and begin with that file's bundles."""
     if not any(policy.conf_file for policy in settings.policies):
         return settings
     versions = [None if entry.profile is None else entry.profile.broker_version for entry in settings.brokers]
@@ -160,11 +156,7 @@ def fit_to_brokers(settings: EvaluationFile) -> EvaluationFile:
 
 
 def require_shedding(file: TuneFile, settings: EvaluationFile) -> None:
-    """Refuse a search for settings of a shedder that the `broker.conf` of its policy turns off.
-
-    Raises:
-        SettingsError: naming the file and the key.
-    """
+    """Refuse a search for settings of a shedder that the `broker.conf` of its policy turns off."""
     policies = {policy.name: policy for policy in settings.policies}
     for space in file.spaces:
         policy, keys = policies.get(space.policy or settings.evaluation.incumbent), {*space.set, *space.vary}
@@ -178,11 +170,7 @@ def require_shedding(file: TuneFile, settings: EvaluationFile) -> None:
 
 
 def registrations_in(path: str) -> Mapping[str, Sequence[Registration]]:
-    """Read a BROKERS table: registrations in order of time, by cluster. It takes Arrow.
-
-    Raises:
-        InputError: if the table cannot be used.
-    """
+    """Read a BROKERS table: registrations in order of time, by cluster. It takes Arrow."""
     from lookup.replay.tables import registrations
 
     table = registrations(path)

@@ -29,7 +29,7 @@ from lookup.simulation import (
     read_scenario,
     run_policy,
     trends_text,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,25 +181,20 @@ def simulate(
 
 
 def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]:
-    """Read scenarios, all before the first is run: a mistake in the last one does not come after minutes.
-
-    Raises:
-        SettingsError: for the first that cannot be used, with all its mistakes.
-    """
-    if isinstance(scenarios, Mapping):
-        return [_of_mapping(scenarios, "scenarios")]
-    if not isinstance(scenarios, Sequence) or isinstance(scenarios, str):
-        require_path("scenarios", scenarios, or_mapping=True)
-        scenarios = [scenarios]
-    if not scenarios:
+    """Read scenarios, all before the first is run: a mistake in the last one does not come after minutes."""
+    named: dict[str, Any] = {"scenarios": scenarios}
+    if isinstance(scenarios, Sequence) and not isinstance(scenarios, str):
+        named = {f"scenarios[{number}]": given for number, given in enumerate(scenarios)}
+    if not named:
         raise SettingsError(Argument("scenarios"), ": is empty; name one scenario at least")
     files = []
-    for number, given in enumerate(scenarios):
-        require_path(f"scenarios[{number}]", given, or_mapping=True)
+    for name, given in named.items():
+        text = require_path(name, given, or_mapping=True)
         if isinstance(given, Mapping):
-            files.append(_of_mapping(given, f"scenarios[{number}]"))
+            content = checked_scenario(anchored(given, Path.cwd()), name)
+            files.append(ScenarioFile(Path(name), content, "", ""))
             continue
-        path = Path(shipped_path(os.fspath(given)))
+        path = Path(shipped_path(text))
         if path.is_dir():
             raise SettingsError(f"{path} is a folder; name the scenario files in it, like {path}/*.scenario")
         files.append(read_scenario(path))
@@ -207,11 +202,7 @@ def read_scenarios(scenarios: Written | Sequence[Written]) -> list[ScenarioFile]
 
 
 def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], None]) -> Sequence[Policy]:
-    """Build the policies of a scenario, and warn of what in them is probably not meant.
-
-    Raises:
-        SettingsError: naming file, policy and part.
-    """
+    """Build the policies of a scenario, and warn of what in them is probably not meant."""
     specs = file.scenario.policies
     for warning in policy_warnings(specs):
         warn(f"{file.path}: {warning}")
@@ -227,10 +218,6 @@ def policies_of(file: ScenarioFile, registry: Registry, warn: Callable[[str], No
 def run_scenario(file: ScenarioFile, policies: Sequence[Policy]) -> ScenarioRun:
     """Run a scenario against its policies."""
     return ScenarioRun(file, tuple(run_policy(file.scenario, policy) for policy in policies))
-
-
-def _of_mapping(written: Mapping[str, object], name: str) -> ScenarioFile:
-    return ScenarioFile(Path(name), checked_scenario(anchored(written, Path.cwd()), name), "", "")
 
 
 def _assertion_row(pair: tuple[ScenarioRun, AssertionResult]) -> dict[str, Any]:

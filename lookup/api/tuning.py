@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lookup.api.arguments import Say, require_mapping, require_path
 from lookup.api.evaluating import size_of
 from lookup.api.files import write_page
-from lookup.api.given import BrokerTable, Table, given_tables
+from lookup.api.given import Table, given_tables
 from lookup.api.log_trials import SEALED, LogTrials, evaluate_finalists, log_span
 from lookup.api.outputs import data_frame, result_folder
 from lookup.api.results import Evaluation, open_run, require_page_packages
@@ -133,7 +133,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
     settings: str | os.PathLike[str] | Mapping[str, object],
     lookups: Table | None = None,
     *,
-    brokers: BrokerTable | None = None,
+    brokers: Table | None = None,
     loads: Table | None = None,
     bundles: Table | None = None,
     ownership: Table | None = None,
@@ -154,12 +154,7 @@ def tune(  # noqa: PLR0913  those of `evaluate`, and whether anything is sealed
         force: begin anew, in the place of earlier results.
         no_holdout: seal no part of the log, for one that is too short; nothing that is found is confirmed then.
         overrides: settings by key path, of the search (`tune.candidates`) and of its evaluation.
-        workers: as for `evaluate`, like the next two.
-        progress: called with one short sentence at each step.
-        warn: called with a sentence a user should read.
-
-    Raises:
-        PulsarLookupError: in one sentence, for whatever the caller has to change.
+        workers: as for `evaluate`, and so are the next two.
     """
     from lookup.api.workers import check_workers, workers_for
     from lookup.spark.cluster import ship_code
@@ -187,11 +182,11 @@ def open_tuning(folder: str | os.PathLike[str]) -> Tuning:
     Raises:
         InputError: if there is none.
     """
-    require_path("folder", folder)
-    content = _read(os.fspath(folder), _RESULT)
+    path = require_path("folder", folder)
+    content = _read(path, _RESULT)
     if content is None:
-        raise InputError(f"{os.fspath(folder)}: holds no tune.json; `lookup tune` writes one")
-    return Tuning(os.fspath(folder), content)
+        raise InputError(f"{path}: holds no tune.json; `lookup tune` writes one")
+    return Tuning(path, content)
 
 
 def has_tuning(folder: str) -> bool:

@@ -13,11 +13,7 @@ __all__ = ["check_workers", "workers_for"]
 
 
 def check_workers(workers: object) -> None:
-    """Refuse what is neither a Spark session nor `InProcess()`.
-
-    Raises:
-        SettingsError: that names the argument, the value and what it takes.
-    """
+    """Refuse what is neither a Spark session nor `InProcess()`."""
     # Sessions of Spark Connect have a type of their own, which cannot be loaded without what it needs.
     is_session = type(workers).__module__.startswith("pyspark.sql") and type(workers).__name__ == "SparkSession"
     if workers is None or isinstance(workers, InProcess) or is_session:
@@ -32,9 +28,6 @@ def workers_for(given: Workers | None, size: Callable[[], Size], say: Callable[[
     Args:
         size: how much that is; called if it decides.
         say: called with what was decided by it.
-
-    Raises:
-        SettingsError: if Spark is needed, and cannot start.
     """
     if chosen := given or in_process(size, say):
         return chosen

@@ -45,5 +45,5 @@ def evaluated(folder: Path, log: Path, evaluation: Mapping[str, Any] | None = No
         "inputs": {name: str(log / name) for name in ("lookups", "brokers", "ownership")},
         "policies": [*POLICIES],
     }
-    lookup.evaluate(settings, output=folder, workers=InProcess())
+    lookup.evaluate(settings=settings, output=folder, workers=InProcess())
     return folder

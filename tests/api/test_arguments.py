@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lookup import evaluate, explain, explain_owners, ingest
+from lookup import evaluate, explain, explain_cycle, explain_owners, ingest, open_run
 from lookup.api.arguments import names_of
 from lookup.errors import PulsarLookupError
 from lookup.logs.jobs import InProcess
@@ -22,12 +22,16 @@ SETTINGS = {
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: evaluate(42), "settings is 42"),
-        (lambda: evaluate(SETTINGS, overrides=["a"]), "overrides is ['a']"),
-        (lambda: evaluate(SETTINGS, by=3), "by is 3"),
+        (lambda: evaluate(settings=42), "settings is 42"),
+        (lambda: evaluate(settings={}, workers="none"), "workers: is 'none'; a Spark session, InProcess() of "),
+        (lambda: explain_cycle("here", 0, workers=InProcess), "workers: is "),
+        (lambda: ingest("x", "y", workers=2), "workers: is 2; "),
+        (lambda: evaluate(settings=SETTINGS, overrides=["a"]), "overrides is ['a']"),
+        (lambda: evaluate(settings=SETTINGS, by=3), "by is 3"),
         (lambda: explain(SETTINGS, "t", properties="rack=b"), "properties is 'rack=b'"),
         (lambda: explain(SETTINGS, "t", policy="r"), "policy: "),
         (lambda: explain_owners(42), "run is 42"),
+        (lambda: open_run(7), "run is 7"),
         (lambda: ingest("x", 42), "output is 42"),
         (lambda: ingest("x", "y", mapping=42), "mapping is 42"),
         (lambda: ingest("x", "y", mapping={"use": "delimted"}), "mapping: "),

@@ -17,10 +17,11 @@ from tests.api.test_evaluating import _SETTINGS, log_of_racks
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Evaluate a log in two ways: the second has a candidate more, and other brokers."""
     folder, log = tmp_path_factory.mktemp("runs"), log_of_racks()
-    lookup.evaluate(_SETTINGS, log, output=folder / "a", workers=InProcess())
+    lookup.evaluate(log, settings=_SETTINGS, output=folder / "a", workers=InProcess())
     more = [*_SETTINGS["policies"], {"name": "same", "selector": "random"}]
     brokers = [*_SETTINGS["brokers"], {"id": "b2:8080"}]
-    lookup.evaluate({**_SETTINGS, "policies": more}, log, brokers=brokers, output=folder / "b", workers=InProcess())
+    given = {"policies": more, "brokers": brokers, "workers": InProcess()}
+    lookup.evaluate(log, settings=_SETTINGS, output=folder / "b", **given)
     return folder / "a", folder / "b"
 
 

@@ -22,8 +22,8 @@ def test_a_log_is_frames_that_can_be_evaluated(tmp_path: Path) -> None:
 
     assert log.document() == json.loads(json.dumps(log.document()))
     assert {name: len(getattr(log, name)) for name in log.report.rows} == log.document()["rows"]
-    settings = {"evaluation": {"incumbent": "p", "seeds": 1}, "policies": [{"name": "p", "selector": "random"}]}
-    found = lookup.evaluate(settings, log.lookups, brokers=log.brokers, ownership=log.ownership, workers=InProcess())
+    tables = {name: getattr(log, name) for name in ("lookups", "brokers", "ownership")}
+    found = lookup.evaluate(policies=["random"], incumbent="random", workers=InProcess(), **tables)
     assert found.results.clusters == ("east",)
     manifest = json.loads((tmp_path / "sample" / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["command"], manifest["seeds"]) == (["lookup", "generate"], [7])

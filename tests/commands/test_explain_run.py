@@ -105,7 +105,7 @@ def test_what_a_shedder_remembers_of_many_bundles_is_counted(lookup: Run, tmp_pa
         "inputs": {name: str(log / name) for name in ("lookups", "brokers")},
         "policies": [{"name": "even", "selector": "random", "shedder": {"use": "rebalance", "hit_count": 0}}],
     }
-    evaluate(settings, output=tmp_path / "run", workers=InProcess())
+    evaluate(settings=settings, output=tmp_path / "run", workers=InProcess())
     ran = lookup("explain", tmp_path / "run", "--at", "2026-01-05T01:30:00Z", "--master", "none")
 
     assert re.search(r"\nweights: +\d\d entries\n", ran.out)

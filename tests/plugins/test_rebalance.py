@@ -405,7 +405,9 @@ def test_on_a_generated_log_it_moves_less_than_a_threshold_is_as_even_and_nearer
             "shipped:rebalance",
         ],
     }
-    found = lookup.evaluate(settings, log.lookups, brokers=log.brokers, ownership=log.ownership, workers=InProcess())
+    found = lookup.evaluate(
+        log.lookups, settings=settings, brokers=log.brokers, ownership=log.ownership, workers=InProcess()
+    )
     whole = found.figures[(found.figures["scope"] == "all clusters") & found.figures["key"].isin([None, "rack"])]
     usual, ours = (whole[whole["policy"] == name].set_index("metric")["value"] for name in ("usual", "rebalance"))
 

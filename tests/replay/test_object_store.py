@@ -236,11 +236,11 @@ def test_record_goes_on_in_a_store(store: ObjectStore) -> None:
 def test_evaluation_of_a_program_is_written_to_a_store(store: ObjectStore, stored: str) -> None:
     """Its tables are read from there."""
     tables = {f"inputs.{name}": f"{stored}/{name}" for name in _TABLES}
-    run = evaluate(ROOT / "configs" / "evaluation.toml", overrides=tables | {"evaluation.seeds": 2})
+    run = evaluate(settings=ROOT / "configs" / "evaluation.toml", overrides=tables | {"evaluation.seeds": 2})
     run.write(f"s3://{BUCKET}/runs/copied")
 
     there = evaluate(
-        ROOT / "configs" / "evaluation.toml",
+        settings=ROOT / "configs" / "evaluation.toml",
         overrides=tables | {"evaluation.seeds": 2},
         output=f"s3://{BUCKET}/runs/direct",
     )

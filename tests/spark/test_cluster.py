@@ -116,7 +116,7 @@ master, config, sample, *outputs = sys.argv[1:]
 spark = SparkSession.builder.master(master).getOrCreate()
 tables = {f"inputs.{name}": f"{sample}/{name}" for name in ("brokers", "loads", "bundles", "ownership")}
 for output in outputs:
-    evaluate(config, f"{sample}/lookups", overrides=tables, output=output, workers=spark)
+    evaluate(f"{sample}/lookups", settings=config, overrides=tables, output=output, workers=spark)
 spark.stop()
 """
 

@@ -41,7 +41,7 @@ for program in sys.argv[1:]:
     ways = {"session": (pa.Table.from_pylist(rows), spark), "frame": (frame, None), "read": (frame, InProcess())}
     for way, (log, workers) in ways.items():
         try:
-            answer = str(evaluate(settings, log, workers=workers).exit_code)
+            answer = str(evaluate(log, settings=settings, workers=workers).exit_code)
         except SettingsError as error:
             answer = str(error)
         said[f"{os.path.basename(program)} {way}"] = answer

@@ -83,9 +83,9 @@ spark = SparkSession.builder.remote(url).getOrCreate()
 tables = {f"inputs.{name}": f"{sample}/{name}" for name in ("lookups", "brokers", "loads", "bundles", "ownership")}
 tables["evaluation.seeds"] = 2
 frame = spark.read.parquet(f"{sample}/lookups")
-evaluate(config, overrides=tables, output=f"{output}/active")
-evaluate(config, frame, overrides=tables, output=f"{output}/frame", workers=spark)
-evaluate(config, frame, overrides=tables, output=f"{output}/read", workers=InProcess(2))
+evaluate(settings=config, overrides=tables, output=f"{output}/active")
+evaluate(frame, settings=config, overrides=tables, output=f"{output}/frame", workers=spark)
+evaluate(frame, settings=config, overrides=tables, output=f"{output}/read", workers=InProcess(2))
 """
 
 

@@ -1,0 +1,123 @@
+"""Fit frames as people have them to canonical tables: mappings become JSON, texts times, and one cluster is `main`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from lookup.errors import InputError
+from lookup.logs.columns import REQUIRED, TABLES, Column, canonical_json
+from lookup.model.documents import TableName
+from lookup.model.quoting import listed, shown
+from lookup.model.time import FIRST_US, moment_at, parse_iso
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["fit_frame", "fit_spark"]
+
+#: Cluster of a table without such a column, as `lookup ingest` names it.
+_MAIN = "main"
+#: Kinds of columns that people hold in more ways than tables do.
+_COUNTS = ("time", "number", "integer")
+_FITTED = (*_COUNTS, "json", "properties")
+#: A time in Spark's SQL: without an offset it is in UTC, whatever zone the session has.
+_TIME = r"try_cast(if(ts rlike '[T ].*(Z|[+-][0-9]{2}:?[0-9]{2})$', ts, concat(ts, 'Z')) as timestamp)"
+
+
+def fit_frame(frame: Any, table: TableName) -> object:
+    """Return a frame with the columns of a table; for brokers without times a list of mappings.
+
+    What needs no change is returned as it is, and so is what cannot be read: its writer refuses it.
+
+    Raises:
+        InputError: naming a column, and its first value that does not fit.
+    """
+    columns = {column.name: column for column in TABLES[table]}
+    frame = _rows(frame, columns, table)
+    if not isinstance(frame, pd.DataFrame):
+        return frame
+    names = [*map(str, frame.columns)]
+    if table == "brokers" and {"ts", "event", "lookup_data"}.isdisjoint(names):
+        return [_plain(row) for row in frame.astype(object).where(frame.notna(), None).to_dict("records")]
+    always: dict[str, object] = {"cluster": _MAIN}
+    if table == "brokers" and {"ts", "event"}.isdisjoint(names):
+        always |= {"ts": moment_at(FIRST_US), "event": "registered"}
+    always = {name: value for name, value in always.items() if name not in names}
+    needed = [name for name in REQUIRED[table] if name not in always]
+    missing = [name for name in needed if name not in names]
+    if missing:
+        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {' and '.join(missing)} are"
+        raise InputError(f"{table}: {what} missing; it needs {listed(needed)}, and has {listed(names) or 'no column'}")
+    for column in columns.values():
+        # Objects and texts; a column that is there twice is refused by its writer.
+        is_once = column.kind in _FITTED and names.count(column.name) == 1
+        if is_once and frame[column.name].dtype.kind in "OU":
+            frame = frame.assign(**{column.name: _fitted(frame[column.name], column, table)})
+    return frame.assign(**always)
+
+
+def _rows(frame: Any, columns: Mapping[str, Column], table: TableName) -> object:
+    if isinstance(frame, Sequence):
+        wrong = next((number for number, row in enumerate(frame) if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise InputError(f"{table}: row {wrong} is {shown(frame[wrong])}, which is no mapping")
+        # Whole numbers that some rows lack stay such.
+        return pd.DataFrame([*frame], dtype=object)
+    if isinstance(frame, pd.DataFrame):
+        levels = [name for name in frame.index.names if name in columns and name not in frame.columns]
+        return frame.reset_index(levels) if levels else frame
+    try:
+        stream = frame.toArrow() if hasattr(frame, "toArrow") else pa.RecordBatchReader.from_stream(frame)
+    except Exception:  # noqa: BLE001  of any library; reading it again says what is wrong
+        return frame
+    kinds = [(columns[one.name].kind, one.type) for one in stream.schema if one.name in columns]
+    odd = [kind for kind, held in kinds if pa.types.is_nested(held) or ("string" in str(held) and kind in _COUNTS)]
+    if {*REQUIRED[table]} <= {*stream.schema.names} and not {*odd} & {*_FITTED}:
+        return stream
+    stream = stream if isinstance(stream, pa.Table) else stream.read_all()
+    return stream.to_pandas(integer_object_nulls=True, maps_as_pydicts="lossy")
+
+
+def fit_spark(frame: DataFrame) -> DataFrame:
+    """Return a log with the columns of LOOKUPS; times that cannot be read are null, and go to quarantine."""
+    kinds = dict(frame.dtypes)
+    fits = {} if "cluster" in kinds else {"cluster": f"'{_MAIN}'"}
+    fits |= {"ts": _TIME} if kinds.get("ts") == "string" else {}
+    fits |= {"properties": "to_json(properties)"} if kinds.get("properties", "string") != "string" else {}
+    if not fits:
+        return frame
+    columns = [f"`{name}`" for name in frame.columns if name not in fits]
+    return frame.selectExpr(*columns, *(f"{fit} as {name}" for name, fit in fits.items()))
+
+
+def _fitted(values: pd.Series[Any], column: Column, table: TableName) -> pd.Series[Any]:
+    try:
+        pairs = zip(values, values.isna(), strict=True)
+        # As objects: pandas would make floats of whole numbers with gaps.
+        return pd.Series([None if gap else _fit(value, column) for value, gap in pairs], values.index, dtype=object)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{table}: column {column.name!r}: {error}") from None
+
+
+def _fit(value: Any, column: Column) -> object:
+    if column.kind in ("json", "properties"):
+        is_text = isinstance(value, str)
+        return value if is_text else (canonical_json if column.kind == "json" else column.check)(_plain(value))
+    if not isinstance(value, str):
+        return value
+    if column.kind == "time":
+        return moment_at(parse_iso(value))
+    raise ValueError(f"{shown(value)} is a text; a number would be right")
+
+
+def _plain(value: Any) -> Any:
+    """Return nested values as JSON has them; a key that another row has is null in Arrow, and was not given."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    # Lists inside are arrays of numpy.
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [*map(_plain, value)] if isinstance(value, list) else value
