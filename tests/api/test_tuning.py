@@ -19,12 +19,11 @@ from pyspark.sql import SparkSession
 import lookup
 from lookup.api.given import given_tables
 from lookup.api.log_trials import LogTrials
-from lookup.errors import InputError, SettingsError
+from lookup.errors import InputError, PulsarLookupError, SettingsError
 from lookup.logs.jobs import InProcess
 from lookup.replay.outcome import ReplayOutcome
 from lookup.replay.run import replay
 from lookup.settings.loader import load_tuning
-from tests.replay.layouts import write_rows
 from tests.tuning.files import write_search_file
 
 _HOURS = 48
@@ -34,21 +33,8 @@ _HOURS = 48
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write two days of lookups from three racks."""
     folder = tmp_path_factory.mktemp("log") / "sample"
-    lookup.generate(
-        folder,
-        hours=_HOURS,
-        lookups=20_000,
-        clusters=1,
-        brokers=6,
-        topics=1_000,
-        tenants=96,
-        namespaces=96,
-        zipf=0.2,
-        rack_affinity=1.0,
-        losses=0,
-        policy="none",
-        seed=3,
-    )
+    sizes = {"lookups": 20_000, "clusters": 1, "brokers": 6, "topics": 1_000, "tenants": 96, "namespaces": 96}
+    lookup.generate(folder, hours=_HOURS, zipf=0.2, rack_affinity=1.0, losses=0, policy="none", seed=3, **sizes)
     return folder
 
 
@@ -114,13 +100,7 @@ def test_a_cluster_that_begins_on_the_sealed_days_is_judged_too(log: Path, tmp_p
     west = east[east["ts"] >= begins].assign(cluster="west")
     both = pd.concat([brokers, brokers.assign(cluster="west")])
 
-    found = lookup.tune(
-        _search(log, _WEIGHT, candidates=2),
-        pd.concat([east, west]),
-        brokers=both,
-        output=tmp_path / "out",
-        workers=InProcess(),
-    )
+    found = _tuned(_search(log, _WEIGHT, candidates=2), tmp_path / "out", lookups=pd.concat([east, west]), brokers=both)
 
     metrics = lookup.open_run(f"{found.folder}/sealed").figures
     shares = metrics[(metrics["metric"] == "answered_ratio") & (metrics["cluster"] == "west")]["value"]
@@ -153,7 +133,7 @@ def test_the_recommended_policy_can_be_pasted(found: Any, log: Path) -> None:
     settings = _evaluation(log)
     settings["policies"].append(table)
 
-    evaluation = lookup.evaluate(settings, workers=InProcess())
+    evaluation = lookup.evaluate(settings=settings, workers=InProcess())
 
     verdicts = {(row.metric, row.key): row.verdict for row in evaluation.figures.dropna(subset="verdict").itertuples()}
     assert verdicts["match_ratio", "rack"] == "better"
@@ -169,9 +149,7 @@ def test_sealed_days_are_not_looked_at_before(found: Any, log: Path, tmp_path: P
         place.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows.set_column(rows.schema.get_field_index("properties"), "properties", unlabelled), place)
 
-    other = lookup.tune(
-        _search(log, _WEIGHT), tmp_path / "lookups", output=tmp_path / "out", workers=InProcess()
-    ).document()
+    other = _tuned(_search(log, _WEIGHT), tmp_path / "out", lookups=tmp_path / "lookups").document()
 
     known = found.document()
     assert (known["sealed_from"], known["opened"]) == ("2026-01-06T00:00:00Z", 1)
@@ -226,12 +204,13 @@ def test_a_search_that_was_stopped_over_its_sealed_days_opens_them_once(found: A
 
 
 def test_bounds_of_the_evaluation_hold_for_its_search(log: Path, tmp_path: Path) -> None:
-    """What it does not read is neither searched nor sealed."""
-    search = _search(log, _WEIGHT, candidates=3)
+    """What it does not read is neither searched nor sealed; an objective is no price by default."""
+    search = _search(log, _WEIGHT, candidates=3, objectives=["moved_weight"])
     search["tune"]["evaluation"]["evaluation"] |= {"since": "2026-01-05T06:00:00Z", "until": "2026-01-06T18:00:00Z"}
 
     document = _tuned(search, tmp_path / "out").document()
 
+    assert (document["objectives"], document["prices"]) == (["moved_weight"], [])
     assert document["first"] == "2026-01-05T06:00:00Z"
     assert "2026-01-06T00:00:00Z" < document["sealed_from"] < document["last"] < "2026-01-06T18:00:00Z"
 
@@ -241,17 +220,6 @@ def test_spark_finds_the_same(found: Any, log: Path, tmp_path: Path, spark: Spar
     lookup.tune(_search(log, _WEIGHT), output=tmp_path / "spark", workers=spark)
 
     assert (tmp_path / "spark" / "tune.json").read_bytes() == (Path(found.folder) / "tune.json").read_bytes()
-
-
-@pytest.mark.parametrize("seeds", [1, 3, [4, 5]])
-def test_too_few_replicates_are_refused_before_any_work(log: Path, tmp_path: Path, seeds: Any) -> None:
-    """However large a gain is, they would not confirm it."""
-    search = _search(log, _WEIGHT)
-    search["tune"]["evaluation"]["evaluation"]["seeds"] = seeds
-
-    with pytest.raises(SettingsError, match=r"replicates? .* 4 or more"):
-        _tuned(search, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_among_equals_the_incumbent_is_kept(log: Path, tmp_path: Path) -> None:
@@ -334,7 +302,7 @@ def test_a_page_that_cannot_be_drawn_loses_nothing(
     assert [text.partition(" ")[0] for text in said if "could not be drawn" in text] == ["report.html", "tune.html"]
 
 
-def test_a_finished_search_is_opened_again(found: Any) -> None:
+def test_a_finished_search_is_opened_again_and_not_overwritten(found: Any, log: Path) -> None:
     """With its candidates as a table, and the evaluation of its sealed days."""
     opened = lookup.open_tuning(found.folder)
 
@@ -342,10 +310,6 @@ def test_a_finished_search_is_opened_again(found: Any) -> None:
     assert len(opened.candidates) == len(found.document()["candidates"])
     assert opened.sealed.exit_code in (0, 3, 4)
     assert "change scorers[1].weight" in repr(opened)
-
-
-def test_a_folder_of_another_search_is_refused(found: Any, log: Path) -> None:
-    """And of this one if it is finished."""
     with pytest.raises(InputError, match="of other settings"):
         _tuned(_search(log, _WEIGHT, candidates=5), found.folder)
     with pytest.raises(InputError, match="finished; force=True"):
@@ -368,47 +332,6 @@ def test_a_folder_with_something_else_under_the_names_of_a_search_is_refused(
     assert _tuned(_search(log, _WEIGHT, candidates=2), tmp_path, force=True).document()["opened"] == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"objectives": ["match_ration:rack"]}, "'match_ration'"),
-        ({"objectives": ["moved_weight"], "prices": ["moved_weight"]}, "tune: 'moved_weight' "),
-        ({"candidates": 1}, "tune.candidates: "),
-        ({"holdout": 0.95}, "tune.holdout"),
-        ({"limits": {"movs": 1.0}}, "'movs'"),
-        ({"limits": {"imbalance_max_mean": 0.0}}, "tune.limits: 'imbalance_max_mean': "),
-    ],
-)
-def test_what_is_wrong_is_said_before_any_work(
-    log: Path, tmp_path: Path, changes: dict[str, Any], sentence: str
-) -> None:
-    """In one sentence, and nothing is written."""
-    with pytest.raises(SettingsError) as caught:
-        _tuned(_search(log, _WEIGHT, **changes), tmp_path / "out")
-
-    assert sentence in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_figure_that_the_log_does_not_have_is_refused(log: Path, tmp_path: Path) -> None:
-    """After the first batch, which shows which there are."""
-    with pytest.raises(SettingsError, match=r"tune: 'match_ratio:planet' "):
-        _tuned(_search(log, _WEIGHT, objectives=["match_ratio:planet"], candidates=3), tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("limits", "sentence"),
-    [
-        ({"match_ratio:rack": 9.0}, r"'match_ratio:rack': .* 9 times .* above 1"),
-        ({"imbalance_max_mean": 0.1}, r"0\.1 times .* 1\.\d+ .* below 1"),
-    ],
-)
-def test_a_limit_that_no_value_meets_is_refused(log: Path, tmp_path: Path, limits: Any, sentence: str) -> None:
-    """As soon as today's figure is known, and not after a search in which nothing is within it."""
-    with pytest.raises(SettingsError, match=sentence):
-        _tuned(_search(log, _WEIGHT, limits=limits, candidates=3), tmp_path / "out")
-
-
 def test_when_time_is_up_what_there_is_races(log: Path, tmp_path: Path) -> None:
     """No batch around the best is begun then; the answer is confirmed as ever."""
     kinds = {}
@@ -421,61 +344,12 @@ def test_when_time_is_up_what_there_is_races(log: Path, tmp_path: Path) -> None:
     assert "near" in kinds[60.0]
 
 
-def test_an_objective_is_no_price_by_default(log: Path, tmp_path: Path) -> None:
-    """To move less is then what is sought."""
-    search = _search(log, _WEIGHT, objectives=["moved_weight"], candidates=2)
-
-    document = _tuned(search, tmp_path / "out").document()
-
-    assert (document["objectives"], document["prices"]) == (["moved_weight"], [])
-
-
-def test_an_incumbent_that_cannot_act_is_refused(log: Path, tmp_path: Path) -> None:
-    """Everything would look better than it; the remedy is said."""
-    search = _search(log, _WEIGHT)
-    search["tune"]["evaluation"]["policies"][0]["shedder"] = {"use": "threshold", "min_offload": 1e7}
-
-    with pytest.raises(InputError, match=r"incumbent today .* evaluation\.bytes_per_weight"):
-        _tuned(search, tmp_path / "out")
-
-
-@pytest.mark.parametrize("time", [{"since": "2030-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}])
-def test_times_without_a_row_are_refused_before_any_work(log: Path, tmp_path: Path, time: dict[str, str]) -> None:
-    """With those of the log."""
-    search = _search(log, _WEIGHT)
-    search["tune"]["evaluation"]["evaluation"] |= time
-
-    with pytest.raises(InputError, match=r"evaluation\.since to evaluation\.until; .* 2026-"):
-        _tuned(search, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("times", "part"), [({"from": "2030-01-01T00:00:00Z"}, "searched"), ({"until": "2026-01-06T00:00:00Z"}, "sealed")]
-)
-def test_days_without_a_broker_are_refused_before_any_work(
-    log: Path, tmp_path: Path, times: dict[str, str], part: str
-) -> None:
-    """Those that are searched, and those that are sealed, which a search would come to after hours."""
-    search = _search(log, _WEIGHT)
-    del search["tune"]["evaluation"]["inputs"]["brokers"]
-    search["tune"]["evaluation"]["brokers"] = [{"id": "b:1", **times}]
-
-    with pytest.raises(InputError, match=f"no broker is registered .* {part}"):
-        _tuned(search, tmp_path / "out")
-    assert not list(tmp_path.glob("out/*"))
-
-
-def _search_for_bundles(log: Path) -> dict[str, Any]:
-    """Return a search for how many bundles a namespace should have, of which there is one."""
-    search = _search(log, {"bundles": [1, 16, 64]}, objectives=["imbalance_max_mean"])
-    search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 1
-    return search
-
-
 def test_candidates_have_bundles_of_their_own(log: Path, tmp_path: Path) -> None:
     """One bundle for each namespace is far from even, and each candidate that has more is nearer to it."""
-    found = _tuned(_search_for_bundles(log), tmp_path / "out")
+    search = _search(log, {"bundles": [1, 16, 64]}, objectives=["imbalance_max_mean"])
+    search["tune"]["evaluation"]["evaluation"]["default_bundles"] = 1
+
+    found = _tuned(search, tmp_path / "out")
     today, *others = found.document()["candidates"]
     uneven = {one["changes"]["bundles"]: one["search"]["imbalance_max_mean"]["value"] for one in others}
 
@@ -484,21 +358,55 @@ def test_candidates_have_bundles_of_their_own(log: Path, tmp_path: Path) -> None
     assert uneven[64] < uneven[16] < today["search"]["imbalance_max_mean"]["value"] - 0.1
 
 
-def test_bundles_are_not_varied_with_loads_of_the_log_s_own(log: Path, tmp_path: Path) -> None:
-    """BUNDLES says nothing of others: refused before anything is replayed or written."""
-    row = {"ts": 1_767_311_760_000_000, "cluster": "c", "bundle": "t/n/0x00000000_0xffffffff", "stats": "{}"}
-    write_rows([row], "bundles", tmp_path / "bundles.parquet")
+@pytest.mark.parametrize(
+    ("tune", "change", "sentence"),
+    [
+        ({"objectives": ["match_ration:rack"]}, {}, "'match_ration'"),
+        ({"objectives": ["moved_weight"], "prices": ["moved_weight"]}, {}, "tune: 'moved_weight' "),
+        ({"candidates": 1}, {}, "tune.candidates: "),
+        ({"holdout": 0.95}, {}, "tune.holdout"),
+        ({"limits": {"movs": 1.0}}, {}, "'movs'"),
+        ({"limits": {"imbalance_max_mean": 0.0}}, {}, "tune.limits: 'imbalance_max_mean': "),
+        ({}, {"evaluation": {"seeds": 1}}, "replicate can .* 4 or more"),
+        ({}, {"evaluation": {"seeds": [4, 5]}}, "replicates can .* 4 or more"),
+        ({}, {"evaluation": {"since": "2030-01-01T00:00:00Z"}}, r"evaluation\.since to .* 2026-"),
+        ({}, {"evaluation": {"until": "2020-01-01T00:00:00Z"}}, r"evaluation\.since to .* 2026-"),
+        ({}, {"brokers": [{"id": "b:1", "from": "2030-01-01T00:00:00Z"}]}, "no broker is registered .* searched"),
+        ({}, {"brokers": [{"id": "b:1", "until": "2026-01-06T00:00:00Z"}]}, "no broker is registered .* sealed"),
+        ({}, {"shedder": {"use": "threshold", "min_offload": 1e7}}, r"incumbent today .* evaluation\.bytes_per_weight"),
+        ({}, {"bundles": [40_001, 50_003]}, "90,006 ranges, more than 65,536"),
+        ({}, {"bundles": [1, 16], "table": True}, "space 'nearness': bundles .*BUNDLES"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work(
+    log: Path, tmp_path: Path, tune: dict[str, Any], change: dict[str, Any], sentence: str
+) -> None:
+    """In one sentence, and nothing is written: else a search of hours would end with it."""
+    search = _search(log, {"bundles": change["bundles"]} if "bundles" in change else _WEIGHT, **tune)
+    evaluation = search["tune"]["evaluation"]
+    evaluation["evaluation"] |= change.get("evaluation", {})
+    if "brokers" in change:
+        evaluation |= {"brokers": change["brokers"], "inputs": {"lookups": str(log / "lookups")}}
+    if "shedder" in change:
+        evaluation["policies"][0]["shedder"] = change["shedder"]
+    row = {"ts": "2026-01-05", "cluster": "c", "bundle": "t/n/0x00000000_0xffffffff", "stats": {}}
 
-    with pytest.raises(SettingsError, match=r"space 'nearness': bundles .*BUNDLES"):
-        _tuned(_search_for_bundles(log), tmp_path / "out", bundles=str(tmp_path / "bundles.parquet"))
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(PulsarLookupError, match=sentence):
+        _tuned(search, tmp_path / "out", bundles=[row] if "table" in change else None)
+    assert not list(tmp_path.glob("out/*"))
 
 
-def test_bundles_with_few_boundaries_in_common_are_refused(log: Path, tmp_path: Path) -> None:
-    """A namespace would be cut into far too many ranges."""
-    search = _search_for_bundles(log)
-    search["spaces"] = [{"name": "many", "vary": {"bundles": [40_001, 50_003]}}]
-
-    with pytest.raises(SettingsError, match="90,003 ranges, more than 65,536"):
-        _tuned(search, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    ("tune", "sentence"),
+    [
+        ({"objectives": ["match_ratio:planet"]}, "tune: 'match_ratio:planet' "),
+        ({"limits": {"match_ratio:rack": 9.0}}, r"'match_ratio:rack': .* 9 times .* above 1"),
+        ({"limits": {"imbalance_max_mean": 0.1}}, r"0\.1 times .* 1\.\d+ .* below 1"),
+    ],
+)
+def test_what_the_first_batch_shows_to_be_impossible_is_refused(
+    log: Path, tmp_path: Path, tune: dict[str, Any], sentence: str
+) -> None:
+    """As soon as today's figures are known, and not after a search in which nothing is within limits."""
+    with pytest.raises(SettingsError, match=sentence):
+        _tuned(_search(log, _WEIGHT, candidates=3, **tune), tmp_path / "out")
