@@ -16,6 +16,8 @@ __all__ = [
 NOTHING = "–"
 #: Arrows by the direction that is better.
 ARROWS: Mapping[str, str] = {"up": "↑", "down": "↓", "info": " "}
+#: Numbers from here on are written in millions.
+_LARGE = 1e8
 #: A value that grows to this multiple is written as a multiple.
 _MULTIPLE = 1.5
 #: Differences below this come from rounding, 5e-17 between two means of 0.3.
@@ -41,14 +43,16 @@ def value_text(value: float, unit: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number with about four digits.
+    """Write a number with about four digits, large ones in millions.
 
     Example:
-        >>> number_text(1234567.8), number_text(12.3456), number_text(0.00012345), number_text(-5.6e-17)
-        ('1,234,568', '12.35', '0.0001234', '0')
+        >>> number_text(1.82e9), number_text(1234567.8), number_text(12.3456), number_text(-5.6e-17)
+        ('1,820 M', '1,234,568', '12.35', '0')
     """
     if not math.isfinite(value):
         return NOTHING
+    if abs(value) >= _LARGE:
+        return f"{value / 1e6:,.0f} M"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}" if abs(value) >= _ROUNDING else "0"
@@ -57,7 +61,7 @@ def number_text(value: float) -> str:
 def signed_text(value: float, unit: str) -> str:
     """Write a change with its sign."""
     text = value_text(value, unit)
-    return f"+{text}" if value > 0 and text != NOTHING and float(text.replace(",", "")) > 0 else text
+    return f"+{text}" if value > 0 and text != NOTHING and text.strip("0.") else text
 
 
 def interval_text(low: float, high: float, unit: str) -> str:

@@ -112,7 +112,7 @@ def test_an_evaluation_passes_against_itself(lookup: Run, tmp_path: Path, replay
     )
 
     assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["schema"] == 1
+    assert json.loads(ran.out)["schema"] == 2
     assert "6 figures (exit code 0)." in ran.err
     assert "Nothing changed from " in ran.err
 

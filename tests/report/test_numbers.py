@@ -92,6 +92,7 @@ def test_intervals_and_sizes_have_the_unit_of_the_change() -> None:
         (1234.0, "moves", "1,234"),
         (3.25, "moves", "3.2"),
         (0.5, "ms", "0.5"),
+        (1.82e9, "weight/s", "1,820 M"),
         (math.inf, "ms", "–"),
     ],
 )

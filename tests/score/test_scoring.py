@@ -63,11 +63,6 @@ def test_wrong_names_are_refused() -> None:
         scored([], plan(primary=("mooves",)))
 
 
-def test_clusters_are_those_with_figures() -> None:
-    """Sorted by name."""
-    assert scored([ratios("stock", [1.0], cluster=name) for name in "ba"], plan("stock")).clusters == ("a", "b")
-
-
 def test_the_same_sums_give_the_same_numbers() -> None:
     """Whatever order they come in."""
     rng = np.random.default_rng(0)

@@ -196,7 +196,7 @@ def _next_step(results: Results, policy: str, found: Findings, folder: str) -> t
     """Choose what to do next, with the command that does it."""
     candidate = None if policy == winner_of(results) else policy
     if policy in results.cannot_act:
-        return f"Give it what it needs: {results.cannot_act[policy]}.", ""
+        return f"It lacks something on this log: {results.cannot_act[policy]}.", ""
     if found.fatal or (found.losses and not found.gains):
         return "To see why, compare the owners of a topic.", explain_command(folder, policy, results.incumbent)
     if any(row.holds_for == "policy" for row in found.gains):

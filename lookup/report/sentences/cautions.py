@@ -154,7 +154,7 @@ def _fidelity(results: Results) -> Iterator[str]:
     own = [row for row in results.pooled.values() if row.policy == results.incumbent]
     compared = [row for row in own if row.no_gap is not None or not math.isnan(row.gap)]
     if compared and all(math.isnan(row.gap) for row in compared):
-        yield f"Whether the replayed incumbent is what really happened is unknown: {compared[0].no_gap}."
+        yield f"Whether the replay resembles reality is unknown: {compared[0].no_gap}."
     margin, strange = results.rules.margin, []
     for row in compared:
         # A guarded metric's own margin is about losses, and far too small for what a log has besides its policy.

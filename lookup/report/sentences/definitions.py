@@ -12,7 +12,7 @@ __all__ = ["definitions"]
 
 _DIRECTIONS = {"up": "more is better", "down": "less is better", "info": "neither direction is better"}
 _DEFINITIONS = {
-    "incumbent": "The policy that all others are compared with, usually the one that the cluster runs today.",
+    "incumbent": "The policy that all others are compared with, usually the current policy of the cluster.",
     "primary metric, *": "A metric that decides whether a candidate is worse. All others are for people to weigh.",
     "95 % interval": (
         "The range of the figure with other demand, other placements and other events. An interval of a change that "
